@@ -1,0 +1,123 @@
+//! Drives one job from its place in the queue to its one end: waits, forks, starts, follows, kills.
+
+use crate::engine::{Event, Job, Kind, Outcome};
+use crate::follower::Follower;
+use crate::heap_image::HeapImage;
+use crate::scheduler::Permit;
+use crate::worker::Worker;
+use crate::zygote::Zygote;
+use heapstead_types::Failure;
+use heapstead_wire::Start;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep_until};
+
+pub async fn drive(
+    zygote: Zygote,
+    job: Job,
+    permit: oneshot::Receiver<Permit>,
+    events: mpsc::Sender<Event>,
+    mut cancels: mpsc::Receiver<oneshot::Sender<()>>,
+) {
+    let mut stops = Stops { cancels: &mut cancels, events: &events, deadline: None };
+    // Queued, and then waiting for the fork: neither counts towards the time limit.
+    let begun = tokio::select! {
+        biased;
+        stop = stops.next() => Err(stop),
+        begun = begin(&zygote, &job, permit) => Ok(begun),
+    };
+    let outcome = match begun {
+        Err(stop) => stop.into_outcome(&job),
+        Ok(Err(failure)) => Outcome::Failed(failure),
+        Ok(Ok((worker, snapshot, _permit))) => {
+            stops.deadline = Some(Instant::now() + Duration::from_secs(job.limits.timeout_secs.into()));
+            let mut follower = Follower::new(worker, snapshot, job.limits.output_bytes_max, &events);
+            let followed = tokio::select! {
+                biased;
+                stop = stops.next() => Err(stop),
+                outcome = follower.follow() => Ok(outcome),
+            };
+            match followed {
+                Ok(outcome) => outcome,
+                Err(stop) => {
+                    follower.kill().await;
+                    let outcome = stop.into_outcome(&job);
+                    follower.drain().await;
+                    outcome
+                }
+            }
+        }
+    };
+    // From here on the run has ended: a cancel that comes now finds nobody.
+    cancels.close();
+    let _ = events.send(Event::Ended(outcome)).await;
+}
+
+/// Why a run is stopped from outside.
+enum Stop {
+    Cancelled(oneshot::Sender<()>),
+    /// Nobody follows it any more.
+    Abandoned,
+    TimedOut,
+}
+
+impl Stop {
+    /// What that makes of the run. Whoever cancelled it is told now: by then the worker is dead.
+    fn into_outcome(self, job: &Job) -> Outcome {
+        match self {
+            Self::Cancelled(done) => {
+                let _ = done.send(());
+                Outcome::Cancelled
+            }
+            Self::Abandoned => Outcome::Cancelled,
+            Self::TimedOut => Outcome::TimedOut { timeout_secs: job.limits.timeout_secs },
+        }
+    }
+}
+
+struct Stops<'a> {
+    cancels: &'a mut mpsc::Receiver<oneshot::Sender<()>>,
+    events: &'a mpsc::Sender<Event>,
+    deadline: Option<Instant>,
+}
+
+impl Stops<'_> {
+    async fn next(&mut self) -> Stop {
+        let deadline = self.deadline;
+        let timed_out = async {
+            match deadline {
+                Some(deadline) => sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            Some(done) = self.cancels.recv() => Stop::Cancelled(done),
+            () = self.events.closed() => Stop::Abandoned,
+            () = timed_out => Stop::TimedOut,
+        }
+    }
+}
+
+/// Waits for a permit, gets a worker and starts it.
+async fn begin(zygote: &Zygote, job: &Job, permit: oneshot::Receiver<Permit>) -> Result<(Worker, Option<OwnedFd>, Permit), Failure> {
+    let permit = permit.await.map_err(|_| Failure::NoWorker("the engine is shut down".into()))?;
+    let worker = zygote.fork(job.limits.heap_mb).await.map_err(Failure::NoWorker)?;
+    let (heap, snapshot) = match &job.kind {
+        Kind::Stateless => (None, None),
+        Kind::Stateful(heap) => {
+            let blank = HeapImage::blank().map_err(|error| Failure::NoWorker(format!("memory for a heap: {error}")))?;
+            (heap.as_ref(), Some(blank))
+        }
+    };
+    let start = Start {
+        heap_mb: job.limits.heap_mb,
+        output_bytes_max: job.limits.output_bytes_max,
+        heap_bytes: heap.map(HeapImage::length),
+        snapshot: snapshot.is_some(),
+        headers: job.headers.clone(),
+    };
+    let descriptors: Vec<_> = heap.map(AsFd::as_fd).into_iter().chain(snapshot.as_ref().map(AsFd::as_fd)).collect();
+    worker.start(&start, &job.code, &descriptors).await.map_err(|error| Failure::NoWorker(format!("the worker took no start: {error}")))?;
+    Ok((worker, snapshot, permit))
+}

@@ -1,0 +1,150 @@
+//! The engine's face: submit a job, follow its events, cancel it.
+
+use crate::driver;
+use crate::scheduler::{Load, Scheduler};
+use crate::zygote::{Zygote, ZygoteError};
+use crate::{Config, HeapImage, Lane, Refused};
+use heapstead_types::{EngineId, EngineMismatch, Failure, Limits};
+use tokio::sync::{mpsc, oneshot};
+
+/// Chunks of output between a run and whoever follows it; when they are full the run waits.
+const EVENTS_MAX: usize = 16;
+
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    Zygote(#[from] ZygoteError),
+}
+
+/// What this engine can load.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineInfo {
+    pub id: EngineId,
+    /// Digests of its first n native names, for n = 0, 1, 2, …
+    pub natives: Vec<u32>,
+}
+
+impl EngineInfo {
+    /// Whether a heap that `heap` wrote can be restored here.
+    pub fn check(&self, heap: &EngineId) -> Result<(), EngineMismatch> {
+        self.id.check(heap, |count| self.natives.get(count as usize).copied())
+    }
+}
+
+/// One run to be made.
+#[derive(Debug, Clone)]
+pub struct Job {
+    pub code: String,
+    pub kind: Kind,
+    pub limits: Limits,
+    /// `X-MCP-*` headers, which code reads as `mcp.headers`.
+    pub headers: Vec<(String, String)>,
+    pub lane: Lane,
+}
+
+#[derive(Debug, Clone)]
+pub enum Kind {
+    /// From this heap, or the base heap, to a new heap.
+    Stateful(Option<HeapImage>),
+    /// From the base heap to nothing. Has `WebAssembly`.
+    Stateless,
+}
+
+#[derive(Debug)]
+pub enum Event {
+    /// Console output as it was written.
+    Output(Vec<u8>),
+    /// Output passed its cap: what follows is dropped. Comes at most once.
+    OutputDropped,
+    /// The last event.
+    Ended(Outcome),
+}
+
+/// How a run ended. One of these per run, decided once.
+#[derive(Debug)]
+pub enum Outcome {
+    Completed {
+        result: String,
+        /// None in stateless runs.
+        heap: Option<HeapImage>,
+        /// The JavaScript that ran, when types were stripped from the source.
+        javascript: Option<String>,
+    },
+    Failed(Failure),
+    TimedOut {
+        timeout_secs: u32,
+    },
+    Cancelled,
+}
+
+/// A run that was accepted.
+pub struct Execution {
+    events: mpsc::Receiver<Event>,
+    canceller: Canceller,
+}
+
+#[derive(Clone)]
+pub struct Canceller(mpsc::Sender<oneshot::Sender<()>>);
+
+impl Canceller {
+    /// Cancels the run. True when this ended it, and then its worker is dead; false when it had ended already.
+    pub async fn cancel(&self) -> bool {
+        let (done, cancelled) = oneshot::channel();
+        self.0.send(done).await.is_ok() && cancelled.await.is_ok()
+    }
+}
+
+impl Execution {
+    pub async fn next_event(&mut self) -> Option<Event> {
+        self.events.recv().await
+    }
+
+    pub fn canceller(&self) -> Canceller {
+        self.canceller.clone()
+    }
+
+    /// Waits for the end, gathering output.
+    pub async fn finish(mut self) -> (Vec<u8>, Outcome) {
+        let mut output = Vec::new();
+        loop {
+            match self.next_event().await {
+                Some(Event::Output(text)) => output.extend_from_slice(&text),
+                Some(Event::OutputDropped) => {}
+                Some(Event::Ended(outcome)) => return (output, outcome),
+                None => return (output, Outcome::Failed(Failure::NoWorker("the engine is shut down".into()))),
+            }
+        }
+    }
+}
+
+#[derive(Clone)]
+pub struct Engine {
+    zygote: Zygote,
+    scheduler: Scheduler,
+    info: EngineInfo,
+}
+
+impl Engine {
+    pub async fn start(config: Config) -> Result<Self, StartError> {
+        let (zygote, info) = Zygote::start(config.artifacts).await?;
+        let scheduler = Scheduler::new(config.concurrent_max, config.memory_mb_max, config.queued_max);
+        Ok(Self { zygote, scheduler, info })
+    }
+
+    pub fn info(&self) -> &EngineInfo {
+        &self.info
+    }
+
+    pub fn load(&self) -> Load {
+        self.scheduler.load()
+    }
+
+    /// Accepts a job, or refuses it with nothing left behind. Dropping the execution cancels it.
+    pub fn submit(&self, job: Job) -> Result<Execution, Refused> {
+        let permit = self.scheduler.enter(job.lane, job.limits.heap_mb)?;
+        let (sender, events) = mpsc::channel(EVENTS_MAX);
+        let (cancel, cancels) = mpsc::channel(1);
+        tokio::spawn(driver::drive(self.zygote.clone(), job, permit, sender, cancels));
+        Ok(Execution { events, canceller: Canceller(cancel) })
+    }
+}

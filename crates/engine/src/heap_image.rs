@@ -1,0 +1,113 @@
+//! A heap in memory: its bytes in a sealed descriptor that nobody can write to any more, and the key they hash to.
+
+use heapstead_types::HeapKey;
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, memfd_create};
+use rustix::io::Errno;
+use sha2::{Digest, Sha256};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+const SEALS: SealFlags = SealFlags::WRITE.union(SealFlags::SHRINK).union(SealFlags::GROW).union(SealFlags::SEAL);
+/// Read at once while hashing.
+const CHUNK_BYTES: usize = 256 << 10;
+
+#[derive(Debug, Clone)]
+pub struct HeapImage {
+    descriptor: Arc<OwnedFd>,
+    length: u64,
+    key: HeapKey,
+}
+
+impl HeapImage {
+    /// A descriptor for a worker to write a snapshot to.
+    pub(crate) fn blank() -> rustix::io::Result<OwnedFd> {
+        memfd_create("heap", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
+    }
+
+    pub fn from_payload(payload: &[u8]) -> std::io::Result<Self> {
+        let descriptor = Self::blank()?;
+        let mut rest = payload;
+        while !rest.is_empty() {
+            let written = rustix::io::retry_on_intr(|| rustix::io::write(&descriptor, rest))?;
+            rest = &rest[written..];
+        }
+        Ok(Self::seal(descriptor)?)
+    }
+
+    /// Closes the descriptor against every further change, then hashes what it holds: nobody can swap it afterwards.
+    pub(crate) fn seal(descriptor: OwnedFd) -> rustix::io::Result<Self> {
+        fcntl_add_seals(&descriptor, SEALS)?;
+        let length = u64::try_from(fstat(&descriptor)?.st_size).map_err(|_| Errno::INVAL)?;
+        let key = HeapKey::from_digest(digest(&descriptor, length)?);
+        Ok(Self { descriptor: Arc::new(descriptor), length, key })
+    }
+
+    pub fn key(&self) -> HeapKey {
+        self.key
+    }
+
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Reads the payload piece by piece.
+    pub fn read_chunks(&self, mut each: impl FnMut(&[u8]) -> std::io::Result<()>) -> std::io::Result<()> {
+        read_chunks(&self.descriptor, self.length, &mut each)
+    }
+
+    pub fn payload(&self) -> std::io::Result<Vec<u8>> {
+        let mut payload = Vec::with_capacity(usize::try_from(self.length).unwrap_or(0));
+        self.read_chunks(|chunk| {
+            payload.extend_from_slice(chunk);
+            Ok(())
+        })?;
+        Ok(payload)
+    }
+}
+
+impl AsFd for HeapImage {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+fn digest(descriptor: &OwnedFd, length: u64) -> rustix::io::Result<[u8; 32]> {
+    let mut hasher = Sha256::new();
+    read_chunks(descriptor, length, &mut |chunk| {
+        hasher.update(chunk);
+        Ok(())
+    })
+    .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    Ok(hasher.finalize().into())
+}
+
+fn read_chunks(descriptor: &OwnedFd, length: u64, each: &mut dyn FnMut(&[u8]) -> std::io::Result<()>) -> std::io::Result<()> {
+    let mut buffer = vec![0; CHUNK_BYTES.min(usize::try_from(length).unwrap_or(CHUNK_BYTES))];
+    let mut offset = 0;
+    while offset < length {
+        match rustix::io::retry_on_intr(|| rustix::io::pread(descriptor, &mut *buffer, offset))? {
+            0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+            count => {
+                each(&buffer[..count])?;
+                offset += count as u64;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_has_the_key_of_its_bytes_and_can_no_longer_change() {
+        let payload = vec![7; CHUNK_BYTES * 2 + 3];
+        let image = HeapImage::from_payload(&payload).expect("image");
+        assert_eq!(image.key(), HeapKey::from_digest(Sha256::digest(&payload).into()));
+        assert_eq!(image.length(), payload.len() as u64);
+        assert_eq!(image.payload().expect("payload"), payload);
+        assert_eq!(rustix::io::write(&image, b"x"), Err(Errno::PERM));
+        assert_eq!(rustix::fs::ftruncate(&image, 0), Err(Errno::PERM));
+    }
+}

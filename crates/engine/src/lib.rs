@@ -1,0 +1,21 @@
+//! The engine: runs code in workers of their own and brings back output, result and heap. It knows processes, not protocols or stores.
+//!
+//! ```text
+//! Engine::submit ─► Scheduler (slots, memory, fairness) ─► Zygote (fork) ─► driver: frames in, events out, kill at the end
+//! ```
+
+mod artifacts;
+mod config;
+mod driver;
+mod engine;
+mod follower;
+mod heap_image;
+mod scheduler;
+mod worker;
+mod zygote;
+
+pub use artifacts::{Artifacts, ArtifactsError};
+pub use config::Config;
+pub use engine::{Canceller, Engine, EngineInfo, Event, Execution, Job, Kind, Outcome, StartError};
+pub use heap_image::HeapImage;
+pub use scheduler::{Lane, Load, Refused};

@@ -1,0 +1,218 @@
+//! Who may run now: slots and memory over all workers, a bounded queue, and turns between lanes, so that nobody starves the rest.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::oneshot;
+
+/// Whose work a job is. Lanes take turns; within a lane jobs start in the order they came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Lane(pub u64);
+
+/// Why a job was not accepted. Nothing of it is left behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    #[error("the queue is full: {queued} executions are waiting, try again later")]
+    QueueFull { queued: usize },
+    #[error("a heap cap of {heap_mb} MB can never be met: all workers together may use {memory_mb_max} MB")]
+    TooLarge { heap_mb: u32, memory_mb_max: u64 },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Load {
+    pub running: usize,
+    pub queued: usize,
+}
+
+#[derive(Debug, Clone)]
+pub struct Scheduler(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+struct State {
+    slots_free: usize,
+    memory_mb_max: u64,
+    memory_mb_free: u64,
+    queued_max: usize,
+    running: usize,
+    queued: usize,
+    /// Lanes that have waiting jobs, the one whose turn is next in front.
+    turns: VecDeque<Lane>,
+    waiting: HashMap<Lane, VecDeque<Waiting>>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    heap_mb: u32,
+    start: oneshot::Sender<Permit>,
+}
+
+/// The right to run one worker; given back when dropped.
+#[derive(Debug)]
+pub struct Permit {
+    heap_mb: u32,
+    scheduler: Option<Scheduler>,
+}
+
+impl Scheduler {
+    pub fn new(slots: usize, memory_mb: u64, queued_max: usize) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            slots_free: slots,
+            memory_mb_max: memory_mb,
+            memory_mb_free: memory_mb,
+            queued_max,
+            running: 0,
+            queued: 0,
+            turns: VecDeque::new(),
+            waiting: HashMap::new(),
+        })))
+    }
+
+    /// Takes a job in; the receiver gets its permit when its turn has come. Dropping the receiver leaves the queue.
+    pub fn enter(&self, lane: Lane, heap_mb: u32) -> Result<oneshot::Receiver<Permit>, Refused> {
+        let mut state = self.state();
+        if u64::from(heap_mb) > state.memory_mb_max {
+            return Err(Refused::TooLarge { heap_mb, memory_mb_max: state.memory_mb_max });
+        }
+        state.forget_gone();
+        if state.queued >= state.queued_max {
+            return Err(Refused::QueueFull { queued: state.queued });
+        }
+        let (start, started) = oneshot::channel();
+        if !state.waiting.contains_key(&lane) {
+            state.turns.push_back(lane);
+        }
+        state.waiting.entry(lane).or_default().push_back(Waiting { heap_mb, start });
+        state.queued += 1;
+        self.start_what_fits(state);
+        Ok(started)
+    }
+
+    pub fn load(&self) -> Load {
+        let mut state = self.state();
+        state.forget_gone();
+        Load { running: state.running, queued: state.queued }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn start_what_fits(&self, mut state: MutexGuard<'_, State>) {
+        while let Some(waiting) = state.next_that_fits() {
+            let permit = Permit { heap_mb: waiting.heap_mb, scheduler: Some(self.clone()) };
+            if let Err(mut permit) = waiting.start.send(permit) {
+                permit.scheduler = None;
+                state.give_back(permit.heap_mb);
+            }
+        }
+    }
+}
+
+impl State {
+    /// The first job of the lane whose turn it is, if slot and memory are there for it; its lane goes to the back.
+    fn next_that_fits(&mut self) -> Option<Waiting> {
+        let lane = *self.turns.front()?;
+        let jobs = self.waiting.get_mut(&lane)?;
+        let heap_mb = u64::from(jobs.front()?.heap_mb);
+        if self.slots_free == 0 || heap_mb > self.memory_mb_free {
+            return None;
+        }
+        let job = jobs.pop_front()?;
+        let lane_is_empty = jobs.is_empty();
+        self.turns.pop_front();
+        if lane_is_empty {
+            self.waiting.remove(&lane);
+        } else {
+            self.turns.push_back(lane);
+        }
+        self.slots_free -= 1;
+        self.memory_mb_free -= heap_mb;
+        self.running += 1;
+        self.queued -= 1;
+        Some(job)
+    }
+
+    fn give_back(&mut self, heap_mb: u32) {
+        self.slots_free += 1;
+        self.memory_mb_free += u64::from(heap_mb);
+        self.running -= 1;
+    }
+
+    /// Drops jobs whose callers went away while they waited.
+    fn forget_gone(&mut self) {
+        if self.queued < self.queued_max && self.queued < 64 {
+            return;
+        }
+        for jobs in self.waiting.values_mut() {
+            jobs.retain(|job| !job.start.is_closed());
+        }
+        self.waiting.retain(|_, jobs| !jobs.is_empty());
+        let waiting = &self.waiting;
+        self.turns.retain(|lane| waiting.contains_key(lane));
+        self.queued = self.waiting.values().map(VecDeque::len).sum();
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let Some(scheduler) = self.scheduler.take() else { return };
+        let mut state = scheduler.state();
+        state.give_back(self.heap_mb);
+        scheduler.start_what_fits(state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn got(receiver: &mut oneshot::Receiver<Permit>) -> Option<Permit> {
+        receiver.try_recv().ok()
+    }
+
+    #[test]
+    fn slots_bound_what_runs_and_the_queue_bounds_what_waits() {
+        let scheduler = Scheduler::new(1, 100, 1);
+        let mut first = scheduler.enter(Lane(0), 10).expect("accepted");
+        let permit = got(&mut first).expect("runs");
+        let mut second = scheduler.enter(Lane(0), 10).expect("waits");
+        assert!(got(&mut second).is_none());
+        assert_eq!(scheduler.enter(Lane(0), 10).expect_err("full"), Refused::QueueFull { queued: 1 });
+        assert_eq!(scheduler.load(), Load { running: 1, queued: 1 });
+        drop(permit);
+        assert!(got(&mut second).is_some());
+    }
+
+    #[test]
+    fn memory_bounds_what_runs() {
+        let scheduler = Scheduler::new(10, 100, 10);
+        let first = got(&mut scheduler.enter(Lane(0), 60).expect("accepted"));
+        let mut second = scheduler.enter(Lane(0), 60).expect("waits");
+        assert!(got(&mut second).is_none());
+        drop(first);
+        assert!(got(&mut second).is_some());
+        assert_eq!(scheduler.enter(Lane(0), 101).expect_err("never fits"), Refused::TooLarge { heap_mb: 101, memory_mb_max: 100 });
+    }
+
+    #[test]
+    fn lanes_take_turns() {
+        let scheduler = Scheduler::new(1, 100, 100);
+        let busy = got(&mut scheduler.enter(Lane(1), 1).expect("accepted"));
+        let mut greedy: Vec<_> = (0..3).map(|_| scheduler.enter(Lane(1), 1).expect("waits")).collect();
+        let mut modest = scheduler.enter(Lane(2), 1).expect("waits");
+        drop(busy);
+        let first = got(&mut greedy[0]).expect("came first");
+        drop(first);
+        assert!(got(&mut modest).is_some(), "the other lane's turn comes before the greedy lane's second job");
+    }
+
+    #[test]
+    fn a_job_that_left_the_queue_takes_no_slot() {
+        let scheduler = Scheduler::new(1, 100, 2);
+        let permit = got(&mut scheduler.enter(Lane(0), 1).expect("accepted"));
+        drop(scheduler.enter(Lane(0), 1).expect("waits"));
+        let mut last = scheduler.enter(Lane(0), 1).expect("waits");
+        drop(permit);
+        assert!(got(&mut last).is_some());
+        assert_eq!(scheduler.load().running, 0, "permits were dropped");
+    }
+}

@@ -1,0 +1,89 @@
+//! One worker: its socket, its pidfd, and how it ended.
+
+use crate::zygote::ExitStatus;
+use heapstead_wire::Start;
+use rustix::process::{Signal, pidfd_send_signal};
+use std::io::{ErrorKind, Result};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream as StdStream;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::net::UnixStream;
+use tokio::sync::oneshot;
+
+#[derive(Debug)]
+pub struct Worker {
+    pid: i32,
+    socket: UnixStream,
+    pidfd: AsyncFd<OwnedFd>,
+    exit: oneshot::Receiver<ExitStatus>,
+}
+
+impl Worker {
+    pub fn new(pid: i32, socket: OwnedFd, pidfd: OwnedFd, exit: oneshot::Receiver<ExitStatus>) -> Result<Self> {
+        let socket = StdStream::from(socket);
+        socket.set_nonblocking(true)?;
+        // SAFETY: an owned descriptor keeps naming the same process as long as it lives.
+        let pidfd = unsafe { AsyncFd::register(pidfd) }?;
+        Ok(Self { pid, socket: UnixStream::from_std(socket)?, pidfd, exit })
+    }
+
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Sends the start message, with the descriptors beside its first byte.
+    pub async fn start(&self, start: &Start, code: &str, descriptors: &[BorrowedFd<'_>]) -> Result<()> {
+        let encoded = start.encode(code);
+        let mut sent = 0;
+        while sent < encoded.len() {
+            self.socket.writable().await?;
+            let beside = if sent == 0 { descriptors } else { &[] };
+            match self.socket.try_io(Interest::WRITABLE, || Ok(Start::send_first(&self.socket, &encoded[sent..], beside)?)) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(count) => sent += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what there is. Plain `read`: descriptors that a worker might send along never reach this process.
+    pub async fn read(&self, buffer: &mut [u8]) -> Result<usize> {
+        loop {
+            self.socket.readable().await?;
+            match self.socket.try_read(buffer) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                // A worker that died with our bytes unread resets the socket; that is an end like any other.
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(0),
+                other => return other,
+            }
+        }
+    }
+
+    pub fn kill(&self) {
+        let _ = pidfd_send_signal(self.pidfd.get_ref(), Signal::KILL);
+    }
+
+    /// Waits until the process is dead, whoever reaps it.
+    pub async fn dead(&self) -> Result<()> {
+        self.pidfd.readable().await.map(drop)
+    }
+
+    /// How it ended; none when the zygote that knew is dead too.
+    pub async fn exit_status(&mut self) -> Option<ExitStatus> {
+        (&mut self.exit).await.ok()
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// The signal that a wait status tells of.
+pub fn signal_of(status: ExitStatus) -> Option<i32> {
+    libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status))
+}

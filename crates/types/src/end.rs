@@ -1,0 +1,77 @@
+//! How an execution can stand or end, and everything that can make it fail.
+
+use crate::{EngineMismatch, HeapKey, limits};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    Running,
+    Completed,
+    Failed,
+    TimedOut,
+    Cancelled,
+}
+
+impl Status {
+    pub fn is_terminal(self) -> bool {
+        self != Self::Running
+    }
+}
+
+/// How far a worker had come when it died.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    Starting,
+    Running,
+    Saving,
+}
+
+/// Why an execution `failed`. Each text says what happened in words an agent can act on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    // The code's own.
+    #[error("{0}")]
+    Exception(String),
+    #[error("{0}")]
+    Syntax(String),
+    #[error("the run needed more memory than its cap of {heap_mb} MB: keep less on the heap, or raise `heap_memory_max_mb` (at most {max} MB)", max = limits::HEAP_MB_MAX)]
+    MemoryCap { heap_mb: u32 },
+    #[error("the code awaits a promise that can never settle: nothing is pending that could resolve it (no timer is left, and there is no I/O)")]
+    NeverSettles,
+    #[error("the result is larger than {max} MiB: return a part of it, or keep it in a variable and print what you need", max = limits::RESULT_BYTES_MAX >> 20)]
+    ResultTooLarge,
+    #[error("the heap can't be saved: {0}")]
+    Unsaveable(String),
+
+    // The heap's.
+    #[error("heap {key} is damaged: {why}")]
+    HeapDamaged { key: HeapKey, why: String },
+    #[error("heap {key} can't be used: {mismatch}")]
+    HeapOfAnotherEngine { key: HeapKey, mismatch: EngineMismatch },
+    #[error("heap {key} was not found")]
+    HeapNotFound { key: HeapKey },
+
+    // Ours.
+    #[error("{}", crash_text(*.stage, *.signal))]
+    WorkerCrashed { stage: Stage, signal: Option<i32> },
+    #[error("the worker broke the protocol: {0}")]
+    WorkerMisbehaved(String),
+    #[error("the process that starts workers died; the run is lost, a new one has been started: run the code again")]
+    ZygoteDied,
+    #[error("no worker could be started: {0}")]
+    NoWorker(String),
+    #[error("storage: {0}")]
+    Store(String),
+}
+
+fn crash_text(stage: Stage, signal: Option<i32>) -> String {
+    let how = match signal {
+        Some(signal) => format!("signal {signal}"),
+        None => "no message".to_owned(),
+    };
+    match stage {
+        Stage::Starting => format!("the worker crashed ({how}) before the code began: the source is probably nested too deeply to parse, or the heap can't be restored"),
+        Stage::Running => format!("the worker crashed ({how}) while the code ran; nothing but this run is affected"),
+        Stage::Saving => format!("the heap can't be saved: V8 gave up on it ({how}). A value on it can't be kept in a snapshot; set variables that hold unusual native objects to null before the run ends"),
+    }
+}

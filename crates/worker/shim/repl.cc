@@ -1,0 +1,101 @@
+// V8's REPL mode, which only its inspector gives access to: evaluate a source as a console would, hand back the promise of its completion.
+//
+// The inspector is an agent for remote debuggers that speaks JSON. This file hides it behind three C functions, so that values pass by handle
+// and never through JSON.
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+
+#include "v8-inspector.h"
+#include "v8.h"
+
+namespace {
+
+using v8_inspector::StringBuffer;
+using v8_inspector::StringView;
+using v8_inspector::V8Inspector;
+using v8_inspector::V8InspectorClient;
+
+constexpr int kGroup = 1;
+
+class Client final : public V8InspectorClient {};
+
+class Answers final : public V8Inspector::Channel {
+ public:
+  std::unique_ptr<StringBuffer> last;
+
+ private:
+  void sendResponse(int, std::unique_ptr<StringBuffer> message) override { last = std::move(message); }
+  void sendNotification(std::unique_ptr<StringBuffer>) override {}
+  void flushProtocolNotifications() override {}
+};
+
+template <class T>
+v8::Local<T> LocalFrom(const T* pointer) {
+  v8::Local<T> local;
+  static_assert(sizeof(local) == sizeof(pointer));
+  std::memcpy(static_cast<void*>(&local), &pointer, sizeof(pointer));
+  return local;
+}
+
+}  // namespace
+
+struct Repl {
+  Client client;
+  Answers answers;
+  std::unique_ptr<V8Inspector> inspector;
+};
+
+namespace {
+
+// The first promise that is made while a source is evaluated is the one of the source itself.
+thread_local v8::Global<v8::Promise>* wanted_promise = nullptr;
+
+void OnPromise(v8::PromiseHookType type, v8::Local<v8::Promise> promise, v8::Local<v8::Value>) {
+  if (type != v8::PromiseHookType::kInit || !wanted_promise) return;
+  v8::Isolate* isolate = v8::Isolate::GetCurrent();
+  wanted_promise->Reset(isolate, promise);
+  wanted_promise = nullptr;
+  isolate->SetPromiseHook(nullptr);  // hooks slow every promise down
+}
+
+}  // namespace
+
+extern "C" {
+
+Repl* heapstead_repl_new(v8::Isolate* isolate, const v8::Context* context) {
+  auto* repl = new Repl;
+  repl->inspector = V8Inspector::create(isolate, &repl->client);
+  repl->inspector->contextCreated({LocalFrom(context), kGroup, StringView()});
+  return repl;
+}
+
+// Evaluates what the protocol message asks for, up to the first `await`. Returns the promise of the completion value; when there is none, the
+// source did not compile, and `*answer` and `*length` are the inspector's response, valid until the next call, 16-bit when `*wide`.
+//
+// The session ends with the call: nothing else of the inspector ever sees a value.
+const v8::Promise* heapstead_repl_evaluate(Repl* repl, v8::Isolate* isolate, const void* message, size_t length, bool wide,
+                                           const void** answer, size_t* answer_length, bool* answer_wide) {
+  v8::Global<v8::Promise> promise;
+  repl->answers.last.reset();
+  auto session = repl->inspector->connect(kGroup, &repl->answers, StringView(), V8Inspector::kFullyTrusted);
+  wanted_promise = &promise;
+  isolate->SetPromiseHook(OnPromise);
+  session->dispatchProtocolMessage(wide ? StringView(static_cast<const uint16_t*>(message), length)
+                                        : StringView(static_cast<const uint8_t*>(message), length));
+  isolate->SetPromiseHook(nullptr);
+  wanted_promise = nullptr;
+  session.reset();
+  StringView view = repl->answers.last ? repl->answers.last->string() : StringView();
+  *answer_wide = !view.is8Bit();
+  *answer_length = view.length();
+  *answer = view.is8Bit() ? static_cast<const void*>(view.characters8()) : view.characters16();
+  return promise.IsEmpty() ? nullptr : *promise.Get(isolate);
+}
+
+void heapstead_repl_delete(Repl* repl, const v8::Context* context) {
+  repl->inspector->contextDestroyed(LocalFrom(context));
+  delete repl;
+}
+}

@@ -1,0 +1,25 @@
+//! No file, no network, no signal or abstract socket beyond our own processes.
+
+use super::ConfineError;
+use landlock::{ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetStatus, Scope};
+
+/// What Debian 12's own kernel (6.1) has. Less than this does not count as confined; what a newer kernel has is used as well.
+pub const ABI_MIN: ABI = ABI::V2;
+const ABI_KNOWN: ABI = ABI::V6;
+
+pub fn restrict() -> Result<(), ConfineError> {
+    let status = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(ABI_MIN))
+        .map(|ruleset| ruleset.set_compatibility(CompatLevel::BestEffort))
+        .and_then(|ruleset| ruleset.handle_access(AccessFs::from_all(ABI_KNOWN)))
+        .and_then(|ruleset| ruleset.handle_access(AccessNet::from_all(ABI_KNOWN)))
+        .and_then(|ruleset| ruleset.scope(Scope::from_all(ABI_KNOWN)))
+        .and_then(|ruleset| ruleset.create())
+        .and_then(|ruleset| ruleset.restrict_self())
+        .map_err(|error| ConfineError::Landlock(error.to_string()))?;
+    match status.ruleset {
+        RulesetStatus::NotEnforced => Err(ConfineError::Landlock("the kernel does not enforce it".into())),
+        _ => Ok(()),
+    }
+}

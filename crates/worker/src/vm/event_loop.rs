@@ -1,0 +1,66 @@
+//! Runs what the code left pending, one callback at a time, until nothing can happen any more.
+
+use super::memory;
+use super::realm::{Called, Realm};
+use super::state::State;
+use crate::Session;
+use heapstead_types::Failure;
+use std::time::Duration;
+
+/// Drives `main` to its end: settled, and the loop empty.
+pub fn run(scope: &mut v8::PinScope<'_, '_>, realm: &Realm<'_>, session: &Session, main: v8::Local<'_, v8::Promise>) -> Result<(), Failure> {
+    loop {
+        v8::scope!(let scope, scope);
+        settle(scope, realm, main)?;
+        match turn(scope, realm)? {
+            Some(wait) if wait.is_zero() => {}
+            Some(wait) => session.sleep(wait),
+            None if pump(scope) => {}
+            None => break,
+        }
+    }
+    match main.state() {
+        v8::PromiseState::Pending => Err(Failure::NeverSettles),
+        _ => Ok(()),
+    }
+}
+
+/// Runs microtasks until there are none, then looks for errors that nobody caught.
+fn settle(scope: &mut v8::PinScope<'_, '_>, realm: &Realm<'_>, main: v8::Local<'_, v8::Promise>) -> Result<(), Failure> {
+    scope.perform_microtask_checkpoint();
+    if memory::exceeded() {
+        return Err(memory::cap_failure());
+    }
+    if let Some(uncaught) = State::of(scope).and_then(|state| state.uncaught.take()) {
+        let uncaught = v8::Local::new(scope, uncaught);
+        return Err(exception(scope, realm, uncaught));
+    }
+    if main.state() == v8::PromiseState::Rejected {
+        let reason = main.result(scope);
+        return Err(exception(scope, realm, reason));
+    }
+    if let Some(promise) = State::of(scope).and_then(State::take_rejection) {
+        let reason = v8::Local::new(scope, promise).result(scope);
+        return Err(exception(scope, realm, reason));
+    }
+    Ok(())
+}
+
+/// Runs one callback that is due; how long until the next, if there is one.
+fn turn(scope: &mut v8::PinScope<'_, '_>, realm: &Realm<'_>) -> Result<Option<Duration>, Failure> {
+    match realm.turn(scope) {
+        Ok(wait_ms) => Ok(wait_ms.and_then(|wait_ms| Duration::try_from_secs_f64(wait_ms / 1000.0).ok())),
+        Err(Called::Threw(thrown)) => Err(exception(scope, realm, thrown)),
+        Err(_) => Err(memory::stop_failure("the event loop")),
+    }
+}
+
+/// Runs a task that V8 itself posted (asynchronous WebAssembly compilation does). False when there is none.
+fn pump(scope: &mut v8::PinScope<'_, '_>) -> bool {
+    v8::Platform::pump_message_loop(&v8::V8::get_current_platform(), scope, false)
+}
+
+pub fn exception<'s>(scope: &mut v8::PinScope<'s, '_>, realm: &Realm<'_>, thrown: v8::Local<'s, v8::Value>) -> Failure {
+    let text = realm.describe_error(scope, thrown);
+    if memory::exceeded() { memory::cap_failure() } else { Failure::Exception(text) }
+}

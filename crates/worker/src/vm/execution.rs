@@ -1,0 +1,141 @@
+//! One execution: restore, evaluate, drain, describe, save.
+
+use super::realm::Realm;
+use super::repl::{self, CompileError, Evaluation, Repl};
+use super::state::State;
+use super::{base_heap, event_loop, isolate, memory};
+use crate::{Session, strip};
+use heapstead_types::Failure;
+use heapstead_wire::{Frame, Start};
+use rustix::mm::{MapFlags, ProtFlags};
+use sha2::{Digest, Sha256};
+use std::fs::File;
+use std::io::Write;
+use std::mem::ManuallyDrop;
+use std::os::fd::OwnedFd;
+
+/// What error stacks call the code of a run.
+const NAME: &str = "main.js";
+
+pub fn execute(session: &Session, start: &Start, code: String, descriptors: Vec<OwnedFd>) -> Result<(), Failure> {
+    let mut descriptors = descriptors.into_iter();
+    let heap = match start.heap_bytes {
+        Some(length) => descriptors.next().and_then(|heap| map(&heap, length)).ok_or_else(|| internal("the heap can't be mapped"))?,
+        None => base_heap::loaded(),
+    };
+    let snapshot = descriptors.next();
+    // Never taken down: the process ends instead.
+    let mut isolate = ManuallyDrop::new(match snapshot {
+        Some(_) => isolate::saveable(heap, start.heap_mb),
+        None => isolate::transient(heap, start.heap_mb),
+    });
+    memory::watch(&mut isolate, session, start.heap_mb);
+    State::install(&mut isolate, session);
+    isolate.set_host_import_module_dynamically_callback(refuse_import);
+
+    let result = {
+        v8::scope!(let scope, &mut *isolate);
+        let context = v8::Context::new(scope, Default::default());
+        let scope = &mut v8::ContextScope::new(scope, context);
+        let realm = Realm::restore(scope).ok_or_else(|| internal("the heap holds no base"))?;
+        realm.begin(scope, &start.headers);
+        let repl = Repl::attach(scope, &realm);
+        let main = evaluate(scope, session, &repl, &code)?;
+        event_loop::run(scope, &realm, session, main)?;
+        let value = repl::completion_value(scope, main);
+        let result = realm.describe_result(scope, value)?;
+        repl.detach();
+        if snapshot.is_some() {
+            realm.end(scope);
+            realm.keep(scope);
+            scope.set_default_context(context);
+        }
+        result
+    };
+    if memory::exceeded() {
+        return Err(memory::cap_failure());
+    }
+    session.send(&Frame::Completed(result));
+    match snapshot {
+        Some(descriptor) => save(session, ManuallyDrop::into_inner(isolate), descriptor),
+        None => Ok(()),
+    }
+}
+
+fn internal(what: &str) -> Failure {
+    Failure::NoWorker(what.to_owned())
+}
+
+/// The heap as memory. It stays mapped until the process ends, as V8 wants it.
+fn map(heap: &OwnedFd, length: u64) -> Option<&'static [u8]> {
+    let length = usize::try_from(length).ok()?;
+    // SAFETY: a fresh private mapping of a descriptor that is sealed against writing, never unmapped.
+    unsafe {
+        let address = rustix::mm::mmap(std::ptr::null_mut(), length, ProtFlags::READ, MapFlags::PRIVATE, heap, 0).ok()?;
+        Some(std::slice::from_raw_parts(address.cast(), length))
+    }
+}
+
+/// Evaluates the code, as it is where V8 takes it, else without its types.
+fn evaluate<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    session: &Session,
+    repl: &Repl<'s>,
+    code: &str,
+) -> Result<v8::Local<'s, v8::Promise>, Failure> {
+    let mut refused: Option<CompileError> = None;
+    if !strip::is_ambiguous(code) {
+        session.send(&Frame::Evaluating(None));
+        match repl.evaluate(scope, code, NAME) {
+            Evaluation::Promise(promise) => return Ok(promise),
+            Evaluation::Stopped => return Err(memory::stop_failure("evaluation")),
+            Evaluation::DoesNotCompile(error) => refused = Some(error),
+        }
+    }
+    let (javascript, from_types) = match strip::strip(code) {
+        Ok(stripped) => (stripped.code, None),
+        Err(error) => (code.to_owned(), Some(error)),
+    };
+    session.send(&Frame::Evaluating((javascript != code).then(|| javascript.clone())));
+    match repl.evaluate(scope, &javascript, NAME) {
+        Evaluation::Promise(promise) => Ok(promise),
+        Evaluation::Stopped => Err(memory::stop_failure("evaluation")),
+        Evaluation::DoesNotCompile(error) => Err(syntax_failure(refused.unwrap_or(error), from_types)),
+    }
+}
+
+/// Of the two complaints the one that got further into the source knows it better: V8 stops at the first type, the type stripper does not.
+fn syntax_failure(by_v8: CompileError, by_stripper: Option<CompileError>) -> Failure {
+    let further = match by_stripper {
+        Some(error) if (error.line, error.column) > (by_v8.line, by_v8.column) => error,
+        _ => by_v8,
+    };
+    Failure::Syntax(format!("{}\n    at {NAME}:{}:{}", further.message, further.line, further.column))
+}
+
+fn refuse_import<'s, 'i>(
+    scope: &mut v8::PinScope<'s, 'i>,
+    _options: v8::Local<'s, v8::Data>,
+    _referrer: v8::Local<'s, v8::Value>,
+    specifier: v8::Local<'s, v8::String>,
+    _attributes: v8::Local<'s, v8::FixedArray>,
+) -> Option<v8::Local<'s, v8::Promise>> {
+    let resolver = v8::PromiseResolver::new(scope)?;
+    let text = format!("import('{}') is not available: there are no modules, files or network here", specifier.to_rust_string_lossy(scope));
+    let message = v8::String::new(scope, &text)?;
+    let error = v8::Exception::type_error(scope, message);
+    resolver.reject(scope, error);
+    Some(resolver.get_promise(scope))
+}
+
+fn save(session: &Session, mut isolate: v8::OwnedIsolate, descriptor: OwnedFd) -> Result<(), Failure> {
+    State::remove(&mut isolate);
+    memory::begin_saving();
+    let blob = isolate.create_blob(v8::FunctionCodeHandling::Keep).ok_or_else(|| Failure::Unsaveable("V8 made no snapshot".into()))?;
+    let unwritable = |error: std::io::Error| Failure::Unsaveable(format!("the snapshot of {} bytes can't be written: {error}", blob.len()));
+    File::from(descriptor).write_all(&blob).map_err(unwritable)?;
+    session.send(&Frame::Saved { length: blob.len() as u64, sha256: Sha256::digest(&*blob).into() });
+    // The blob dies with the process: freeing it is not worth a moment.
+    std::mem::forget(blob);
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! The memory cap of a run: V8's heap, buffers counted beside it, and what happens at the limit.
+
+use crate::Session;
+use heapstead_types::Failure;
+use std::ffi::{c_char, c_void};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+
+/// The one run of this process, as V8's callbacks see it: they get no data of ours.
+static EXCEEDED: AtomicBool = AtomicBool::new(false);
+static SAVING: AtomicBool = AtomicBool::new(false);
+static HEAP_MB: AtomicUsize = AtomicUsize::new(0);
+static SESSION: AtomicUsize = AtomicUsize::new(0);
+
+/// Room for V8 to unwind in once the cap is passed and the code is being stopped.
+const GRACE_BYTES: usize = 24 << 20;
+/// After this many graces code is in a native that does not stop; V8's own end is next.
+const GRACES_MAX: usize = 4;
+
+/// Whether the run passed its cap and is being stopped.
+pub fn exceeded() -> bool {
+    EXCEEDED.load(Relaxed)
+}
+
+/// From here on V8 may use what the snapshot needs beyond the cap.
+pub fn begin_saving() {
+    SAVING.store(true, Relaxed);
+}
+
+pub fn watch(isolate: &mut v8::Isolate, session: &Session, heap_mb: u32) {
+    HEAP_MB.store(heap_mb as usize, Relaxed);
+    SESSION.store(std::ptr::from_ref(session) as usize, Relaxed);
+    let handle = Box::into_raw(Box::new(isolate.thread_safe_handle()));
+    isolate.add_near_heap_limit_callback(near_limit, handle.cast());
+    isolate.set_oom_error_handler(out_of_memory);
+}
+
+unsafe extern "C" fn near_limit(data: *mut c_void, current_bytes: usize, initial_bytes: usize) -> usize {
+    if SAVING.load(Relaxed) {
+        return current_bytes + initial_bytes;
+    }
+    EXCEEDED.store(true, Relaxed);
+    // SAFETY: the handle was leaked by `watch`.
+    unsafe { &*data.cast::<v8::IsolateHandle>() }.terminate_execution();
+    match current_bytes < initial_bytes + GRACES_MAX * GRACE_BYTES {
+        true => current_bytes + GRACE_BYTES,
+        false => current_bytes,
+    }
+}
+
+/// V8 can't go on. Say why and go: returning would abort.
+unsafe extern "C" fn out_of_memory(_location: *const c_char, _details: &v8::OomDetails) {
+    // SAFETY: `watch` stored the session of this process, which lives until the process ends.
+    let session = unsafe { &*(SESSION.load(Relaxed) as *const Session) };
+    session.fail_and_quit(cap_failure());
+}
+
+/// Why V8 stopped the code: the cap, or something we did not foresee.
+pub fn stop_failure(during: &str) -> Failure {
+    if exceeded() { cap_failure() } else { Failure::NoWorker(format!("V8 stopped the run during {during}")) }
+}
+
+pub fn cap_failure() -> Failure {
+    Failure::MemoryCap { heap_mb: HEAP_MB.load(Relaxed) as u32 }
+}
+
+/// Bytes in array buffers, bounded by the same number as the heap.
+struct Buffers {
+    used_bytes: AtomicUsize,
+    bytes_max: usize,
+}
+
+pub fn buffer_allocator(heap_mb: u32) -> v8::UniqueRef<v8::Allocator> {
+    static VTABLE: v8::RustAllocatorVtable<Buffers> =
+        v8::RustAllocatorVtable { allocate, allocate_uninitialized: allocate, free, drop: forget };
+    let buffers = Box::into_raw(Box::new(Buffers { used_bytes: AtomicUsize::new(0), bytes_max: (heap_mb as usize) << 20 }));
+    // SAFETY: the counter is leaked, so it outlives every buffer.
+    unsafe { v8::new_rust_allocator(buffers, &VTABLE) }
+}
+
+unsafe extern "C" fn allocate(buffers: &Buffers, length: usize) -> *mut c_void {
+    let used = buffers.used_bytes.load(Relaxed);
+    if length > buffers.bytes_max.saturating_sub(used) {
+        return std::ptr::null_mut();
+    }
+    // SAFETY: calloc may fail, and V8 makes a RangeError of null. One byte at least, because null would mean failure.
+    let data = unsafe { libc::calloc(length.max(1), 1) };
+    if !data.is_null() {
+        buffers.used_bytes.store(used + length, Relaxed);
+    }
+    data
+}
+
+unsafe extern "C" fn free(buffers: &Buffers, data: *mut c_void, length: usize) {
+    buffers.used_bytes.fetch_sub(length, Relaxed);
+    // SAFETY: it came from `allocate`.
+    unsafe { libc::free(data) };
+}
+
+unsafe extern "C" fn forget(_buffers: *const Buffers) {}

@@ -1,0 +1,30 @@
+//! V8 inside a worker: one execution from start message to snapshot.
+
+pub mod base_heap;
+pub mod bench;
+mod event_loop;
+mod execution;
+mod isolate;
+mod memory;
+mod natives;
+mod platform;
+mod realm;
+mod repl;
+mod state;
+
+pub use natives::digests as natives_digests;
+pub use platform::{engine_id, initialize};
+pub use repl::CompileError;
+
+use crate::{Session, session};
+
+/// What a worker does: one start after another until the server closes the socket. Today the server sends one.
+pub fn run(session: &Session) {
+    while let Ok((start, code, descriptors)) = session.receive() {
+        if let Err(failure) = execution::execute(session, &start, code, descriptors) {
+            session.fail_and_quit(failure);
+        }
+        // An isolate that was snapshotted is used up, and taking one down costs more than the process.
+        session::quit();
+    }
+}

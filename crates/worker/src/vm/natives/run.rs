@@ -1,0 +1,57 @@
+//! Natives about the run itself: output, time, randomness, errors nobody caught.
+
+use super::super::platform::fill_random;
+use super::super::state::State;
+use super::{buffer, bytes_of, fill};
+use sha2::Digest;
+
+pub fn output<'s>(scope: &mut v8::PinScope<'s, '_>, arguments: &v8::FunctionCallbackArguments<'s>, _answer: &mut v8::ReturnValue<'_>) {
+    let text = arguments.get(0).to_rust_string_lossy(scope);
+    if let Some(session) = State::of(scope).and_then(|state| state.session()) {
+        session.output(&text);
+    }
+}
+
+pub fn now<'s>(scope: &mut v8::PinScope<'s, '_>, _arguments: &v8::FunctionCallbackArguments<'s>, answer: &mut v8::ReturnValue<'_>) {
+    answer.set_double(State::of(scope).map_or(0.0, |state| state.elapsed().as_secs_f64() * 1000.0));
+}
+
+pub fn wall_clock<'s>(scope: &mut v8::PinScope<'s, '_>, _arguments: &v8::FunctionCallbackArguments<'s>, answer: &mut v8::ReturnValue<'_>) {
+    answer.set_double(State::of(scope).map_or(0.0, |state| state.began_at_ms()));
+}
+
+pub fn random<'s>(_scope: &mut v8::PinScope<'s, '_>, arguments: &v8::FunctionCallbackArguments<'s>, _answer: &mut v8::ReturnValue<'_>) {
+    let Ok(view) = v8::Local::<v8::ArrayBufferView>::try_from(arguments.get(0)) else { return };
+    let mut bytes = vec![0; view.byte_length()];
+    fill_random(&mut bytes);
+    fill(arguments.get(0), &bytes);
+}
+
+pub fn enqueue_microtask<'s>(scope: &mut v8::PinScope<'s, '_>, arguments: &v8::FunctionCallbackArguments<'s>, _answer: &mut v8::ReturnValue<'_>) {
+    if let Ok(function) = v8::Local::<v8::Function>::try_from(arguments.get(0)) {
+        scope.enqueue_microtask(function);
+    }
+}
+
+/// The first error wins: it is what stopped the run.
+pub fn report_uncaught<'s>(scope: &mut v8::PinScope<'s, '_>, arguments: &v8::FunctionCallbackArguments<'s>, _answer: &mut v8::ReturnValue<'_>) {
+    let thrown = v8::Global::new(scope, arguments.get(0));
+    if let Some(state) = State::of(scope) {
+        state.uncaught.get_or_insert(thrown);
+    }
+}
+
+pub fn digest<'s>(scope: &mut v8::PinScope<'s, '_>, arguments: &v8::FunctionCallbackArguments<'s>, answer: &mut v8::ReturnValue<'_>) {
+    let name = arguments.get(0).to_rust_string_lossy(scope);
+    let bytes = bytes_of(arguments.get(1));
+    let digest = match name.as_str() {
+        "SHA-1" => sha1::Sha1::digest(&bytes).to_vec(),
+        "SHA-256" => sha2::Sha256::digest(&bytes).to_vec(),
+        "SHA-384" => sha2::Sha384::digest(&bytes).to_vec(),
+        "SHA-512" => sha2::Sha512::digest(&bytes).to_vec(),
+        _ => return,
+    };
+    if let Some(buffer) = buffer(scope, &digest) {
+        answer.set(buffer.into());
+    }
+}

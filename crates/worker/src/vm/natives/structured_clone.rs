@@ -1,0 +1,56 @@
+//! `structuredClone`, by V8's own serialiser.
+
+use super::throw;
+use std::cell::RefCell;
+use v8::{ValueDeserializerHelper, ValueSerializerHelper};
+
+/// Keeps the message of the error that the serialiser would throw.
+#[derive(Default)]
+struct Writing {
+    refused: RefCell<Option<String>>,
+}
+
+struct Reading;
+
+impl v8::ValueSerializerImpl for &Writing {
+    fn throw_data_clone_error<'s>(&self, scope: &mut v8::PinScope<'s, '_>, message: v8::Local<'s, v8::String>) {
+        let text = message.to_rust_string_lossy(scope);
+        throw(scope, &text);
+        *self.refused.borrow_mut() = Some(text);
+    }
+}
+
+impl v8::ValueDeserializerImpl for Reading {}
+
+/// `structuredClone(value, buffersToTransfer)`.
+pub fn structured_clone<'s>(scope: &mut v8::PinScope<'s, '_>, arguments: &v8::FunctionCallbackArguments<'s>, answer: &mut v8::ReturnValue<'_>) {
+    let buffers = transferred(scope, arguments.get(1));
+    let context = scope.get_current_context();
+    let writing = Writing::default();
+    let serializer = v8::ValueSerializer::new(scope, Box::new(&writing));
+    serializer.write_header();
+    for (id, buffer) in buffers.iter().enumerate() {
+        serializer.transfer_array_buffer(id as u32, *buffer);
+    }
+    if serializer.write_value(context, arguments.get(0)) != Some(true) {
+        return;
+    }
+    let bytes = serializer.release();
+    let deserializer = v8::ValueDeserializer::new(scope, Box::new(Reading), &bytes);
+    for (id, buffer) in buffers.iter().enumerate() {
+        let moved = v8::ArrayBuffer::with_backing_store(scope, &buffer.get_backing_store());
+        buffer.detach(None);
+        deserializer.transfer_array_buffer(id as u32, moved);
+    }
+    if deserializer.read_header(context) != Some(true) {
+        return;
+    }
+    if let Some(clone) = deserializer.read_value(context) {
+        answer.set(clone);
+    }
+}
+
+fn transferred<'s>(scope: &mut v8::PinScope<'s, '_>, list: v8::Local<'s, v8::Value>) -> Vec<v8::Local<'s, v8::ArrayBuffer>> {
+    let Ok(list) = v8::Local::<v8::Array>::try_from(list) else { return Vec::new() };
+    (0..list.length()).filter_map(|index| v8::Local::<v8::ArrayBuffer>::try_from(list.get_index(scope, index)?).ok()).collect()
+}

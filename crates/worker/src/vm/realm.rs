@@ -1,0 +1,111 @@
+//! The base heap's own JavaScript as the worker calls it: `base`, the private object of `js/*.js`, which travels inside every heap.
+
+use heapstead_types::{Failure, limits};
+
+/// Where `base` lies among the context's data in a snapshot.
+const BASE: usize = 0;
+
+pub struct Realm<'s> {
+    base: v8::Local<'s, v8::Object>,
+}
+
+/// What came of a call into the base heap.
+pub enum Called<'s> {
+    Returned(v8::Local<'s, v8::Value>),
+    Threw(v8::Local<'s, v8::Value>),
+    /// The run is being stopped from outside.
+    Stopped,
+}
+
+impl<'s> Realm<'s> {
+    pub fn new(base: v8::Local<'s, v8::Object>) -> Self {
+        Self { base }
+    }
+
+    /// Finds `base` in a context that came from a heap.
+    pub fn restore(scope: &mut v8::PinScope<'s, '_>) -> Option<Self> {
+        scope.get_context_data_from_snapshot_once::<v8::Object>(BASE).ok().map(Self::new)
+    }
+
+    /// Puts `base` where [`Realm::restore`] will look for it. To be called before every snapshot.
+    pub fn keep(&self, scope: &mut v8::PinScope<'_, '_>) {
+        let context = scope.get_current_context();
+        scope.add_context_data(context, self.base);
+    }
+
+    pub fn call<'c>(&self, scope: &mut v8::PinScope<'c, '_>, name: &str, arguments: &[v8::Local<'c, v8::Value>]) -> Called<'c> {
+        let function = v8::String::new(scope, name)
+            .and_then(|name| self.base.get(scope, name.into()))
+            .and_then(|value| v8::Local::<v8::Function>::try_from(value).ok());
+        let Some(function) = function else { return Called::Stopped };
+        let undefined = v8::undefined(scope).into();
+        v8::tc_scope!(let caught, scope);
+        match function.call(caught, undefined, arguments) {
+            Some(value) => Called::Returned(value),
+            None if caught.has_terminated() => Called::Stopped,
+            None => caught.exception().map_or(Called::Stopped, Called::Threw),
+        }
+    }
+
+    pub fn hide_console(&self, scope: &mut v8::PinScope<'_, '_>) {
+        self.call(scope, "hideConsole", &[]);
+    }
+
+    pub fn show_console(&self, scope: &mut v8::PinScope<'_, '_>) {
+        self.call(scope, "showConsole", &[]);
+    }
+
+    /// Tells the base heap that a run begins, with the headers that only this run may see.
+    pub fn begin(&self, scope: &mut v8::PinScope<'_, '_>, headers: &[(String, String)]) {
+        let flat: Vec<v8::Local<v8::Value>> = headers
+            .iter()
+            .flat_map(|(name, value)| [name, value])
+            .filter_map(|text| v8::String::new(scope, text).map(Into::into))
+            .collect();
+        let list = v8::Array::new_with_elements(scope, &flat);
+        let run = v8::Object::new(scope);
+        if let Some(name) = v8::String::new(scope, "headers") {
+            run.set(scope, name.into(), list.into());
+        }
+        self.call(scope, "begin", &[run.into()]);
+    }
+
+    /// Lets the base heap forget what must not be saved.
+    pub fn end(&self, scope: &mut v8::PinScope<'_, '_>) {
+        self.call(scope, "end", &[]);
+    }
+
+    /// Runs one callback that is due. Milliseconds until the next one: 0 when it is now, none when nothing is left.
+    pub fn turn<'c>(&self, scope: &mut v8::PinScope<'c, '_>) -> Result<Option<f64>, Called<'c>> {
+        match self.call(scope, "turn", &[]) {
+            Called::Returned(value) => Ok(value.number_value(scope).filter(|wait_ms| *wait_ms >= 0.0)),
+            other => Err(other),
+        }
+    }
+
+    /// The completion value as text.
+    pub fn describe_result<'c>(&self, scope: &mut v8::PinScope<'c, '_>, value: v8::Local<'c, v8::Value>) -> Result<String, Failure> {
+        let chars_max = v8::Number::new(scope, limits::RESULT_BYTES_MAX as f64).into();
+        match self.call(scope, "describeResult", &[value, chars_max]) {
+            Called::Returned(text) => {
+                let text = text.to_rust_string_lossy(scope);
+                if text.len() > limits::RESULT_BYTES_MAX { Err(Failure::ResultTooLarge) } else { Ok(text) }
+            }
+            Called::Threw(thrown) if self.is(scope, "ResultTooLarge", thrown) => Err(Failure::ResultTooLarge),
+            Called::Threw(thrown) => Err(Failure::Exception(format!("the result can't be shown: {}", self.describe_error(scope, thrown)))),
+            Called::Stopped => Err(super::memory::stop_failure("the description of the result")),
+        }
+    }
+
+    /// What was thrown, as text with its stack.
+    pub fn describe_error<'c>(&self, scope: &mut v8::PinScope<'c, '_>, thrown: v8::Local<'c, v8::Value>) -> String {
+        match self.call(scope, "describeError", &[thrown]) {
+            Called::Returned(text) => text.to_rust_string_lossy(scope),
+            Called::Threw(_) | Called::Stopped => "Uncaught exception that can't be shown".to_owned(),
+        }
+    }
+
+    fn is(&self, scope: &mut v8::PinScope<'_, '_>, name: &str, value: v8::Local<'_, v8::Value>) -> bool {
+        v8::String::new(scope, name).and_then(|name| self.base.get(scope, name.into())).is_some_and(|ours| ours.strict_equals(value))
+    }
+}

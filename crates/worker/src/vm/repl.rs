@@ -1,0 +1,134 @@
+//! V8's REPL mode: top-level `await`, declarations that live on and may be made again, and a completion value.
+
+use super::realm::Realm;
+use std::ffi::c_void;
+use std::ptr::NonNull;
+
+#[repr(C)]
+struct RawRepl {
+    _opaque: [u8; 0],
+}
+
+unsafe extern "C" {
+    fn heapstead_repl_new(isolate: v8::UnsafeRawIsolatePtr, context: *const v8::Context) -> *mut RawRepl;
+    fn heapstead_repl_evaluate(
+        repl: *mut RawRepl,
+        isolate: v8::UnsafeRawIsolatePtr,
+        message: *const c_void,
+        length: usize,
+        wide: bool,
+        answer: *mut *const c_void,
+        answer_length: *mut usize,
+        answer_wide: *mut bool,
+    ) -> *const v8::Promise;
+    fn heapstead_repl_delete(repl: *mut RawRepl, context: *const v8::Context);
+}
+
+/// A source that V8 could not compile: 1-based position in the text it was given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CompileError {
+    pub message: String,
+    pub line: u32,
+    pub column: u32,
+}
+
+pub enum Evaluation<'s> {
+    /// The promise of the wrapped completion value: see [`completion_value`].
+    Promise(v8::Local<'s, v8::Promise>),
+    DoesNotCompile(CompileError),
+    /// The run is being stopped from outside.
+    Stopped,
+}
+
+/// The inspector as a console on one context. It must be gone before the context is saved: its objects hold raw pointers.
+pub struct Repl<'s> {
+    raw: *mut RawRepl,
+    context: v8::Local<'s, v8::Context>,
+}
+
+impl<'s> Repl<'s> {
+    pub fn attach(scope: &mut v8::PinScope<'s, '_>, realm: &Realm<'s>) -> Self {
+        let context = scope.get_current_context();
+        realm.hide_console(scope);
+        // SAFETY: isolate and context are alive and entered.
+        let raw = unsafe { heapstead_repl_new(scope.as_raw_isolate_ptr(), &*context) };
+        realm.show_console(scope);
+        Self { raw, context }
+    }
+
+    /// Evaluates `code` under the name `name`, which error stacks show.
+    pub fn evaluate(&self, scope: &mut v8::PinScope<'s, '_>, code: &str, name: &str) -> Evaluation<'s> {
+        let expression = format!("{code}\n//# sourceURL={name}");
+        let request = serde_json::json!({
+            "id": 1,
+            "method": "Runtime.evaluate",
+            "params": { "expression": expression, "contextId": 1, "replMode": true, "silent": true }
+        });
+        match self.dispatch(scope, &request.to_string()) {
+            (Some(promise), _) => Evaluation::Promise(promise),
+            (None, answer) => match answer.pointer("/result/exceptionDetails") {
+                Some(details) => Evaluation::DoesNotCompile(compile_error(details)),
+                None => Evaluation::Stopped,
+            },
+        }
+    }
+
+    fn dispatch(&self, scope: &mut v8::PinScope<'s, '_>, message: &str) -> (Option<v8::Local<'s, v8::Promise>>, serde_json::Value) {
+        let units: Vec<u16>;
+        let (data, count, message_is_wide): (*const c_void, _, _) = if message.is_ascii() {
+            (message.as_ptr().cast(), message.len(), false)
+        } else {
+            units = message.encode_utf16().collect();
+            (units.as_ptr().cast(), units.len(), true)
+        };
+        let (mut answer, mut length, mut wide) = (std::ptr::null(), 0, false);
+        // SAFETY: the message lives through the call, the answer until the next one; a promise comes as a handle in the current scope, and a
+        // `Local` is such a pointer.
+        unsafe {
+            let promise = heapstead_repl_evaluate(
+                self.raw,
+                scope.as_raw_isolate_ptr(),
+                data,
+                count,
+                message_is_wide,
+                &mut answer,
+                &mut length,
+                &mut wide,
+            );
+            if let Some(promise) = NonNull::new(promise.cast_mut()) {
+                return (Some(std::mem::transmute::<NonNull<v8::Promise>, v8::Local<'s, v8::Promise>>(promise)), serde_json::Value::Null);
+            }
+            let text: String = match (answer.is_null(), wide) {
+                (true, _) => String::new(),
+                (_, true) => String::from_utf16_lossy(std::slice::from_raw_parts(answer.cast::<u16>(), length)),
+                (_, false) => std::slice::from_raw_parts(answer.cast::<u8>(), length).iter().map(|&byte| char::from(byte)).collect(),
+            };
+            (None, serde_json::from_str(&text).unwrap_or_default())
+        }
+    }
+
+    pub fn detach(self) {
+        // SAFETY: made by `attach`, deleted once, its context still alive.
+        unsafe { heapstead_repl_delete(self.raw, &*self.context) }
+    }
+}
+
+fn compile_error(details: &serde_json::Value) -> CompileError {
+    let number = |name| details.get(name).and_then(serde_json::Value::as_u64).unwrap_or(0) as u32 + 1;
+    let description = details.pointer("/exception/description").and_then(serde_json::Value::as_str).unwrap_or("SyntaxError");
+    CompileError {
+        message: description.lines().next().unwrap_or_default().to_owned(),
+        line: number("lineNumber"),
+        column: number("columnNumber"),
+    }
+}
+
+/// REPL mode settles its promise with an object that holds the completion value, so that a promise as value is not awaited.
+pub fn completion_value<'s>(scope: &mut v8::PinScope<'s, '_>, promise: v8::Local<'s, v8::Promise>) -> v8::Local<'s, v8::Value> {
+    let wrapped = promise.result(scope);
+    let value = v8::Local::<v8::Object>::try_from(wrapped).ok().and_then(|holder| {
+        let name = v8::String::new(scope, ".repl_result")?;
+        holder.get(scope, name.into())
+    });
+    value.unwrap_or_else(|| v8::undefined(scope).into())
+}

@@ -1,0 +1,173 @@
+//! The zygote: initialises V8 once, then forks a worker whenever the server asks, reports who died, and does nothing else.
+
+use crate::{Session, confine, entry, session, vm};
+use heapstead_wire::control::{self, FromZygote, ToZygote};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, wait};
+use std::collections::HashMap;
+use std::ffi::{CStr, c_char};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::path::Path;
+
+/// What a worker does with its session once it is confined.
+pub type Runner = fn(&Session);
+
+/// The control socket, in the zygote.
+const CONTROL: RawFd = 3;
+/// A worker's socket, in the worker.
+const SOCKET: RawFd = 3;
+
+const USAGE: &str = "usage: zygote BASE_HEAP | base-heap FILE | describe";
+
+pub fn main(argc: i32, argv: *mut *mut c_char, runner: Runner) -> i32 {
+    let arguments: Vec<String> = (1..argc as usize)
+        // SAFETY: argv holds argc strings that live as long as the process.
+        .map(|index| unsafe { CStr::from_ptr(*argv.add(index)) }.to_string_lossy().into_owned())
+        .collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["zygote", base_heap] => serve(Path::new(base_heap), runner),
+        ["base-heap", file] => match vm::base_heap::build().and_then(|heap| heap.write(Path::new(file))) {
+            Ok(()) => 0,
+            Err(error) => fail(&format!("can't make the base heap: {error}")),
+        },
+        ["bench", ref rest @ ..] => vm::bench::main(rest),
+        ["describe"] => {
+            println!("{}", vm::engine_id());
+            0
+        }
+        _ => fail(USAGE),
+    }
+}
+
+fn fail(message: &str) -> i32 {
+    eprintln!("{message}");
+    1
+}
+
+/// Serves the control socket until the server is gone.
+fn serve(base_heap: &Path, runner: Runner) -> i32 {
+    // SAFETY: the server starts us with its socket on this descriptor.
+    let control = unsafe { OwnedFd::from_raw_fd(CONTROL) };
+    let mut zygote = match Zygote::prepare(control.as_fd(), base_heap, runner) {
+        Ok(zygote) => zygote,
+        Err(why) => {
+            let _ = control::send(&control, &FromZygote::Unfit { why: why.clone() }, None);
+            return fail(&why);
+        }
+    };
+    zygote.serve()
+}
+
+struct Zygote<'a> {
+    control: BorrowedFd<'a>,
+    children: OwnedFd,
+    workers: HashMap<Pid, u64>,
+    policy: confine::Policy,
+    runner: Runner,
+}
+
+impl<'a> Zygote<'a> {
+    fn prepare(control: BorrowedFd<'a>, base_heap: &Path, runner: Runner) -> Result<Self, String> {
+        let children = watch_children().map_err(|error| format!("can't watch for the end of workers: {error}"))?;
+        vm::base_heap::load(base_heap).map_err(|error| format!("base heap: {error}"))?;
+        vm::initialize();
+        entry::remember_stack();
+        confine::zygote().map_err(|error| error.to_string())?;
+        let policy = confine::Policy::compile().map_err(|error| error.to_string())?;
+        control::send(control, &FromZygote::Ready { engine: vm::engine_id().to_string(), natives: vm::natives_digests() }, None)
+            .map_err(|error| format!("control socket: {error}"))?;
+        Ok(Self { control, children, workers: HashMap::new(), policy, runner })
+    }
+
+    fn serve(&mut self) -> i32 {
+        loop {
+            let mut ready = [PollFd::new(&self.control, PollFlags::IN), PollFd::new(&self.children, PollFlags::IN)];
+            if poll(&mut ready, None).is_err() {
+                continue;
+            }
+            let [control_ready, children_ready] = ready.map(|descriptor| !descriptor.revents().is_empty());
+            if children_ready {
+                self.reap();
+            }
+            if control_ready && !self.answer() {
+                return 0;
+            }
+        }
+    }
+
+    /// Answers one request. False when the server is gone.
+    fn answer(&mut self) -> bool {
+        match control::receive(self.control) {
+            Ok(Some((ToZygote::Fork { worker, heap_mb }, Some(socket)))) => self.fork(worker, heap_mb, socket),
+            Ok(Some((ToZygote::Fork { worker, .. }, None))) => self.refuse(worker, "no socket came with the request"),
+            Ok(None) | Err(_) => return false,
+        }
+        true
+    }
+
+    fn fork(&mut self, worker: u64, heap_mb: u32, socket: OwnedFd) {
+        let parent = rustix::process::getpid();
+        // SAFETY: this process has one thread, so the child inherits nothing half done.
+        match unsafe { libc::fork() } {
+            0 => self.become_worker(parent, heap_mb, socket),
+            -1 => self.refuse(worker, &format!("fork: {}", std::io::Error::last_os_error())),
+            pid => {
+                let Some(pid) = Pid::from_raw(pid) else { return };
+                self.workers.insert(pid, worker);
+                match pidfd_open(pid, PidfdFlags::empty()) {
+                    Ok(pidfd) => {
+                        let _ = control::send(self.control, &FromZygote::Forked { worker, pid: pid.as_raw_pid() }, Some(pidfd.as_fd()));
+                    }
+                    Err(error) => {
+                        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+                        self.refuse(worker, &format!("pidfd: {error}"));
+                    }
+                }
+            }
+        }
+    }
+
+    fn refuse(&self, worker: u64, why: &str) {
+        let _ = control::send(self.control, &FromZygote::NotForked { worker, why: why.to_owned() }, None);
+    }
+
+    /// The child's side of a fork: confine, then run, then go. It reads nothing before it is confined.
+    fn become_worker(&self, parent: Pid, heap_mb: u32, socket: OwnedFd) -> ! {
+        // SAFETY: both descriptors are open; SOCKET is the control socket, which a worker must not keep.
+        if unsafe { libc::dup2(socket.as_raw_fd(), SOCKET) } == SOCKET {
+            // SAFETY: just made, and owned by nobody else in this process.
+            let session = Session::new(unsafe { OwnedFd::from_raw_fd(SOCKET) });
+            match confine::worker(&self.policy, parent, SOCKET, heap_mb) {
+                Ok(()) => (self.runner)(&session),
+                Err(error) => session.fail_and_quit(heapstead_types::Failure::NoWorker(error.to_string())),
+            }
+        }
+        session::quit()
+    }
+
+    fn reap(&mut self) {
+        let mut drained = [0_u8; 1024];
+        let _ = rustix::io::read(&self.children, &mut drained);
+        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
+            if let Some(worker) = self.workers.remove(&pid) {
+                let _ = control::send(self.control, &FromZygote::Exited { worker, wait_status: status.as_raw() }, None);
+            }
+        }
+    }
+}
+
+/// A descriptor that becomes readable when a child ends.
+fn watch_children() -> std::io::Result<OwnedFd> {
+    // SAFETY: plain libc calls on a set of our own.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, libc::SIGCHLD);
+        libc::sigprocmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
+        libc::signal(libc::SIGPIPE, libc::SIG_IGN);
+        match libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) {
+            -1 => Err(std::io::Error::last_os_error()),
+            descriptor => Ok(OwnedFd::from_raw_fd(descriptor)),
+        }
+    }
+}
