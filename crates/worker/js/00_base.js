@@ -20,5 +20,9 @@ base.onEnd = (step) => { ending[ending.length] = step; };
 base.begin = (run) => { for (let i = 0; i < beginning.length; i++) beginning[i](run); };
 base.end = () => { for (let i = 0; i < ending.length; i++) ending[i](); };
 
-// V8 leaves this out of contexts that are to be snapshotted, and stacks are empty without it.
-Error.stackTraceLimit = 10;
+// V8 leaves this out of contexts that are to be saved, and stacks are empty without it. (Where it puts it in itself, it must not be there yet.)
+const { Error } = globalThis;
+const hasOwn = uncurryThis(Object.prototype.hasOwnProperty);
+base.onBegin(() => {
+  if (!hasOwn(Error, "stackTraceLimit")) base.define(Error, "stackTraceLimit", 10);
+});

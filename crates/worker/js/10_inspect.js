@@ -24,6 +24,7 @@ const MAX_CHARS = 1 << 22;
 
 // What the files 11 and 12 add to: naming of objects, text of strings, one function per class of object.
 const parts = base.inspectParts = { __proto__: null, kinds: { __proto__: null } };
+const isObject = parts.isObject = (value) => value !== null && (typeof value === "object" || typeof value === "function");
 
 const DEFAULTS = {
   __proto__: null, showHidden: false, depth: 2, customInspect: true, showProxy: false, maxArrayLength: 100, maxStringLength: 10000,
@@ -44,7 +45,7 @@ base.inspect = (value, options = DEFAULTS) => {
 // A copy of user code's options that holds only what is known, in the types that are expected.
 base.ownOptions = (given) => {
   const options = { __proto__: null };
-  if (given === null || typeof given !== "object") return options;
+  if (!isObject(given)) return options;
   for (const key in DEFAULTS) {
     const value = parts.lookup(given, key);
     if (typeof DEFAULTS[key] === "number") {
@@ -63,7 +64,7 @@ const { inspect: offered } = { inspect(value, options) { return base.inspect(val
 base.define(offered, "custom", customSymbol);
 
 function formatValue(ctx, value, depth, insideView) {
-  if (value === null || (typeof value !== "object" && typeof value !== "function")) return formatPrimitive(ctx, value);
+  if (!isObject(value)) return formatPrimitive(ctx, value);
   let target = value;
   let kind = host.classOf(value);
   let open = "", close = "";
@@ -146,7 +147,9 @@ function formatObject(ctx, value, kind, depth, insideView) {
   const { length } = ctx.seen;
   const name = parts.constructorName(ctx, value, depth);
   const tag = parts.tagOf(ctx, value);
-  const shape = { __proto__: null, kind, base: "", open: "{", close: "}", isList: false, keys: undefined, fill: undefined, done: undefined };
+  const shape = {
+    __proto__: null, kind, base: "", open: "{", close: "}", isList: false, keys: undefined, fill: undefined, done: undefined,
+  };
   (parts.kinds[kind] ?? parts.kinds.Object)(ctx, value, shape, name, tag, insideView);
   if (shape.done !== undefined) return shape.done;
   const label = StringPrototypeSlice(parts.prefix(name, tag, "Object"), 0, -1);

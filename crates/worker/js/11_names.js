@@ -72,7 +72,7 @@ parts.ownLookup = (value, key) => {
 
 // What an own property plainly holds, if there is one.
 parts.ownValue = (value, key) => {
-  if (value === null || (typeof value !== "object" && typeof value !== "function") || host.classOf(value) === "Proxy") return undefined;
+  if (!parts.isObject(value) || host.classOf(value) === "Proxy") return undefined;
   const descriptor = ObjectGetOwnPropertyDescriptor(value, key);
   return descriptor !== undefined && ObjectHasOwn(descriptor, "value") ? descriptor.value : undefined;
 };

@@ -78,9 +78,9 @@ parts.indentLines = (text, indent) => {
 };
 
 const WIDE = new RegExp(
-  "[\\u1100-\\u115f\\u2329\\u232a\\u2630-\\u2637\\u268a-\\u268f\\u2e80-\\u303e\\u3041-\\ua4c6\\ua960-\\ua97c\\uac00-\\ud7a3\\uf900-\\ufaff" +
-  "\\ufe10-\\ufe19\\ufe30-\\ufe6b\\uff01-\\uff60\\uffe0-\\uffe6\\u{16fe0}-\\u{18df2}\\u{1aff0}-\\u{1b2fb}\\u{1d300}-\\u{1d376}" +
-  "\\u{1f200}-\\u{1f265}\\u{20000}-\\u{3fffd}\\p{Emoji_Presentation}]", "u");
+  "[\\u1100-\\u115f\\u2329\\u232a\\u2630-\\u2637\\u268a-\\u268f\\u2e80-\\u303e\\u3041-\\ua4c6\\ua960-\\ua97c\\uac00-\\ud7a3" +
+  "\\uf900-\\ufaff\\ufe10-\\ufe19\\ufe30-\\ufe6b\\uff01-\\uff60\\uffe0-\\uffe6\\u{16fe0}-\\u{18df2}\\u{1aff0}-\\u{1b2fb}" +
+  "\\u{1d300}-\\u{1d376}\\u{1f200}-\\u{1f265}\\u{20000}-\\u{3fffd}\\p{Emoji_Presentation}]", "u");
 const WIDTHLESS = /[\p{Mn}\p{Me}\p{Cf}\p{Cc}]/u;
 
 function widthOf(code) {

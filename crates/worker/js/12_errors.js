@@ -36,8 +36,8 @@ parts.errorText = (ctx, error, shape, name, tag) => {
   let text = stackOf(ctx, error, own, message);
   shape.keys = withoutSaid(ctx, error, shape.keys, text);
 
-  const said = typeof message === "string" ? StringPrototypeIndexOf(text, message) + message.length : 0;
-  const at = StringPrototypeIndexOf(text, FRAME, said);
+  const said = typeof message === "string" ? StringPrototypeIndexOf(text, message) : -1;
+  const at = StringPrototypeIndexOf(text, FRAME, said === -1 ? 0 : said + message.length);
   let head = at === -1 ? text : StringPrototypeSlice(text, 0, at);
   if (!uncaught) head = improve(head, called, name, tag);
   if (at === -1) {

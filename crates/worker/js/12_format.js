@@ -1,5 +1,6 @@
 // Makes one line of text of several values, with the % directives of Node's util.format.
 const { uncurryThis, inspectParts: parts } = base;
+const { isObject } = parts;
 const { is: ObjectIs } = Object;
 const { stringify: JSONStringify } = JSON;
 const { parseInt: NumberParseInt, parseFloat: NumberParseFloat } = Number;
@@ -14,7 +15,6 @@ const SymbolToPrimitive = Symbol.toPrimitive;
 const SHALLOW = { __proto__: null, depth: 0 };
 const THOROUGH = { __proto__: null, showHidden: true, showProxy: true, depth: 4 };
 
-const isObject = (value) => value !== null && (typeof value === "object" || typeof value === "function");
 const numberText = (value) => ObjectIs(value, -0) ? "-0" : `${value}`;
 
 // What user code makes of its own object, or what is said instead when that throws.

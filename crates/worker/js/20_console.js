@@ -1,5 +1,6 @@
 // The global `console`: every method writes lines to the run's output, as Node writes them to its own.
 const { uncurryThis, list, inspectParts: parts, formatAll } = base;
+const { isObject } = parts;
 const { defineProperty: ObjectDefineProperty, keys: ObjectKeys, hasOwn: ObjectHasOwn } = Object;
 const ErrorCaptureStackTrace = Error.captureStackTrace;
 const ArrayIsArray = Array.isArray;
@@ -18,6 +19,7 @@ const TypeErrorConstructor = TypeError;
 // Deeper groups are not indented any further, and larger tables not drawn.
 const MAX_INDENT_LEVELS = 500;
 const MAX_TABLE_CHARS = 1 << 22;
+const MAX_TABLE_ROWS = MAX_TABLE_CHARS / 16;
 
 let level = 0;
 let indent = "";
@@ -121,7 +123,8 @@ const methods = {
       throw new TypeErrorConstructor('The "properties" argument must be an instance of Array');
     }
     const subject = unwrap(data);
-    write((isObject(subject) && typeof subject !== "function" && drawTable(tableOf(subject, columns))) || formatAll(after(data, [], 0)));
+    const table = isObject(subject) && typeof subject !== "function" ? tableOf(subject, columns) : undefined;
+    write((table && drawTable(table)) ?? formatAll(after(data, [], 0)));
   },
   dirxml(...values) { writeAll(values); },
   groupCollapsed(...values) { openGroup(values); },
@@ -130,16 +133,16 @@ const { trace } = methods;
 ObjectDefineProperty(methods, Symbol.toStringTag, { __proto__: null, value: "console", configurable: true });
 base.expose("console", methods);
 
-const isObject = (value) => value !== null && (typeof value === "object" || typeof value === "function");
-
 const unwrap = (value) => isObject(value) ? parts.solid(value) : value;
 
-// A table is a list of columns: { title, cells }, the first of them the index.
+// A table is a list of columns: { title, cells }, the first of them the index. undefined where it would be too large to be of use.
 function tableOf(data, columns) {
   const kind = host.classOf(data);
-  if (kind === "Map" || kind === "Set" || kind === "MapIterator" || kind === "SetIterator") return iterationTable(host.previewEntries(data));
+  const iterated = kind === "Map" || kind === "Set" || kind === "MapIterator" || kind === "SetIterator";
+  if (iterated) return iterationTable(host.previewEntries(data));
   const byKey = { __proto__: null };
   const keys = ObjectKeys(data);
+  if (keys.length > MAX_TABLE_ROWS) return undefined;
   const values = column("Values");
   const index = column("(index)");
   for (let row = 0; row < keys.length; row++) {
@@ -166,6 +169,7 @@ function iterationTable(preview) {
   const entries = preview[0];
   const step = preview[1] ? 2 : 1;
   const table = { __proto__: null, rows: entries.length / step, columns: list() };
+  if (table.rows > MAX_TABLE_ROWS) return undefined;
   const index = table.columns[0] = column("(iteration index)");
   if (step === 2) table.columns[1] = column("Key");
   const values = table.columns[step] = column("Values");
@@ -184,7 +188,6 @@ function cellText(value) {
   return base.inspect(value, { __proto__: null, maxArrayLength: 3, breakLength: Infinity, depth: large ? -1 : 0 });
 }
 
-// undefined when the table would be too large to be of use.
 function drawTable({ rows, columns }) {
   let total = 1;
   for (let i = 0; i < columns.length; i++) {
@@ -194,22 +197,23 @@ function drawTable({ rows, columns }) {
     total += width + 3;
   }
   if (total * (rows + 4) > MAX_TABLE_CHARS) return undefined;
-  let text = `${rule(columns, "┌", "┬", "┐")}\n${line(columns, (one) => one.title)}\n${rule(columns, "├", "┼", "┤")}\n`;
+  let text = `${rule(columns, "\u250c", "\u252c", "\u2510")}\n${line(columns, (one) => one.title)}\n`;
+  text += `${rule(columns, "\u251c", "\u253c", "\u2524")}\n`;
   for (let row = 0; row < rows; row++) text += `${line(columns, (one) => one.cells[row] ?? "")}\n`;
-  return text + rule(columns, "└", "┴", "┘");
+  return text + rule(columns, "\u2514", "\u2534", "\u2518");
 }
 
 function rule(columns, left, middle, right) {
   let text = left;
-  for (let i = 0; i < columns.length; i++) text += (i === 0 ? "" : middle) + StringPrototypeRepeat("─", columns[i].width + 2);
+  for (let i = 0; i < columns.length; i++) text += (i === 0 ? "" : middle) + StringPrototypeRepeat("\u2500", columns[i].width + 2);
   return text + right;
 }
 
 function line(columns, cellOf) {
-  let text = "│";
+  let text = "\u2502";
   for (let i = 0; i < columns.length; i++) {
     const cell = cellOf(columns[i]);
-    text += ` ${cell}${StringPrototypeRepeat(" ", columns[i].width - parts.width(cell))} │`;
+    text += ` ${cell}${StringPrototypeRepeat(" ", columns[i].width - parts.width(cell))} \u2502`;
   }
   return text;
 }

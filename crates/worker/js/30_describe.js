@@ -8,6 +8,9 @@ const { isFinite: NumberIsFinite } = Number;
 const { prototype: ObjectPrototype } = Object;
 const { prototype: ArrayPrototype } = Array;
 const ArrayPrototypeJoin = uncurryThis(Array.prototype.join);
+const MapConstructor = Map;
+const MapPrototypeGet = uncurryThis(Map.prototype.get);
+const MapPrototypeSet = uncurryThis(Map.prototype.set);
 const SetConstructor = Set;
 const SetPrototypeAdd = uncurryThis(Set.prototype.add);
 const SetPrototypeDelete = uncurryThis(Set.prototype.delete);
@@ -17,7 +20,8 @@ const SetPrototypeHas = uncurryThis(Set.prototype.has);
 base.ResultTooLarge = ObjectFreeze({ __proto__: null, message: "the result is too large" });
 
 const DEEPER = { __proto__: null, depth: 6 };
-const UNCAUGHT = { __proto__: null, depth: 5, customInspect: false, uncaught: true };
+const THROWN = { __proto__: null, depth: 5, customInspect: false };
+const THROWN_ERROR = { ...THROWN, __proto__: null, uncaught: true };
 
 base.describeResult = (value, maxChars) => {
   const text = jsonText(value, maxChars) ?? base.inspect(value, DEEPER);
@@ -27,28 +31,39 @@ base.describeResult = (value, maxChars) => {
 
 base.describeError = (thrown) => {
   const isError = thrown !== null && typeof thrown === "object" && parts.isError(thrown, host.classOf(thrown));
-  const text = base.inspect(thrown, UNCAUGHT);
-  return isError ? text : `Uncaught ${text}`;
+  return isError ? base.inspect(thrown, THROWN_ERROR) : `Uncaught ${base.inspect(thrown, THROWN)}`;
 };
 
+const jsonText = (value, maxChars) => walk(value, newWriter(maxChars), undefined);
+
+// A few objects can stand for millions when they share parts. So past this many the whole is measured first, each large part once.
+const MEASURE_AT = 1 << 18;
+const LARGE_PART_CHARS = 1024;
+
 // undefined when the value has anything that JSON can't say. It keeps its own stack, so depth costs heap and never overflows.
-function jsonText(root, maxChars) {
-  const writer = newWriter(maxChars);
+// `measured` has the lengths of parts already seen, and is there only while measuring.
+function walk(root, writer, measured) {
   const path = newPath();
-  let value = root;
+  let value = root, opened = 0;
   for (;;) {
-    const text = primitiveText(value, maxChars);
-    if (text === undefined) {
-      const inner = isObject(value) && !path.has(value) ? openFrame(value) : undefined;
-      if (inner === undefined) return undefined;
-      path.push(inner);
-      writer.add(inner.keys === undefined ? "[" : "{");
-    } else {
+    const text = primitiveText(value, writer.maxChars);
+    const known = text === undefined && measured !== undefined ? MapPrototypeGet(measured, value) : undefined;
+    if (text !== undefined) {
       writer.add(text);
+    } else if (known !== undefined) {
+      writer.count(known);
+    } else {
+      const frame = parts.isObject(value) && !path.has(value) ? openFrame(value, writer.size) : undefined;
+      if (frame === undefined) return undefined;
+      if (++opened === MEASURE_AT && measured === undefined && measure(root, writer.maxChars) === undefined) return undefined;
+      path.push(frame);
+      writer.add(frame.keys === undefined ? "[" : "{");
     }
     let frame = path.last();
     while (frame !== undefined && frame.next === frame.length) {
       writer.add(frame.keys === undefined ? "]" : "}");
+      const length = writer.size - frame.from;
+      if (measured !== undefined && length > LARGE_PART_CHARS) MapPrototypeSet(measured, frame.value, length);
       frame = path.pop();
     }
     if (frame === undefined) return writer.finish();
@@ -62,48 +77,60 @@ function jsonText(root, maxChars) {
   }
 }
 
+function measure(root, maxChars) {
+  const counter = newWriter(maxChars);
+  counter.add = (text) => counter.count(text.length);
+  return walk(root, counter, new MapConstructor());
+}
+
 // Joins small texts by the thousand: concatenating them one by one takes several times as long.
 function newWriter(maxChars) {
   const texts = list();
-  let whole = "", count = 0, size = 0;
-  const flush = () => {
-    texts.length = count;
-    whole += ArrayPrototypeJoin(texts, "");
-    count = 0;
-    return whole;
+  let whole = "", used = 0;
+  const writer = {
+    __proto__: null, maxChars, size: 0,
+    count(length) {
+      writer.size += length;
+      if (writer.size > maxChars) throw base.ResultTooLarge;
+    },
+    add(text) {
+      writer.count(text.length);
+      texts[used++] = text;
+      if (used < 2048) return;
+      whole += ArrayPrototypeJoin(texts, "");
+      used = 0;
+    },
+    finish() {
+      texts.length = used;
+      return whole + ArrayPrototypeJoin(texts, "");
+    },
   };
-  const add = (text) => {
-    size += text.length;
-    if (size > maxChars) throw base.ResultTooLarge;
-    texts[count++] = text;
-    if (count === 2048) flush();
-  };
-  return { __proto__: null, add, finish: flush };
+  return writer;
 }
 
-// The objects that are open, innermost last. Near the root a look at each is cheapest; what lies deeper is in a set too.
+// The objects that are open, innermost last. Near the root a look at each is cheapest; what lies deeper is in a set.
 const LOOKED_AT = 16;
 function newPath() {
   const frames = list();
   const deeper = new SetConstructor();
+  let depth = 0;
   const has = (value) => {
-    for (let i = 0; i < frames.length && i < LOOKED_AT; i++) if (frames[i].value === value) return true;
-    return frames.length > LOOKED_AT && SetPrototypeHas(deeper, value);
+    for (let i = 0; i < depth && i < LOOKED_AT; i++) if (frames[i].value === value) return true;
+    return depth > LOOKED_AT && SetPrototypeHas(deeper, value);
   };
   const push = (frame) => {
-    if (frames.length >= LOOKED_AT) SetPrototypeAdd(deeper, frame.value);
-    frames[frames.length] = frame;
+    if (depth >= LOOKED_AT) SetPrototypeAdd(deeper, frame.value);
+    frames[depth++] = frame;
   };
-  const last = () => frames.length === 0 ? undefined : frames[frames.length - 1];
+  const last = () => depth === 0 ? undefined : frames[depth - 1];
   const pop = () => {
-    if (frames.length > LOOKED_AT) SetPrototypeDelete(deeper, last().value);
-    frames.length -= 1;
+    depth--;
+    if (depth >= LOOKED_AT) SetPrototypeDelete(deeper, frames[depth].value);
+    frames[depth] = undefined;
     return last();
   };
   return { __proto__: null, has, push, last, pop };
 }
-
-const isObject = (value) => value !== null && typeof value === "object";
 
 function primitiveText(value, maxChars) {
   switch (typeof value) {
@@ -117,17 +144,17 @@ function primitiveText(value, maxChars) {
 }
 
 // A dense array or a plain object, and nothing that only looks like one.
-function openFrame(value) {
+function openFrame(value, from) {
   const kind = host.classOf(value);
   if (kind === "Array") {
     if (ObjectGetPrototypeOf(value) !== ArrayPrototype) return undefined;
     const extra = host.ownNonIndexKeys(value, false);
     for (let i = 0; i < extra.length; i++) if (extra[i] !== "length") return undefined;
-    return { __proto__: null, value, keys: undefined, next: 0, length: value.length };
+    return { __proto__: null, value, keys: undefined, next: 0, length: value.length, from };
   }
   if (kind !== "Object") return undefined;
   const prototype = ObjectGetPrototypeOf(value);
   if (prototype !== null && prototype !== ObjectPrototype) return undefined;
   const keys = ReflectOwnKeys(value);
-  return { __proto__: null, value, keys, next: 0, length: keys.length };
+  return { __proto__: null, value, keys, next: 0, length: keys.length, from };
 }

@@ -185,7 +185,9 @@ const functions = {
   clearImmediate(id) { clear(id); },
   queueMicrotask(callback) {
     base.needFunction(callback);
-    host.enqueueMicrotask(callback);
+    host.enqueueMicrotask(() => {
+      try { callback(); } catch (error) { host.reportUncaught(error); }
+    });
   },
 };
 for (const name of Object.keys(functions)) base.expose(name, functions[name]);

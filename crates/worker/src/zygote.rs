@@ -17,7 +17,7 @@ const CONTROL: RawFd = 3;
 /// A worker's socket, in the worker.
 const SOCKET: RawFd = 3;
 
-const USAGE: &str = "usage: zygote BASE_HEAP | base-heap FILE | describe";
+const USAGE: &str = "usage: zygote BASE_HEAP | base-heap FILE | raw-loop BASE_HEAP | describe";
 
 pub fn main(argc: i32, argv: *mut *mut c_char, runner: Runner) -> i32 {
     let arguments: Vec<String> = (1..argc as usize)
@@ -30,7 +30,7 @@ pub fn main(argc: i32, argv: *mut *mut c_char, runner: Runner) -> i32 {
             Ok(()) => 0,
             Err(error) => fail(&format!("can't make the base heap: {error}")),
         },
-        ["bench", ref rest @ ..] => vm::bench::main(rest),
+        ["raw-loop", base_heap] => vm::bench::main(Path::new(base_heap)),
         ["describe"] => {
             println!("{}", vm::engine_id());
             0

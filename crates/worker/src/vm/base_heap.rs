@@ -3,8 +3,10 @@
 //! The file is one line of JSON that says what it was made from, then the snapshot. A file that does not fit this build is made anew.
 
 use super::{isolate, natives, platform, realm::Realm};
+use crate::compact::compact;
 use heapstead_types::{digest, limits::HEAP_MB_DEFAULT};
 use std::io::Write;
+use std::mem::ManuallyDrop;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -88,9 +90,10 @@ fn build_in_child() -> Result<Vec<u8>, BaseHeapError> {
 
 /// Evaluates the sources in an empty context and snapshots it.
 pub fn build() -> Result<BaseHeap, BaseHeapError> {
-    let mut isolate = isolate::empty(HEAP_MB_DEFAULT);
+    // On an error the process ends; an isolate that was not snapshotted can't be taken down.
+    let mut isolate = ManuallyDrop::new(isolate::empty(HEAP_MB_DEFAULT));
     {
-        v8::scope!(let scope, &mut isolate);
+        v8::scope!(let scope, &mut *isolate);
         let context = v8::Context::new(scope, Default::default());
         let scope = &mut v8::ContextScope::new(scope, context);
         let null = v8::null(scope).into();
@@ -103,7 +106,7 @@ pub fn build() -> Result<BaseHeap, BaseHeapError> {
         Realm::new(base).keep(scope);
         scope.set_default_context(context);
     }
-    let blob = isolate.create_blob(v8::FunctionCodeHandling::Keep).ok_or(BaseHeapError::NoSnapshot)?;
+    let blob = ManuallyDrop::into_inner(isolate).create_blob(v8::FunctionCodeHandling::Keep).ok_or(BaseHeapError::NoSnapshot)?;
     Ok(BaseHeap { snapshot: blob.to_vec() })
 }
 
@@ -116,7 +119,7 @@ fn evaluate(
     host: v8::Local<'_, v8::Object>,
 ) -> Result<(), String> {
     v8::tc_scope!(let caught, scope);
-    let wrapped = format!("(function (base, host) {{ \"use strict\";\n{text}\n}})");
+    let wrapped = compact(format!("(function (base, host) {{ \"use strict\";\n{text}\n}})"))?;
     let name = format!("heapstead:{file}");
     let run = || {
         let source = v8::String::new(caught, &wrapped)?;

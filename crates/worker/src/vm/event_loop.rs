@@ -12,7 +12,7 @@ pub fn run(scope: &mut v8::PinScope<'_, '_>, realm: &Realm<'_>, session: &Sessio
     loop {
         v8::scope!(let scope, scope);
         settle(scope, realm, main)?;
-        match turn(scope, realm)? {
+        match turn(scope, realm, main.state() != v8::PromiseState::Pending)? {
             Some(wait) if wait.is_zero() => {}
             Some(wait) => session.sleep(wait),
             None if pump(scope) => {}
@@ -47,8 +47,8 @@ fn settle(scope: &mut v8::PinScope<'_, '_>, realm: &Realm<'_>, main: v8::Local<'
 }
 
 /// Runs one callback that is due; how long until the next, if there is one.
-fn turn(scope: &mut v8::PinScope<'_, '_>, realm: &Realm<'_>) -> Result<Option<Duration>, Failure> {
-    match realm.turn(scope) {
+fn turn(scope: &mut v8::PinScope<'_, '_>, realm: &Realm<'_>, main_is_settled: bool) -> Result<Option<Duration>, Failure> {
+    match realm.turn(scope, main_is_settled) {
         Ok(wait_ms) => Ok(wait_ms.and_then(|wait_ms| Duration::try_from_secs_f64(wait_ms / 1000.0).ok())),
         Err(Called::Threw(thrown)) => Err(exception(scope, realm, thrown)),
         Err(_) => Err(memory::stop_failure("the event loop")),

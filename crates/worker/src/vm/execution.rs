@@ -4,8 +4,9 @@ use super::realm::Realm;
 use super::repl::{self, CompileError, Evaluation, Repl};
 use super::state::State;
 use super::{base_heap, event_loop, isolate, memory};
-use crate::{Session, strip};
-use heapstead_types::Failure;
+use crate::strip::{self, Stripped};
+use crate::Session;
+use heapstead_types::{Failure, digest};
 use heapstead_wire::{Frame, Start};
 use rustix::mm::{MapFlags, ProtFlags};
 use sha2::{Digest, Sha256};
@@ -15,7 +16,8 @@ use std::mem::ManuallyDrop;
 use std::os::fd::OwnedFd;
 
 /// What error stacks call the code of a run.
-const NAME: &str = "main.js";
+const JAVASCRIPT: &str = "main.js";
+const TYPESCRIPT: &str = "main.ts";
 
 pub fn execute(session: &Session, start: &Start, code: String, descriptors: Vec<OwnedFd>) -> Result<(), Failure> {
     let mut descriptors = descriptors.into_iter();
@@ -38,9 +40,13 @@ pub fn execute(session: &Session, start: &Start, code: String, descriptors: Vec<
         let context = v8::Context::new(scope, Default::default());
         let scope = &mut v8::ContextScope::new(scope, context);
         let realm = Realm::restore(scope).ok_or_else(|| internal("the heap holds no base"))?;
+        realm.share(scope);
         realm.begin(scope, &start.headers);
         let repl = Repl::attach(scope, &realm);
-        let main = evaluate(scope, session, &repl, &code)?;
+        if realm.has_positions(scope) {
+            scope.set_prepare_stack_trace_callback(prepare_stack_trace);
+        }
+        let main = evaluate(scope, session, &realm, &repl, &code)?;
         event_loop::run(scope, &realm, session, main)?;
         let value = repl::completion_value(scope, main);
         let result = realm.describe_result(scope, value)?;
@@ -76,31 +82,86 @@ fn map(heap: &OwnedFd, length: u64) -> Option<&'static [u8]> {
     }
 }
 
-/// Evaluates the code, as it is where V8 takes it, else without its types.
+/// The code as it is to be evaluated.
+struct Script {
+    javascript: String,
+    /// The name V8 knows it by, and the one that stacks show.
+    name: String,
+    shown: &'static str,
+    segments: Option<Vec<i32>>,
+}
+
+impl Script {
+    fn as_it_is(code: &str) -> Self {
+        Self { javascript: code.to_owned(), name: JAVASCRIPT.to_owned(), shown: JAVASCRIPT, segments: None }
+    }
+
+    fn from(stripped: Stripped, shown: &'static str) -> Self {
+        let name = match &stripped.segments {
+            // A name for its positions, so that later runs still find them, and equal ones are kept once.
+            Some(segments) => format!("{:08x}.{shown}", digest(segments.iter().map(i32::to_string).collect::<Vec<_>>().iter().map(String::as_str))),
+            None => shown.to_owned(),
+        };
+        Self { javascript: stripped.code, name, shown, segments: stripped.segments }
+    }
+}
+
+/// Evaluates the code: as it is where V8 takes it, else without its types.
 fn evaluate<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     session: &Session,
+    realm: &Realm<'_>,
     repl: &Repl<'s>,
     code: &str,
 ) -> Result<v8::Local<'s, v8::Promise>, Failure> {
-    let mut refused: Option<CompileError> = None;
+    let mut refused = None;
     if !strip::is_ambiguous(code) {
-        session.send(&Frame::Evaluating(None));
-        match repl.evaluate(scope, code, NAME) {
-            Evaluation::Promise(promise) => return Ok(promise),
-            Evaluation::Stopped => return Err(memory::stop_failure("evaluation")),
-            Evaluation::DoesNotCompile(error) => refused = Some(error),
+        let script = match strip::as_object_literal(code) {
+            Some(literal) => Script::from(literal, JAVASCRIPT),
+            None => Script::as_it_is(code),
+        };
+        match try_script(scope, session, realm, repl, code, &script)? {
+            Ok(promise) => return Ok(promise),
+            Err(error) => refused = Some(error),
         }
     }
-    let (javascript, from_types) = match strip::strip(code) {
-        Ok(stripped) => (stripped.code, None),
-        Err(error) => (code.to_owned(), Some(error)),
+    let (script, by_stripper) = match strip::strip(code) {
+        Ok(stripped) if stripped.code == code => (Script::as_it_is(code), None),
+        Ok(stripped) => (Script::from(stripped, TYPESCRIPT), None),
+        Err(error) => (Script::as_it_is(code), Some(error)),
     };
-    session.send(&Frame::Evaluating((javascript != code).then(|| javascript.clone())));
-    match repl.evaluate(scope, &javascript, NAME) {
-        Evaluation::Promise(promise) => Ok(promise),
+    try_script(scope, session, realm, repl, code, &script)?.map_err(|error| syntax_failure(refused.unwrap_or(error), by_stripper))
+}
+
+fn try_script<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    session: &Session,
+    realm: &Realm<'_>,
+    repl: &Repl<'s>,
+    code: &str,
+    script: &Script,
+) -> Result<Result<v8::Local<'s, v8::Promise>, CompileError>, Failure> {
+    if let Some(segments) = &script.segments {
+        realm.add_positions(scope, &script.name, script.shown, segments);
+        scope.set_prepare_stack_trace_callback(prepare_stack_trace);
+    }
+    session.send(&Frame::Evaluating((script.javascript != code).then(|| script.javascript.clone())));
+    match repl.evaluate(scope, &script.javascript, &script.name) {
+        Evaluation::Promise(promise) => Ok(Ok(promise)),
+        Evaluation::DoesNotCompile(error) => Ok(Err(error)),
         Evaluation::Stopped => Err(memory::stop_failure("evaluation")),
-        Evaluation::DoesNotCompile(error) => Err(syntax_failure(refused.unwrap_or(error), from_types)),
+    }
+}
+
+fn prepare_stack_trace<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    error: v8::Local<'s, v8::Value>,
+    sites: v8::Local<'s, v8::Array>,
+) -> v8::Local<'s, v8::Value> {
+    let base = State::of(scope).and_then(|state| state.base.clone());
+    match base {
+        Some(base) => Realm::new(v8::Local::new(scope, base)).prepare_stack_trace(scope, error, sites),
+        None => v8::undefined(scope).into(),
     }
 }
 
@@ -110,7 +171,7 @@ fn syntax_failure(by_v8: CompileError, by_stripper: Option<CompileError>) -> Fai
         Some(error) if (error.line, error.column) > (by_v8.line, by_v8.column) => error,
         _ => by_v8,
     };
-    Failure::Syntax(format!("{}\n    at {NAME}:{}:{}", further.message, further.line, further.column))
+    Failure::Syntax(format!("{}\n    at {JAVASCRIPT}:{}:{}", further.message, further.line, further.column))
 }
 
 fn refuse_import<'s, 'i>(

@@ -1,5 +1,6 @@
 //! The base heap's own JavaScript as the worker calls it: `base`, the private object of `js/*.js`, which travels inside every heap.
 
+use super::state::State;
 use heapstead_types::{Failure, limits};
 
 /// Where `base` lies among the context's data in a snapshot.
@@ -25,6 +26,14 @@ impl<'s> Realm<'s> {
     /// Finds `base` in a context that came from a heap.
     pub fn restore(scope: &mut v8::PinScope<'s, '_>) -> Option<Self> {
         scope.get_context_data_from_snapshot_once::<v8::Object>(BASE).ok().map(Self::new)
+    }
+
+    /// Lets V8's callbacks of this run find `base`.
+    pub fn share(&self, scope: &mut v8::PinScope<'_, '_>) {
+        let base = v8::Global::new(scope, self.base);
+        if let Some(state) = State::of(scope) {
+            state.base = Some(base);
+        }
     }
 
     /// Puts `base` where [`Realm::restore`] will look for it. To be called before every snapshot.
@@ -55,6 +64,36 @@ impl<'s> Realm<'s> {
         self.call(scope, "showConsole", &[]);
     }
 
+    /// Tells where the positions of the generated script `name` come from: see `js/15_positions.js`.
+    pub fn add_positions(&self, scope: &mut v8::PinScope<'_, '_>, name: &str, shown: &str, segments: &[i32]) {
+        let bytes: Vec<u8> = segments.iter().flat_map(|number| number.to_ne_bytes()).collect();
+        let store = v8::ArrayBuffer::new_backing_store_from_vec(bytes).make_shared();
+        let buffer = v8::ArrayBuffer::with_backing_store(scope, &store);
+        let segments = v8::Int32Array::new(scope, buffer, 0, segments.len());
+        if let (Some(name), Some(shown), Some(segments)) = (v8::String::new(scope, name), v8::String::new(scope, shown), segments) {
+            self.call(scope, "addPositions", &[name.into(), shown.into(), segments.into()]);
+        }
+    }
+
+    /// Whether any script of this heap was generated.
+    pub fn has_positions(&self, scope: &mut v8::PinScope<'_, '_>) -> bool {
+        matches!(self.call(scope, "hasPositions", &[]), Called::Returned(answer) if answer.is_true())
+    }
+
+    /// Formats a stack in the author's positions.
+    pub fn prepare_stack_trace<'c>(
+        &self,
+        scope: &mut v8::PinScope<'c, '_>,
+        error: v8::Local<'c, v8::Value>,
+        sites: v8::Local<'c, v8::Array>,
+    ) -> v8::Local<'c, v8::Value> {
+        match self.call(scope, "prepareStackTrace", &[error, sites.into()]) {
+            Called::Returned(stack) => stack,
+            Called::Threw(thrown) => thrown,
+            Called::Stopped => v8::undefined(scope).into(),
+        }
+    }
+
     /// Tells the base heap that a run begins, with the headers that only this run may see.
     pub fn begin(&self, scope: &mut v8::PinScope<'_, '_>, headers: &[(String, String)]) {
         let flat: Vec<v8::Local<v8::Value>> = headers
@@ -75,9 +114,10 @@ impl<'s> Realm<'s> {
         self.call(scope, "end", &[]);
     }
 
-    /// Runs one callback that is due. Milliseconds until the next one: 0 when it is now, none when nothing is left.
-    pub fn turn<'c>(&self, scope: &mut v8::PinScope<'c, '_>) -> Result<Option<f64>, Called<'c>> {
-        match self.call(scope, "turn", &[]) {
+    /// Runs one callback that is due. Milliseconds until the next one: 0 when it is now, none when nothing is left that the run would wait for.
+    pub fn turn<'c>(&self, scope: &mut v8::PinScope<'c, '_>, main_is_settled: bool) -> Result<Option<f64>, Called<'c>> {
+        let main_is_settled = v8::Boolean::new(scope, main_is_settled).into();
+        match self.call(scope, "turn", &[main_is_settled]) {
             Called::Returned(value) => Ok(value.number_value(scope).filter(|wait_ms| *wait_ms >= 0.0)),
             other => Err(other),
         }

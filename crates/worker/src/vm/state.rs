@@ -13,11 +13,13 @@ pub struct State {
     /// Thrown where no caller could catch it: an event listener, a microtask.
     pub uncaught: Option<v8::Global<v8::Value>>,
     rejections: Vec<v8::Global<v8::Promise>>,
+    /// The base heap's private object, for callbacks that get nothing but a scope.
+    pub base: Option<v8::Global<v8::Object>>,
 }
 
 impl State {
     pub fn install(isolate: &mut v8::Isolate, session: &Session) {
-        isolate.set_slot(Self { session, began: Instant::now(), began_at: SystemTime::now(), uncaught: None, rejections: Vec::new() });
+        isolate.set_slot(Self { session, began: Instant::now(), began_at: SystemTime::now(), uncaught: None, rejections: Vec::new(), base: None });
         isolate.set_promise_reject_callback(on_promise_reject);
     }
 

@@ -80,7 +80,7 @@ pub fn own_non_index_keys<'s>(scope: &mut v8::PinScope<'s, '_>, arguments: &v8::
         index_filter: v8::IndexFilter::SkipIndices,
         key_conversion: v8::KeyConversionMode::KeepNumbers,
     };
-    match object.get_own_property_names(scope, wanted) {
+    match object.get_property_names(scope, wanted) {
         Some(keys) => answer.set(keys.into()),
         None if !scope.is_execution_terminating() => throw(scope, "the keys of this object can't be read"),
         None => {}

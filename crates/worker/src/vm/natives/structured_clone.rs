@@ -1,33 +1,31 @@
 //! `structuredClone`, by V8's own serialiser.
 
-use super::throw;
-use std::cell::RefCell;
 use v8::{ValueDeserializerHelper, ValueSerializerHelper};
 
-/// Keeps the message of the error that the serialiser would throw.
-#[derive(Default)]
-struct Writing {
-    refused: RefCell<Option<String>>,
+/// Makes the error that a value which can't be cloned gives, in JavaScript.
+struct Writing<'s> {
+    make_error: v8::Local<'s, v8::Function>,
 }
 
 struct Reading;
 
-impl v8::ValueSerializerImpl for &Writing {
+impl v8::ValueSerializerImpl for Writing<'_> {
     fn throw_data_clone_error<'s>(&self, scope: &mut v8::PinScope<'s, '_>, message: v8::Local<'s, v8::String>) {
-        let text = message.to_rust_string_lossy(scope);
-        throw(scope, &text);
-        *self.refused.borrow_mut() = Some(text);
+        let undefined = v8::undefined(scope).into();
+        if let Some(error) = self.make_error.call(scope, undefined, &[message.into()]) {
+            scope.throw_exception(error);
+        }
     }
 }
 
 impl v8::ValueDeserializerImpl for Reading {}
 
-/// `structuredClone(value, buffersToTransfer)`.
+/// `structuredClone(value, buffersToTransfer, makeError)`.
 pub fn structured_clone<'s>(scope: &mut v8::PinScope<'s, '_>, arguments: &v8::FunctionCallbackArguments<'s>, answer: &mut v8::ReturnValue<'_>) {
     let buffers = transferred(scope, arguments.get(1));
     let context = scope.get_current_context();
-    let writing = Writing::default();
-    let serializer = v8::ValueSerializer::new(scope, Box::new(&writing));
+    let Ok(make_error) = v8::Local::<v8::Function>::try_from(arguments.get(2)) else { return };
+    let serializer = v8::ValueSerializer::new(scope, Box::new(Writing { make_error }));
     serializer.write_header();
     for (id, buffer) in buffers.iter().enumerate() {
         serializer.transfer_array_buffer(id as u32, *buffer);
