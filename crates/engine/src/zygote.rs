@@ -216,6 +216,8 @@ fn spawn(artifacts: &Artifacts, control: &OwnedFd) -> Result<Child, ZygoteError>
         .args(["zygote".as_ref(), artifacts.base_heap.as_os_str()])
         .env_clear()
         .env("LD_PRELOAD", &artifacts.worker)
+        // Code sees UTC wherever it runs; without this V8 would look for the machine's zone in files it can't open.
+        .env("TZ", "UTC")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());

@@ -13,16 +13,22 @@ base.define = (target, name, value) =>
   ObjectDefineProperty(target, name, { __proto__: null, value, writable: true, enumerable: false, configurable: true });
 base.expose = (name, value) => base.define(globalThis, name, value);
 
+// The moments of a run. What is installed is missing from contexts that are to be saved and must not be in the base heap itself: where V8 does
+// put it into a context, it breaks on finding it there.
+const installing = base.list();
 const beginning = base.list();
 const ending = base.list();
+const each = (steps, run) => { for (let i = 0; i < steps.length; i++) steps[i](run); };
+base.onInstall = (step) => { installing[installing.length] = step; };
 base.onBegin = (step) => { beginning[beginning.length] = step; };
 base.onEnd = (step) => { ending[ending.length] = step; };
-base.begin = (run) => { for (let i = 0; i < beginning.length; i++) beginning[i](run); };
-base.end = () => { for (let i = 0; i < ending.length; i++) ending[i](); };
+base.install = () => each(installing);
+base.begin = (run) => each(beginning, run);
+base.end = () => each(ending);
 
-// V8 leaves this out of contexts that are to be saved, and stacks are empty without it. (Where it puts it in itself, it must not be there yet.)
+// Without it stacks are empty.
 const { Error } = globalThis;
 const hasOwn = uncurryThis(Object.prototype.hasOwnProperty);
-base.onBegin(() => {
+base.onInstall(() => {
   if (!hasOwn(Error, "stackTraceLimit")) base.define(Error, "stackTraceLimit", 10);
 });

@@ -149,13 +149,16 @@ function wait(settled) {
   return left > 0 ? left : 0;
 }
 
-// Runs one callback that is ready. Returns 0 when another may be, the milliseconds to the next timer, or -1 when nothing is pending;
-// once the code's own promise has settled (`settled`), the timers of AbortSignal.timeout alone are nothing.
+// Runs one callback that is ready, and returns 0: what it left behind is looked at next time. Without one returns the milliseconds to the
+// next timer, or -1 when nothing is pending; once the code's own promise has settled (`settled`), the timers of AbortSignal.timeout alone
+// are nothing.
 base.turn = (settled = false) => {
   if (settled && strong === 0) return -1;
   const task = next();
-  if (task) task.index >= 0 ? fire(task) : fireImmediate(task);
-  return wait(settled);
+  if (task === undefined) return wait(settled);
+  if (task.index >= 0) fire(task);
+  else fireImmediate(task);
+  return 0;
 };
 
 base.startWeakTimer = (delay, callback) => start(callback, delay, undefined, 0, true);

@@ -79,6 +79,16 @@ pub unsafe fn remembered_getattr(thread: libc::pthread_t, attributes: *mut libc:
     }
 }
 
+unsafe extern "C" {
+    fn tzset();
+}
+
+/// Has libc read its time zone while files can still be read; it keeps it as long as the environment says the same.
+pub fn remember_time_zone() {
+    // SAFETY: one thread, and nobody changes the environment.
+    unsafe { tzset() }
+}
+
 /// Asks while files can still be read.
 pub fn remember_stack() {
     // SAFETY: the attributes are initialised by the call and live through it.

@@ -72,6 +72,7 @@ impl<'a> Zygote<'a> {
         vm::base_heap::load(base_heap).map_err(|error| format!("base heap: {error}"))?;
         vm::initialize();
         entry::remember_stack();
+        entry::remember_time_zone();
         confine::zygote().map_err(|error| error.to_string())?;
         let policy = confine::Policy::compile().map_err(|error| error.to_string())?;
         control::send(control, &FromZygote::Ready { engine: vm::engine_id().to_string(), natives: vm::natives_digests() }, None)

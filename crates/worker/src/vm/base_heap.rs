@@ -103,7 +103,9 @@ pub fn build() -> Result<BaseHeap, BaseHeapError> {
         for (file, text) in SOURCES {
             evaluate(scope, file, text, base, host).map_err(|error| BaseHeapError::Source { file, error })?;
         }
-        Realm::new(base).keep(scope);
+        let realm = Realm::new(base);
+        realm.warm_up(scope);
+        realm.keep(scope);
         scope.set_default_context(context);
     }
     let blob = ManuallyDrop::into_inner(isolate).create_blob(v8::FunctionCodeHandling::Keep).ok_or(BaseHeapError::NoSnapshot)?;

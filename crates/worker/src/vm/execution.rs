@@ -41,6 +41,7 @@ pub fn execute(session: &Session, start: &Start, code: String, descriptors: Vec<
         let scope = &mut v8::ContextScope::new(scope, context);
         let realm = Realm::restore(scope).ok_or_else(|| internal("the heap holds no base"))?;
         realm.share(scope);
+        realm.install(scope);
         realm.begin(scope, &start.headers);
         let repl = Repl::attach(scope, &realm);
         if realm.has_positions(scope) {

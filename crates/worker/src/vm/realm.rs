@@ -56,6 +56,18 @@ impl<'s> Realm<'s> {
         }
     }
 
+    /// Runs what every run needs once, so that it is in the base heap compiled.
+    pub fn warm_up(&self, scope: &mut v8::PinScope<'_, '_>) {
+        self.begin(scope, &[]);
+        self.hide_console(scope);
+        self.show_console(scope);
+        self.has_positions(scope);
+        let _ = self.turn(scope, true);
+        let number = v8::Integer::new(scope, 1).into();
+        let _ = self.describe_result(scope, number);
+        self.end(scope);
+    }
+
     pub fn hide_console(&self, scope: &mut v8::PinScope<'_, '_>) {
         self.call(scope, "hideConsole", &[]);
     }
@@ -92,6 +104,11 @@ impl<'s> Realm<'s> {
             Called::Threw(thrown) => thrown,
             Called::Stopped => v8::undefined(scope).into(),
         }
+    }
+
+    /// Puts into a context what V8 leaves out of those that are to be saved.
+    pub fn install(&self, scope: &mut v8::PinScope<'_, '_>) {
+        self.call(scope, "install", &[]);
     }
 
     /// Tells the base heap that a run begins, with the headers that only this run may see.

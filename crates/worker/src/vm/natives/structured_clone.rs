@@ -22,9 +22,16 @@ impl v8::ValueDeserializerImpl for Reading {}
 
 /// `structuredClone(value, buffersToTransfer, makeError)`.
 pub fn structured_clone<'s>(scope: &mut v8::PinScope<'s, '_>, arguments: &v8::FunctionCallbackArguments<'s>, answer: &mut v8::ReturnValue<'_>) {
-    let buffers = transferred(scope, arguments.get(1));
     let context = scope.get_current_context();
     let Ok(make_error) = v8::Local::<v8::Function>::try_from(arguments.get(2)) else { return };
+    let Some(buffers) = transferred(scope, arguments.get(1)) else {
+        let undefined = v8::undefined(scope).into();
+        let message = v8::String::new(scope, "a value in the transfer list can't be transferred: only array buffers that are not detached can");
+        if let Some(error) = message.and_then(|message| make_error.call(scope, undefined, &[message.into()])) {
+            scope.throw_exception(error);
+        }
+        return;
+    };
     let serializer = v8::ValueSerializer::new(scope, Box::new(Writing { make_error }));
     serializer.write_header();
     for (id, buffer) in buffers.iter().enumerate() {
@@ -48,7 +55,10 @@ pub fn structured_clone<'s>(scope: &mut v8::PinScope<'s, '_>, arguments: &v8::Fu
     }
 }
 
-fn transferred<'s>(scope: &mut v8::PinScope<'s, '_>, list: v8::Local<'s, v8::Value>) -> Vec<v8::Local<'s, v8::ArrayBuffer>> {
-    let Ok(list) = v8::Local::<v8::Array>::try_from(list) else { return Vec::new() };
-    (0..list.length()).filter_map(|index| v8::Local::<v8::ArrayBuffer>::try_from(list.get_index(scope, index)?).ok()).collect()
+/// The buffers of a transfer list. None when there is something else in it, or a buffer that is gone already.
+fn transferred<'s>(scope: &mut v8::PinScope<'s, '_>, list: v8::Local<'s, v8::Value>) -> Option<Vec<v8::Local<'s, v8::ArrayBuffer>>> {
+    let list = v8::Local::<v8::Array>::try_from(list).ok()?;
+    (0..list.length())
+        .map(|index| v8::Local::<v8::ArrayBuffer>::try_from(list.get_index(scope, index)?).ok().filter(|buffer| !buffer.was_detached()))
+        .collect()
 }
