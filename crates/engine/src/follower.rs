@@ -86,8 +86,12 @@ impl<'a> Follower<'a> {
             }
         };
         Ok(match frame {
-            Frame::Output(_) | Frame::Dropped | Frame::Evaluating(_) | Frame::Completed(_) if self.result.is_some() => {
+            Frame::Output(_) | Frame::Dropped | Frame::Parsing | Frame::Evaluating(_) | Frame::Completed(_) if self.result.is_some() => {
                 Some(self.misbehaved("it went on after its result"))
+            }
+            Frame::Parsing => {
+                self.stage = Stage::Starting;
+                None
             }
             Frame::Evaluating(javascript) => {
                 self.stage = Stage::Running;

@@ -13,8 +13,10 @@
 //! | 4 | `Failed` | a kind byte, then text |
 //! | 5 | `Saved` | u64 length and SHA-256 of the snapshot that was written |
 //! | 6 | `Dropped` | nothing: output past the cap is being dropped |
+//! | 7 | `Parsing` | nothing: types are being stripped from the source |
 
 use heapstead_types::{Failure, limits};
+use std::borrow::Cow;
 use std::io::Write;
 
 pub const OUTPUT_FRAME_BYTES_MAX: usize = 64 << 10;
@@ -34,6 +36,7 @@ pub enum Frame {
         sha256: [u8; 32],
     },
     Dropped,
+    Parsing,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -52,6 +55,7 @@ const COMPLETED: u8 = 3;
 const FAILED: u8 = 4;
 const SAVED: u8 = 5;
 const DROPPED: u8 = 6;
+const PARSING: u8 = 7;
 
 fn payload_bytes_max(kind: u8) -> Result<usize, FrameError> {
     match kind {
@@ -60,7 +64,7 @@ fn payload_bytes_max(kind: u8) -> Result<usize, FrameError> {
         COMPLETED => Ok(limits::RESULT_BYTES_MAX),
         FAILED => Ok(limits::ERROR_BYTES_MAX + 1),
         SAVED => Ok(40),
-        DROPPED => Ok(0),
+        DROPPED | PARSING => Ok(0),
         _ => Err(FrameError::UnknownKind(kind)),
     }
 }
@@ -91,9 +95,19 @@ fn failure_from(byte: u8, text: String) -> Option<Failure> {
     })
 }
 
-/// The longest prefix of `text` that fits in `bytes_max` without splitting a character.
-fn cut(text: &str, bytes_max: usize) -> &str {
-    &text[..text.floor_char_boundary(bytes_max)]
+/// What of an error's text is kept at the end: its stack, which is what comes last.
+const TAIL_BYTES: usize = limits::ERROR_BYTES_MAX / 4;
+/// Room for the words that stand for what was cut.
+const CUT_BYTES: usize = 64;
+
+/// `text` with its middle cut where it is too long: the beginning says what went wrong, the end says where.
+fn cut(text: &str) -> Cow<'_, str> {
+    if text.len() <= limits::ERROR_BYTES_MAX {
+        return Cow::Borrowed(text);
+    }
+    let head = &text[..text.floor_char_boundary(limits::ERROR_BYTES_MAX - TAIL_BYTES - CUT_BYTES)];
+    let tail = &text[text.ceil_char_boundary(text.len() - TAIL_BYTES)..];
+    Cow::Owned(format!("{head}\n… {} bytes cut …\n{tail}", text.len() - head.len() - tail.len()))
 }
 
 impl Frame {
@@ -104,10 +118,11 @@ impl Frame {
             Self::Completed(result) => write_frame(writer, COMPLETED, &[result.as_bytes()]),
             Self::Failed(failure) => {
                 let (byte, text) = failure_byte(failure);
-                write_frame(writer, FAILED, &[&[byte], cut(&text, limits::ERROR_BYTES_MAX).as_bytes()])
+                write_frame(writer, FAILED, &[&[byte], cut(&text).as_bytes()])
             }
             Self::Saved { length, sha256 } => write_frame(writer, SAVED, &[&length.to_le_bytes(), sha256]),
             Self::Dropped => write_frame(writer, DROPPED, &[]),
+            Self::Parsing => write_frame(writer, PARSING, &[]),
         }
     }
 
@@ -136,6 +151,7 @@ impl Frame {
                 Self::Saved { length: u64::from_le_bytes(*length), sha256: sha256.try_into().map_err(|_| malformed())? }
             }
             DROPPED => Self::Dropped,
+            PARSING => Self::Parsing,
             _ => return Err(FrameError::UnknownKind(kind)),
         })
     }
@@ -205,6 +221,7 @@ mod tests {
             Frame::Failed(Failure::NeverSettles),
             Frame::Saved { length: 440_000, sha256: [7; 32] },
             Frame::Dropped,
+            Frame::Parsing,
         ]
     }
 
@@ -244,12 +261,13 @@ mod tests {
     }
 
     #[test]
-    fn an_error_text_is_cut_at_a_character() {
+    fn an_error_text_is_cut_in_the_middle_at_characters() {
         let mut bytes = Vec::new();
-        Frame::Failed(Failure::Exception("é".repeat(limits::ERROR_BYTES_MAX))).write_to(&mut bytes).expect("write to memory");
+        let long = format!("Error: {}\n    at main.js:1:1", "é".repeat(limits::ERROR_BYTES_MAX));
+        Frame::Failed(Failure::Exception(long)).write_to(&mut bytes).expect("write to memory");
         let mut decoder = Decoder::default();
         decoder.push(&bytes);
         let Ok(Some(Frame::Failed(Failure::Exception(text)))) = decoder.next_frame() else { panic!("a failure") };
-        assert_eq!(text.len(), limits::ERROR_BYTES_MAX);
+        assert!(text.len() <= limits::ERROR_BYTES_MAX && text.starts_with("Error: é") && text.ends_with("é\n    at main.js:1:1"));
     }
 }

@@ -19,6 +19,8 @@ pub struct Start {
     pub output_bytes_max: u64,
     /// Length of the heap to restore; none: the base heap.
     pub heap_bytes: Option<u64>,
+    /// Where the identity hashes of new objects begin: given by the heap, so that the same run on it leaves the same bytes.
+    pub identity_seed: u64,
     /// Whether to write a snapshot at the end.
     pub snapshot: bool,
     /// `X-MCP-*` headers, for `mcp.headers`.
@@ -102,7 +104,7 @@ mod tests {
     #[test]
     fn a_start_arrives_with_its_code_and_descriptors() {
         let (near, far) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).expect("socketpair");
-        let start = Start { heap_mb: 64, output_bytes_max: 10, heap_bytes: Some(3), snapshot: true, headers: vec![("x-mcp-a".into(), "é".into())] };
+        let start = Start { heap_mb: 64, output_bytes_max: 10, heap_bytes: Some(3), identity_seed: 9, snapshot: true, headers: vec![("x-mcp-a".into(), "é".into())] };
         let encoded = start.encode("let é = 1");
         let sent = Start::send_first(&near, &encoded, &[near.as_fd(), near.as_fd()]).expect("send");
         assert_eq!(sent, encoded.len());
@@ -113,7 +115,7 @@ mod tests {
     #[test]
     fn missing_descriptors_and_silence_are_told_apart() {
         let (near, far) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).expect("socketpair");
-        let start = Start { heap_mb: 64, output_bytes_max: 10, heap_bytes: None, snapshot: true, headers: vec![] };
+        let start = Start { heap_mb: 64, output_bytes_max: 10, heap_bytes: None, identity_seed: 9, snapshot: true, headers: vec![] };
         Start::send_first(&near, &start.encode("1"), &[]).expect("send");
         assert!(matches!(Start::receive(&far), Err(StartError::Malformed("descriptors"))));
         drop(near);

@@ -1,6 +1,6 @@
 // Hides `console` while the inspector attaches: it hangs functions with raw pointers on what it finds there, and those can't be saved.
 const { uncurryThis } = base;
-const { defineProperty, deleteProperty, getOwnPropertyDescriptor } = Reflect;
+const { defineProperty, deleteProperty, getOwnPropertyDescriptor, has, setPrototypeOf } = Reflect;
 const hasOwn = uncurryThis(Object.prototype.hasOwnProperty);
 const HIDDEN = { __proto__: null, value: undefined, writable: true, enumerable: false, configurable: true };
 const ADDED = "createTask";
@@ -8,13 +8,18 @@ const ADDED = "createTask";
 let before;
 let exposed;
 
+// False when it can't be hidden, and what the inspector leaves behind could not be found again.
 base.hideConsole = () => {
   before = getOwnPropertyDescriptor(globalThis, "console");
+  if (before !== undefined) setPrototypeOf(before, null);
   exposed = undefined;
-  if (defineProperty(globalThis, "console", HIDDEN)) return;
+  if (defineProperty(globalThis, "console", HIDDEN)) return true;
   // A frozen global object: the inspector will reach this console, so what it adds is taken away again.
-  const console = before?.value;
+  if (before === undefined) return !has(globalThis, "console");
+  if (!hasOwn(before, "value")) return false;
+  const console = before.value;
   if (typeof console === "object" && console !== null && !hasOwn(console, ADDED)) exposed = console;
+  return true;
 };
 
 base.showConsole = () => {
@@ -22,4 +27,11 @@ base.showConsole = () => {
   else if (before) defineProperty(globalThis, "console", before);
   else deleteProperty(globalThis, "console");
   before = exposed = undefined;
+};
+
+// Whether the next run on this heap could attach again.
+base.canHideConsole = () => {
+  const can = base.hideConsole();
+  base.showConsole();
+  return can;
 };

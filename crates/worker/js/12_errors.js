@@ -51,7 +51,7 @@ parts.errorText = (ctx, error, shape, name, tag) => {
 
 // The stack with a header that says what the error says now: V8 writes down the message when the error is made.
 function stackOf(ctx, error, name, message) {
-  const stack = parts.lookup(error, "stack");
+  const stack = base.stackOf(error);
   const header = headerOf(name, message);
   if (typeof stack === "string" && stack !== "") {
     const called = parts.asText(name ?? "Error");
@@ -119,7 +119,7 @@ const isOurs = (line) => StringPrototypeStartsWith(line, "    at ") &&
 function causeFrames(error) {
   const cause = parts.ownValue(error, "cause");
   if (cause === null || typeof cause !== "object" || host.classOf(cause) !== "Error") return list();
-  const stack = parts.lookup(cause, "stack");
+  const stack = base.stackOf(cause);
   const at = typeof stack === "string" ? StringPrototypeIndexOf(stack, FRAME) : -1;
   return at === -1 ? list() : framesOf(StringPrototypeSlice(stack, at + 1));
 }
@@ -146,7 +146,7 @@ function linesFrom(lines, from, to) {
 
 // The caller's frames only, each on a line of its own: for what shows a stack that is no error's.
 base.framesOf = (holder) => {
-  const stack = parts.lookup(holder, "stack");
+  const stack = base.stackOf(holder);
   const at = typeof stack === "string" ? StringPrototypeIndexOf(stack, FRAME) : -1;
   return at === -1 ? "" : framesText(framesOf(StringPrototypeSlice(stack, at + 1)), list());
 };

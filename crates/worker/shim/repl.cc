@@ -65,6 +65,7 @@ void OnPromise(v8::PromiseHookType type, v8::Local<v8::Promise> promise, v8::Loc
 extern "C" {
 
 Repl* heapstead_repl_new(v8::Isolate* isolate, const v8::Context* context) {
+  v8::TryCatch nobody_elses(isolate);  // a getter that code left on `console` may throw
   auto* repl = new Repl;
   repl->inspector = V8Inspector::create(isolate, &repl->client);
   repl->inspector->contextCreated({LocalFrom(context), kGroup, StringView()});

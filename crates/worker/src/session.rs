@@ -11,16 +11,18 @@ use std::time::Duration;
 pub struct Session {
     socket: OwnedFd,
     output_bytes_left: Cell<u64>,
+    dropping: Cell<bool>,
 }
 
 impl Session {
     pub fn new(socket: OwnedFd) -> Self {
-        Self { socket, output_bytes_left: Cell::new(0) }
+        Self { socket, output_bytes_left: Cell::new(0), dropping: Cell::new(false) }
     }
 
     pub fn receive(&self) -> Result<(Start, String, Vec<OwnedFd>), StartError> {
         let (start, code, descriptors) = Start::receive(&self.socket)?;
         self.output_bytes_left.set(start.output_bytes_max);
+        self.dropping.set(false);
         Ok((start, code, descriptors))
     }
 
@@ -33,17 +35,17 @@ impl Session {
 
     /// Sends console output at once, up to the cap; what is past it is dropped and said once.
     pub fn output(&self, text: &str) {
-        let left = self.output_bytes_left.get();
-        if left == 0 {
+        if self.dropping.get() {
             return;
         }
+        let left = self.output_bytes_left.get();
         let fitting = text.floor_char_boundary(usize::try_from(left).unwrap_or(usize::MAX));
         if Frame::write_output(&mut Socket(self.socket.as_raw_fd()), &text.as_bytes()[..fitting]).is_err() {
             quit();
         }
         self.output_bytes_left.set(left - fitting as u64);
         if fitting < text.len() {
-            self.output_bytes_left.set(0);
+            self.dropping.set(true);
             self.send(&Frame::Dropped);
         }
     }

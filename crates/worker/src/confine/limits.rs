@@ -1,14 +1,14 @@
 //! Resource limits: the backstop behind V8's own heap cap, and against a worker that no longer obeys.
 
 use super::ConfineError;
+use crate::vm::CODE_RANGE_MB;
 use heapstead_types::limits::HEAP_MB_MAX;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Beyond V8's heap: buffers (as much as the heap again), and what a snapshot needs while it is written (its own bytes and V8's table of
-/// all objects, each less than the heap).
-const HEAPS_PER_WORKER: u64 = 4;
-/// What a worker uses beside heaps: V8's tables, compilers' zones, the parser's tree.
-const DATA_MB_BASE: u64 = 192;
+/// V8's heap; buffers, as much as the heap again; and what a snapshot needs while it is written: its own bytes, and V8's table of all objects.
+const HEAPS_PER_WORKER: u64 = 3;
+/// What a worker uses beside heaps: V8's range for machine code, which counts whole, its tables and new space, compilers' zones, the parser's tree.
+const DATA_MB_BASE: u64 = CODE_RANGE_MB as u64 + 96;
 /// Descriptors 0 to 3, and the two heaps that come with a start.
 const DESCRIPTORS_MAX: u64 = 16;
 

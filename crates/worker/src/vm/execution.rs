@@ -3,7 +3,7 @@
 use super::realm::Realm;
 use super::repl::{self, CompileError, Evaluation, Repl};
 use super::state::State;
-use super::{base_heap, event_loop, isolate, memory};
+use super::{base_heap, event_loop, isolate, memory, platform};
 use crate::strip::{self, Stripped};
 use crate::Session;
 use heapstead_types::{Failure, digest};
@@ -18,6 +18,8 @@ use std::os::fd::OwnedFd;
 /// What error stacks call the code of a run.
 const JAVASCRIPT: &str = "main.js";
 const TYPESCRIPT: &str = "main.ts";
+/// What V8 says of a source that its parser has no stack for.
+const TOO_DEEP: &str = "RangeError: Maximum call stack size exceeded";
 
 pub fn execute(session: &Session, start: &Start, code: String, descriptors: Vec<OwnedFd>) -> Result<(), Failure> {
     let mut descriptors = descriptors.into_iter();
@@ -26,6 +28,7 @@ pub fn execute(session: &Session, start: &Start, code: String, descriptors: Vec<
         None => base_heap::loaded(),
     };
     let snapshot = descriptors.next();
+    platform::seed_identities(start.identity_seed);
     // Never taken down: the process ends instead.
     let mut isolate = ManuallyDrop::new(match snapshot {
         Some(_) => isolate::saveable(heap, start.heap_mb),
@@ -44,16 +47,14 @@ pub fn execute(session: &Session, start: &Start, code: String, descriptors: Vec<
         realm.install(scope);
         realm.begin(scope, &start.headers);
         let repl = Repl::attach(scope, &realm);
-        if realm.has_positions(scope) {
-            scope.set_prepare_stack_trace_callback(prepare_stack_trace);
-        }
+        scope.set_prepare_stack_trace_callback(prepare_stack_trace);
         let main = evaluate(scope, session, &realm, &repl, &code)?;
         event_loop::run(scope, &realm, session, main)?;
         let value = repl::completion_value(scope, main);
         let result = realm.describe_result(scope, value)?;
         repl.detach();
         if snapshot.is_some() {
-            realm.end(scope);
+            realm.end(scope)?;
             realm.keep(scope);
             scope.set_default_context(context);
         }
@@ -126,12 +127,16 @@ fn evaluate<'s>(
             Err(error) => refused = Some(error),
         }
     }
+    if refused.as_ref().is_some_and(|error: &CompileError| error.message.starts_with(TOO_DEEP)) {
+        return Err(Failure::Syntax(format!("{TOO_DEEP}: the source is nested too deeply to parse")));
+    }
+    session.send(&Frame::Parsing);
     let (script, by_stripper) = match strip::strip(code) {
         Ok(stripped) if stripped.code == code => (Script::as_it_is(code), None),
         Ok(stripped) => (Script::from(stripped, TYPESCRIPT), None),
         Err(error) => (Script::as_it_is(code), Some(error)),
     };
-    try_script(scope, session, realm, repl, code, &script)?.map_err(|error| syntax_failure(refused.unwrap_or(error), by_stripper))
+    try_script(scope, session, realm, repl, code, &script)?.map_err(|error| syntax_failure(code, refused.unwrap_or(error), by_stripper))
 }
 
 fn try_script<'s>(
@@ -144,7 +149,6 @@ fn try_script<'s>(
 ) -> Result<Result<v8::Local<'s, v8::Promise>, CompileError>, Failure> {
     if let Some(segments) = &script.segments {
         realm.add_positions(scope, &script.name, script.shown, segments);
-        scope.set_prepare_stack_trace_callback(prepare_stack_trace);
     }
     session.send(&Frame::Evaluating((script.javascript != code).then(|| script.javascript.clone())));
     match repl.evaluate(scope, &script.javascript, &script.name) {
@@ -167,11 +171,12 @@ fn prepare_stack_trace<'s>(
 }
 
 /// Of the two complaints the one that got further into the source knows it better: V8 stops at the first type, the type stripper does not.
-fn syntax_failure(by_v8: CompileError, by_stripper: Option<CompileError>) -> Failure {
+fn syntax_failure(code: &str, by_v8: CompileError, by_stripper: Option<CompileError>) -> Failure {
     let further = match by_stripper {
         Some(error) if (error.line, error.column) > (by_v8.line, by_v8.column) => error,
         _ => by_v8,
-    };
+    }
+    .within(code);
     Failure::Syntax(format!("{}\n    at {JAVASCRIPT}:{}:{}", further.message, further.line, further.column))
 }
 

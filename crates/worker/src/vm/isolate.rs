@@ -2,6 +2,14 @@
 
 use super::{memory, natives, platform};
 
+/// Where compiled code goes. V8 maps it writable at once, so all of it counts against the limit on data.
+pub const CODE_RANGE_MB: u32 = 64;
+/// Young objects live beside the cap: three semi-spaces of a third of this each.
+const YOUNG_MB_MIN: u32 = 3;
+const YOUNG_MB_MAX: u32 = 24;
+/// On top of the cap, because a heap that is restored lies less densely than the one that was saved.
+const RESTORED_MB: u32 = 4;
+
 fn parameters(heap_mb: u32) -> v8::CreateParams {
     // The inspector, which REPL mode comes with, needs a C++ heap.
     let cpp_heap = v8::cppgc::Heap::create(
@@ -9,7 +17,9 @@ fn parameters(heap_mb: u32) -> v8::CreateParams {
         v8::cppgc::HeapCreateParams { marking_support: v8::cppgc::MarkingType::Atomic, sweeping_support: v8::cppgc::SweepingType::Atomic },
     );
     v8::CreateParams::default()
-        .heap_limits(0, (heap_mb as usize) << 20)
+        .set_max_old_generation_size_in_bytes(((heap_mb + RESTORED_MB) as usize) << 20)
+        .set_code_range_size_in_bytes((CODE_RANGE_MB as usize) << 20)
+        .set_max_young_generation_size_in_bytes(((heap_mb / 4).clamp(YOUNG_MB_MIN, YOUNG_MB_MAX) as usize) << 20)
         .array_buffer_allocator(memory::buffer_allocator(heap_mb))
         .cpp_heap(cpp_heap)
 }

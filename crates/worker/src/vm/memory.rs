@@ -2,6 +2,7 @@
 
 use crate::Session;
 use heapstead_types::Failure;
+use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::{c_char, c_void};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
@@ -12,9 +13,9 @@ static HEAP_MB: AtomicUsize = AtomicUsize::new(0);
 static SESSION: AtomicUsize = AtomicUsize::new(0);
 
 /// Room for V8 to unwind in once the cap is passed and the code is being stopped.
-const GRACE_BYTES: usize = 24 << 20;
+const GRACE_BYTES: usize = 16 << 20;
 /// After this many graces code is in a native that does not stop; V8's own end is next.
-const GRACES_MAX: usize = 4;
+const GRACES_MAX: usize = 2;
 
 /// Whether the run passed its cap and is being stopped.
 pub fn exceeded() -> bool {
@@ -29,29 +30,79 @@ pub fn begin_saving() {
 pub fn watch(isolate: &mut v8::Isolate, session: &Session, heap_mb: u32) {
     HEAP_MB.store(heap_mb as usize, Relaxed);
     SESSION.store(std::ptr::from_ref(session) as usize, Relaxed);
-    let handle = Box::into_raw(Box::new(isolate.thread_safe_handle()));
-    isolate.add_near_heap_limit_callback(near_limit, handle.cast());
+    // SAFETY: the isolate lives until the process ends.
+    let watched = unsafe { isolate.as_raw_isolate_ptr() };
+    isolate.add_near_heap_limit_callback(near_limit, Box::into_raw(Box::new(watched)).cast());
     isolate.set_oom_error_handler(out_of_memory);
+    // SAFETY: the handler does not return.
+    unsafe { heapstead_on_exhausted(exhausted) };
 }
 
 unsafe extern "C" fn near_limit(data: *mut c_void, current_bytes: usize, initial_bytes: usize) -> usize {
     if SAVING.load(Relaxed) {
         return current_bytes + initial_bytes;
     }
+    // SAFETY: `watch` leaked the pointer, and V8 calls on the thread of its isolate.
+    let mut isolate = unsafe { v8::Isolate::from_raw_isolate_ptr(*data.cast::<v8::UnsafeRawIsolatePtr>()) };
+    // V8 also asks when buffers are refused and collecting brought nothing back; the heap itself may be nearly empty then.
+    if isolate.get_heap_statistics().used_heap_size() < current_bytes / 8 * 7 {
+        return current_bytes + 1;
+    }
     EXCEEDED.store(true, Relaxed);
-    // SAFETY: the handle was leaked by `watch`.
-    unsafe { &*data.cast::<v8::IsolateHandle>() }.terminate_execution();
+    isolate.terminate_execution();
     match current_bytes < initial_bytes + GRACES_MAX * GRACE_BYTES {
         true => current_bytes + GRACE_BYTES,
         false => current_bytes,
     }
 }
 
-/// V8 can't go on. Say why and go: returning would abort.
+/// V8 can't go on.
 unsafe extern "C" fn out_of_memory(_location: *const c_char, _details: &v8::OomDetails) {
-    // SAFETY: `watch` stored the session of this process, which lives until the process ends.
-    let session = unsafe { &*(SESSION.load(Relaxed) as *const Session) };
-    session.fail_and_quit(cap_failure());
+    exhausted();
+}
+
+unsafe extern "C" {
+    fn heapstead_on_exhausted(handler: extern "C" fn());
+}
+
+/// No memory is to be had any more. Say why and go: returning would abort.
+extern "C" fn exhausted() {
+    // SAFETY: null, or what `watch` stored: the session of this process, which lives until the process ends.
+    match unsafe { (SESSION.load(Relaxed) as *const Session).as_ref() } {
+        Some(session) => session.fail_and_quit(cap_failure()),
+        None => std::process::abort(),
+    }
+}
+
+/// Rust's allocator, which ends the run where there is nothing left to allocate.
+struct Bounded;
+
+#[global_allocator]
+static ALLOCATOR: Bounded = Bounded;
+
+// SAFETY: the system's allocator, but for null.
+unsafe impl GlobalAlloc for Bounded {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's contract.
+        or_exhausted(unsafe { System.alloc(layout) })
+    }
+
+    unsafe fn dealloc(&self, data: *mut u8, layout: Layout) {
+        // SAFETY: the caller's contract.
+        unsafe { System.dealloc(data, layout) }
+    }
+
+    unsafe fn realloc(&self, data: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the caller's contract.
+        or_exhausted(unsafe { System.realloc(data, layout, size) })
+    }
+}
+
+fn or_exhausted(data: *mut u8) -> *mut u8 {
+    if data.is_null() {
+        exhausted();
+    }
+    data
 }
 
 /// Why V8 stopped the code: the cap, or something we did not foresee.

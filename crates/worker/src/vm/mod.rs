@@ -12,6 +12,7 @@ mod realm;
 mod repl;
 mod state;
 
+pub use isolate::CODE_RANGE_MB;
 pub use natives::digests as natives_digests;
 pub use platform::{engine_id, initialize};
 pub use repl::CompileError;

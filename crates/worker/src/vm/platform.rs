@@ -19,12 +19,28 @@ pub fn initialize() {
     static ONCE: OnceLock<()> = OnceLock::new();
     ONCE.get_or_init(|| {
         v8::V8::set_flags_from_string(&FLAGS.join(" "));
-        v8::V8::set_entropy_source(|buffer: &mut [u8]| fill_random(buffer));
+        v8::V8::set_entropy_source(|buffer: &mut [u8]| entropy(buffer));
         let platform = v8::new_single_threaded_default_platform(false).make_shared();
         v8::cppgc::initialize_process(platform.clone());
         v8::V8::initialize_platform(platform);
         v8::V8::initialize();
     });
+}
+
+static IDENTITY_SEED: OnceLock<u64> = OnceLock::new();
+
+/// From here on V8's own random numbers, which end up in heaps as identity hashes of objects, follow from `seed`. What code draws does not:
+/// `Math.random` and `crypto` are the base heap's.
+pub fn seed_identities(seed: u64) {
+    IDENTITY_SEED.get_or_init(|| seed);
+}
+
+fn entropy(buffer: &mut [u8]) -> bool {
+    let Some(seed) = IDENTITY_SEED.get() else { return fill_random(buffer) };
+    for (byte, from) in buffer.iter_mut().zip(seed.to_le_bytes().iter().cycle()) {
+        *byte = *from;
+    }
+    true
 }
 
 /// Straight from the kernel, so that two forks of one process never draw the same.

@@ -61,11 +61,10 @@ impl<'s> Realm<'s> {
         self.begin(scope, &[]);
         self.hide_console(scope);
         self.show_console(scope);
-        self.has_positions(scope);
         let _ = self.turn(scope, true);
         let number = v8::Integer::new(scope, 1).into();
         let _ = self.describe_result(scope, number);
-        self.end(scope);
+        let _ = self.end(scope);
     }
 
     pub fn hide_console(&self, scope: &mut v8::PinScope<'_, '_>) {
@@ -85,11 +84,6 @@ impl<'s> Realm<'s> {
         if let (Some(name), Some(shown), Some(segments)) = (v8::String::new(scope, name), v8::String::new(scope, shown), segments) {
             self.call(scope, "addPositions", &[name.into(), shown.into(), segments.into()]);
         }
-    }
-
-    /// Whether any script of this heap was generated.
-    pub fn has_positions(&self, scope: &mut v8::PinScope<'_, '_>) -> bool {
-        matches!(self.call(scope, "hasPositions", &[]), Called::Returned(answer) if answer.is_true())
     }
 
     /// Formats a stack in the author's positions.
@@ -119,16 +113,20 @@ impl<'s> Realm<'s> {
             .filter_map(|text| v8::String::new(scope, text).map(Into::into))
             .collect();
         let list = v8::Array::new_with_elements(scope, &flat);
-        let run = v8::Object::new(scope);
-        if let Some(name) = v8::String::new(scope, "headers") {
-            run.set(scope, name.into(), list.into());
-        }
+        let Some(name) = v8::String::new(scope, "headers") else { return };
+        // No prototype: a setter that earlier code left on one would be handed the headers.
+        let nothing = v8::null(scope).into();
+        let run = v8::Object::with_prototype_and_properties(scope, nothing, &[name.into()], &[list.into()]);
         self.call(scope, "begin", &[run.into()]);
     }
 
-    /// Lets the base heap forget what must not be saved.
-    pub fn end(&self, scope: &mut v8::PinScope<'_, '_>) {
+    /// Lets the base heap forget what must not be saved. Fails when the heap could not be used again.
+    pub fn end(&self, scope: &mut v8::PinScope<'_, '_>) -> Result<(), Failure> {
         self.call(scope, "end", &[]);
+        match self.call(scope, "canHideConsole", &[]) {
+            Called::Returned(can) if can.is_true() => Ok(()),
+            _ => Err(Failure::Unsaveable("`console` was made an accessor that can't be changed back; leave it configurable".into())),
+        }
     }
 
     /// Runs one callback that is due. Milliseconds until the next one: 0 when it is now, none when nothing is left that the run would wait for.

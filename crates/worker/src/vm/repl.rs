@@ -32,6 +32,16 @@ pub struct CompileError {
     pub column: u32,
 }
 
+impl CompileError {
+    /// A source that ends too early is wrong at its end, not in the line we add to it.
+    pub fn within(self, code: &str) -> Self {
+        let last = code.split('\n').next_back().unwrap_or_default();
+        let end = (code.matches('\n').count() as u32 + 1, last.encode_utf16().count() as u32 + 1);
+        let (line, column) = (self.line, self.column).min(end);
+        Self { message: self.message, line, column }
+    }
+}
+
 pub enum Evaluation<'s> {
     /// The promise of the wrapped completion value: see [`completion_value`].
     Promise(v8::Local<'s, v8::Promise>),

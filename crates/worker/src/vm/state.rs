@@ -1,6 +1,8 @@
 //! What natives and callbacks of one run share: kept in the isolate's slot, gone before the snapshot.
 
 use crate::Session;
+use std::collections::{BTreeMap, HashMap};
+use std::num::NonZero;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Rejected promises that nobody has handled yet. Past this many the oldest decide.
@@ -12,14 +14,17 @@ pub struct State {
     began_at: SystemTime,
     /// Thrown where no caller could catch it: an event listener, a microtask.
     pub uncaught: Option<v8::Global<v8::Value>>,
-    rejections: Vec<v8::Global<v8::Promise>>,
+    /// In the order they were rejected, each also under its identity hash.
+    rejections: BTreeMap<u64, v8::Global<v8::Promise>>,
+    rejections_by_hash: HashMap<NonZero<i32>, Vec<u64>>,
+    rejections_seen: u64,
     /// The base heap's private object, for callbacks that get nothing but a scope.
     pub base: Option<v8::Global<v8::Object>>,
 }
 
 impl State {
     pub fn install(isolate: &mut v8::Isolate, session: &Session) {
-        isolate.set_slot(Self { session, began: Instant::now(), began_at: SystemTime::now(), uncaught: None, rejections: Vec::new(), base: None });
+        isolate.set_slot(Self { session, began: Instant::now(), began_at: SystemTime::now(), uncaught: None, rejections: BTreeMap::new(), rejections_by_hash: HashMap::new(), rejections_seen: 0, base: None });
         isolate.set_promise_reject_callback(on_promise_reject);
     }
 
@@ -43,7 +48,26 @@ impl State {
 
     /// The first promise that was rejected and is still without a handler.
     pub fn take_rejection(&mut self) -> Option<v8::Global<v8::Promise>> {
-        (!self.rejections.is_empty()).then(|| self.rejections.swap_remove(0))
+        self.rejections.pop_first().map(|(_, promise)| promise)
+    }
+
+    fn add_rejection(&mut self, hash: NonZero<i32>, promise: v8::Global<v8::Promise>) {
+        if self.rejections.len() < REJECTIONS_MAX {
+            self.rejections_seen += 1;
+            self.rejections.insert(self.rejections_seen, promise);
+            self.rejections_by_hash.entry(hash).or_default().push(self.rejections_seen);
+        }
+    }
+
+    fn remove_rejection(&mut self, hash: NonZero<i32>, promise: &v8::Global<v8::Promise>) {
+        let Some(numbers) = self.rejections_by_hash.get_mut(&hash) else { return };
+        numbers.retain(|number| {
+            let is_it = self.rejections.get(number) == Some(promise);
+            if is_it {
+                self.rejections.remove(number);
+            }
+            !is_it
+        });
     }
 
     pub fn remove(isolate: &mut v8::Isolate) {
@@ -54,21 +78,12 @@ impl State {
 unsafe extern "C" fn on_promise_reject(message: v8::PromiseRejectMessage) {
     v8::callback_scope!(unsafe scope, &message);
     let promise = message.get_promise();
+    let hash = promise.get_identity_hash();
+    let promise = v8::Global::new(scope, promise);
+    let Some(state) = State::of(scope) else { return };
     match message.get_event() {
-        v8::PromiseRejectEvent::PromiseRejectWithNoHandler => {
-            let promise = v8::Global::new(scope, promise);
-            if let Some(state) = State::of(scope)
-                && state.rejections.len() < REJECTIONS_MAX
-            {
-                state.rejections.push(promise);
-            }
-        }
-        v8::PromiseRejectEvent::PromiseHandlerAddedAfterReject => {
-            let promise = v8::Global::new(scope, promise);
-            if let Some(state) = State::of(scope) {
-                state.rejections.retain(|rejected| *rejected != promise);
-            }
-        }
+        v8::PromiseRejectEvent::PromiseRejectWithNoHandler => state.add_rejection(hash, promise),
+        v8::PromiseRejectEvent::PromiseHandlerAddedAfterReject => state.remove_rejection(hash, &promise),
         _ => {}
     }
 }

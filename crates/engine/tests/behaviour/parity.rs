@@ -1,0 +1,49 @@
+//! Console and web globals against the real thing: the V8 host is a whole Node, which runs the same scripts and must print the same bytes.
+
+use super::support::{Chain, run};
+use heapstead_engine::{Artifacts, Kind, Outcome};
+use std::path::Path;
+
+async fn check_parity(folder: &str) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests").join(folder).join("cases.js");
+    let host = Artifacts::find().expect("run `make build`").host;
+    let theirs = std::process::Command::new(host).arg(&file).env("TZ", "UTC").output().expect("Node runs").stdout;
+    let theirs = String::from_utf8(theirs).expect("UTF-8");
+    let code = std::fs::read_to_string(&file).expect("cases");
+    let ours = Chain::start().await.output(&code).await;
+    for (number, (ours, theirs)) in sections(&ours).zip(sections(&theirs)).enumerate() {
+        assert_eq!(ours, theirs, "section {number} of {}", file.display());
+    }
+    assert_eq!(ours.len(), theirs.len());
+    assert!(sections(&theirs).count() > 50, "the cases ran");
+}
+
+fn sections(output: &str) -> impl Iterator<Item = &str> {
+    output.split("\n--- ")
+}
+
+#[tokio::test]
+async fn the_console_prints_what_node_prints() {
+    check_parity("console").await;
+}
+
+#[tokio::test]
+async fn web_globals_and_intl_do_what_nodes_do() {
+    check_parity("web").await;
+}
+
+#[tokio::test]
+async fn recent_features_do_what_v8s_own_do() {
+    check_parity("recent").await;
+}
+
+/// Stateless runs have V8's own where stateful ones have ours; both must agree.
+#[tokio::test]
+async fn stateless_runs_print_the_same() {
+    let code = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/recent/cases.js")).expect("cases");
+    let engine = super::support::engine().await;
+    let (stateless, outcome) = run(&engine, &code, Kind::Stateless).await;
+    assert!(matches!(outcome, Outcome::Completed { .. }), "{outcome:?}");
+    let (stateful, _) = run(&engine, &code, Kind::Stateful(None)).await;
+    assert_eq!(stateless, stateful);
+}

@@ -1,0 +1,77 @@
+//! Many at once: bounded, fair, and never in each other's way.
+
+use super::support::{engine, engine_with, job};
+use heapstead_engine::{Kind, Lane, Outcome, Refused};
+use std::time::{Duration, Instant};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_that_wait_do_not_delay_another() {
+    let engine = engine().await;
+    let waiting: Vec<_> =
+        (0..50).map(|_| engine.submit(job("await new Promise(r => setTimeout(r, 1500))", Kind::Stateless)).expect("accepted")).collect();
+    while engine.load().running < 50 {
+        tokio::task::yield_now().await;
+    }
+    // The fifty are forked one after another; once they sleep they cost nothing.
+    let mut best = Duration::MAX;
+    for _ in 0..5 {
+        let began = Instant::now();
+        let (_, outcome) = engine.submit(job("1", Kind::Stateless)).expect("accepted").finish().await;
+        assert!(matches!(outcome, Outcome::Completed { .. }));
+        best = best.min(began.elapsed());
+    }
+    assert!(best < Duration::from_millis(100), "{best:?}");
+    for execution in waiting {
+        assert!(matches!(execution.finish().await.1, Outcome::Completed { .. }));
+    }
+}
+
+#[tokio::test]
+async fn a_full_queue_refuses_and_recovers() {
+    let engine = engine_with(|config| {
+        config.concurrent_max = 1;
+        config.queued_max = 2;
+    })
+    .await;
+    let running: Vec<_> = (0..3).map(|_| engine.submit(job("await new Promise(r => setTimeout(r, 50))", Kind::Stateless)).expect("accepted")).collect();
+    assert_eq!(engine.submit(job("1", Kind::Stateless)).err(), Some(Refused::QueueFull { queued: 2 }));
+    for execution in running {
+        assert!(matches!(execution.finish().await.1, Outcome::Completed { .. }));
+    }
+    assert!(matches!(engine.submit(job("1", Kind::Stateless)).expect("accepted").finish().await.1, Outcome::Completed { .. }));
+}
+
+#[tokio::test]
+async fn a_queued_run_is_cancelled_without_ever_starting() {
+    let engine = engine_with(|config| config.concurrent_max = 1).await;
+    let first = engine.submit(job("await new Promise(r => setTimeout(r, 300))", Kind::Stateless)).expect("accepted");
+    let second = engine.submit(job("console.log('never')", Kind::Stateless)).expect("accepted");
+    assert!(second.canceller().cancel().await);
+    let (output, outcome) = second.finish().await;
+    assert!(output.is_empty() && matches!(outcome, Outcome::Cancelled), "{outcome:?}");
+    assert!(matches!(first.finish().await.1, Outcome::Completed { .. }));
+}
+
+#[tokio::test]
+async fn cancelling_what_has_ended_changes_nothing() {
+    let engine = engine().await;
+    let execution = engine.submit(job("1", Kind::Stateless)).expect("accepted");
+    let canceller = execution.canceller();
+    assert!(matches!(execution.finish().await.1, Outcome::Completed { .. }));
+    assert!(!canceller.cancel().await);
+}
+
+#[tokio::test]
+async fn lanes_take_turns_when_slots_are_few() {
+    let engine = engine_with(|config| config.concurrent_max = 1).await;
+    let submit = |lane, code: &str| {
+        let mut job = job(code, Kind::Stateless);
+        job.lane = Lane(lane);
+        engine.submit(job).expect("accepted")
+    };
+    let greedy: Vec<_> = (0..20).map(|_| submit(1, "const t = Date.now(); while (Date.now() - t < 30);")).collect();
+    let began = Instant::now();
+    assert!(matches!(submit(2, "1").finish().await.1, Outcome::Completed { .. }));
+    assert!(began.elapsed() < Duration::from_millis(300), "the modest lane waited {:?} behind the greedy one", began.elapsed());
+    drop(greedy);
+}

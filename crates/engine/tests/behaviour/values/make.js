@@ -1,0 +1,42 @@
+// One of every kind of value that survives a snapshot. check.js looks at them at the end of the chain.
+var count = 0;
+let number = 1.5, string = "é\u2028", bigint = 2n ** 70n, symbol = Symbol("s"), registered = Symbol.for("r"), nothing = null, missing;
+const list = [1, , "three"], nested = { a: { b: [1, { c: 2 }] } };
+class Counter { #hits = 0; static made = 0; constructor() { Counter.made += 1; } hit() { return ++this.#hits; } get hits() { return this.#hits; } }
+const counter = new Counter();
+counter.hit();
+const closure = (() => { let kept = 40; return () => ++kept; })();
+closure();
+const map = new Map([["k", { v: 1 }], [nested, "by object"]]), set = new Set([1, "2"]);
+const weakKey = {}, weakMap = new WeakMap([[weakKey, "weak"]]), weakSet = new WeakSet([weakKey]), weakRef = new WeakRef(weakKey);
+const proxy = new Proxy({ x: 1 }, { get: (target, name) => (name === "magic" ? 42 : target[name]) });
+const generator = (function* () { yield 1; yield 2; yield 3; })();
+generator.next();
+let resolveLater;
+const later = new Promise((resolve) => { resolveLater = resolve; });
+let asyncSaw = "nothing";
+(async () => { asyncSaw = await later; })();
+const settled = Promise.resolve("done");
+const bytes = new Uint8Array([1, 2, 3]), view = new DataView(bytes.buffer), floats = new Float64Array([0.5]);
+const resizable = new ArrayBuffer(4, { maxByteLength: 64 });
+const date = new Date(1234567890123), regexp = /a(b)+/giu;
+regexp.lastIndex = 2;
+const error = new RangeError("kept", { cause: "why" });
+const errorStack = error.stack;
+const iterator = [1, 2, 3].values().map((x) => x * 10);
+iterator.next();
+const fromEval = eval("(x) => x + 1"), fromFunction = new Function("x", "return x * 2");
+const bound = closure.bind(null);
+const getter = { get twice() { return number * 2; } };
+const frozen = Object.freeze({ f: 1 });
+const format = new Intl.NumberFormat("de", { minimumFractionDigits: 2 }), dates = new Intl.DateTimeFormat("en", { timeZone: "UTC" });
+const boundFormat = format.format, collator = new Intl.Collator("sv"), segments = new Intl.Segmenter("en", { granularity: "word" }).segment("a b");
+const registry = new FinalizationRegistry(() => {});
+registry.register({}, "gone");
+const url = new URL("https://example.com/a?b=1"), search = new URLSearchParams("x=1&y=2");
+const controller = new AbortController(), target = new EventTarget();
+let heard = 0;
+target.addEventListener("ping", () => { heard += 1; });
+const encoder = new TextEncoder(), decoder = new TextDecoder();
+const tagged = ((strings, ...values) => strings.raw.join("|") + values.join())`a${1}b${2}`;
+"made"
