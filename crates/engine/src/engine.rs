@@ -126,7 +126,7 @@ pub struct Engine {
 
 impl Engine {
     pub async fn start(config: Config) -> Result<Self, StartError> {
-        let (zygote, info) = Zygote::start(config.artifacts).await?;
+        let (zygote, info) = Zygote::start(config.artifacts, config.spares).await?;
         let scheduler = Scheduler::new(config.concurrent_max, config.memory_mb_max, config.queued_max);
         Ok(Self { zygote, scheduler, info })
     }

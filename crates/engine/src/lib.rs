@@ -15,7 +15,7 @@ mod worker;
 mod zygote;
 
 pub use artifacts::{Artifacts, ArtifactsError};
-pub use config::Config;
+pub use config::{Config, Spares};
 pub use engine::{Canceller, Engine, EngineInfo, Event, Execution, Job, Kind, Outcome, StartError};
 pub use heap_image::HeapImage;
 pub use scheduler::{Lane, Load, Refused};

@@ -1,12 +1,12 @@
 //! The zygote as the server sees it: started, asked for forks, started again when it dies.
 
-use crate::Artifacts;
+use crate::{Artifacts, Spares};
 use crate::engine::EngineInfo;
 use crate::worker::Worker;
 use heapstead_wire::control::{self, FromZygote, ToZygote};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -52,10 +52,10 @@ pub struct Zygote {
 
 impl Zygote {
     /// Starts a zygote and a task that keeps one alive.
-    pub async fn start(artifacts: Artifacts) -> Result<(Self, EngineInfo), ZygoteError> {
-        let (process, info) = Process::start(&artifacts).await?;
+    pub async fn start(artifacts: Artifacts, spares: Spares) -> Result<(Self, EngineInfo), ZygoteError> {
+        let (process, info) = Process::start(&artifacts, spares).await?;
         let (requests, incoming) = mpsc::channel(REQUESTS_MAX);
-        tokio::spawn(keep_alive(artifacts, process, incoming));
+        tokio::spawn(keep_alive(artifacts, spares, process, incoming));
         Ok((Self { requests }, info))
     }
 
@@ -68,12 +68,12 @@ impl Zygote {
 }
 
 /// Serves requests through one zygote after another until the engine is dropped.
-async fn keep_alive(artifacts: Artifacts, mut process: Process, mut incoming: mpsc::Receiver<ForkRequest>) {
+async fn keep_alive(artifacts: Artifacts, spares: Spares, mut process: Process, mut incoming: mpsc::Receiver<ForkRequest>) {
     while process.serve(&mut incoming).await == Ended::Died {
         tracing::warn!("the zygote died; starting another");
         drop(process);
         process = loop {
-            match Process::start(&artifacts).await {
+            match Process::start(&artifacts, spares).await {
                 Ok((process, _)) => break process,
                 Err(error) => {
                     tracing::error!(%error, "no zygote can be started");
@@ -96,14 +96,24 @@ struct Process {
     child: Child,
     control: AsyncFd<OwnedFd>,
     last_worker: u64,
-    /// Forks asked for and not yet answered.
-    pending: HashMap<u64, (OwnedFd, oneshot::Sender<Result<Worker, String>>)>,
+    /// Forks asked for and not yet answered: our end of the worker's socket, and who asked.
+    pending: HashMap<u64, (OwnedFd, Asker)>,
+    wanted: Spares,
+    spares: VecDeque<Worker>,
+    /// After a refused fork nothing is forked ahead until one succeeds again: what is short is for jobs.
+    refused: bool,
     /// Workers alive, and who wants to know how they end.
     alive: HashMap<u64, oneshot::Sender<ExitStatus>>,
 }
 
+enum Asker {
+    Job(oneshot::Sender<Result<Worker, String>>),
+    /// Nobody yet.
+    Spare,
+}
+
 impl Process {
-    async fn start(artifacts: &Artifacts) -> Result<(Self, EngineInfo), ZygoteError> {
+    async fn start(artifacts: &Artifacts, wanted: Spares) -> Result<(Self, EngineInfo), ZygoteError> {
         let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
         rustix::io::ioctl_fionbio(&theirs, false)?;
         let child = spawn(artifacts, &theirs)?;
@@ -111,7 +121,7 @@ impl Process {
         // SAFETY: an owned descriptor keeps naming the same socket as long as it lives.
         let control = unsafe { AsyncFd::register(ours) }
             .map_err(|error| ZygoteError::Spawn { path: artifacts.host.display().to_string(), error: error.into() })?;
-        let process = Self { child, control, last_worker: 0, pending: HashMap::new(), alive: HashMap::new() };
+        let process = Self { child, control, last_worker: 0, pending: HashMap::new(), wanted, spares: VecDeque::new(), refused: false, alive: HashMap::new() };
         match tokio::time::timeout(START_TIMEOUT, process.receive()).await {
             Err(_) => Err(ZygoteError::TooSlow),
             Ok(Some((FromZygote::Ready { engine, natives }, _))) => match engine.parse() {
@@ -125,13 +135,14 @@ impl Process {
 
     async fn serve(&mut self, incoming: &mut mpsc::Receiver<ForkRequest>) -> Ended {
         loop {
+            self.fork_spares().await;
             tokio::select! {
                 message = self.receive() => match message {
                     Some((message, descriptor)) => self.take(message, descriptor),
                     None => return Ended::Died,
                 },
                 request = incoming.recv() => match request {
-                    Some(request) => self.ask(request).await,
+                    Some(request) => self.serve_job(request).await,
                     None => return Ended::Unneeded,
                 },
             }
@@ -148,14 +159,29 @@ impl Process {
         }
     }
 
-    async fn ask(&mut self, ForkRequest { heap_mb, answer }: ForkRequest) {
+    async fn serve_job(&mut self, ForkRequest { heap_mb, answer }: ForkRequest) {
+        let spare = if heap_mb == self.wanted.heap_mb { self.spares.pop_front() } else { None };
+        match spare {
+            Some(worker) => drop(answer.send(Ok(worker))),
+            None => self.ask(heap_mb, Asker::Job(answer)).await,
+        }
+    }
+
+    async fn fork_spares(&mut self) {
+        if self.refused {
+            return;
+        }
+        let coming = self.pending.values().filter(|(_, asker)| matches!(asker, Asker::Spare)).count();
+        for _ in self.spares.len() + coming..self.wanted.count {
+            self.ask(self.wanted.heap_mb, Asker::Spare).await;
+        }
+    }
+
+    async fn ask(&mut self, heap_mb: u32, asker: Asker) {
         let sockets = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
         let (ours, theirs) = match sockets {
             Ok(sockets) => sockets,
-            Err(error) => {
-                let _ = answer.send(Err(format!("a socket can't be made: {error}")));
-                return;
-            }
+            Err(error) => return asker.refuse(format!("a socket can't be made: {error}")),
         };
         self.last_worker += 1;
         let worker = self.last_worker;
@@ -168,28 +194,34 @@ impl Process {
             }
         };
         if sent {
-            self.pending.insert(worker, (ours, answer));
+            self.pending.insert(worker, (ours, asker));
         } else {
-            let _ = answer.send(Err("the zygote died".into()));
+            asker.refuse("the zygote died".into());
         }
     }
 
     fn take(&mut self, message: FromZygote, descriptor: Option<OwnedFd>) {
         match message {
             FromZygote::Forked { worker, pid } => {
-                let Some((socket, answer)) = self.pending.remove(&worker) else { return };
+                let Some((socket, asker)) = self.pending.remove(&worker) else { return };
+                self.refused = false;
                 let (exited, exit) = oneshot::channel();
                 self.alive.insert(worker, exited);
                 let made = match descriptor {
                     Some(pidfd) => Worker::new(pid, socket, pidfd, exit).map_err(|error| error.to_string()),
                     None => Err("no pidfd came with the worker".into()),
                 };
-                // A job that was cancelled meanwhile drops its worker, which kills it.
-                let _ = answer.send(made);
+                match (asker, made) {
+                    // A job that was cancelled meanwhile drops its worker, which kills it.
+                    (Asker::Job(answer), made) => drop(answer.send(made)),
+                    (Asker::Spare, Ok(worker)) => self.spares.push_back(worker),
+                    (Asker::Spare, Err(why)) => Asker::Spare.refuse(why),
+                }
             }
             FromZygote::NotForked { worker, why } => {
-                if let Some((_, answer)) = self.pending.remove(&worker) {
-                    let _ = answer.send(Err(why));
+                self.refused = true;
+                if let Some((_, asker)) = self.pending.remove(&worker) {
+                    asker.refuse(why);
                 }
             }
             FromZygote::Exited { worker, wait_status } => {
@@ -198,6 +230,15 @@ impl Process {
                 }
             }
             FromZygote::Ready { .. } | FromZygote::Unfit { .. } => {}
+        }
+    }
+}
+
+impl Asker {
+    fn refuse(self, why: String) {
+        match self {
+            Self::Job(answer) => drop(answer.send(Err(why))),
+            Self::Spare => tracing::warn!(why, "no worker could be forked ahead"),
         }
     }
 }
@@ -216,6 +257,8 @@ fn spawn(artifacts: &Artifacts, control: &OwnedFd) -> Result<Child, ZygoteError>
         .args(["zygote".as_ref(), artifacts.base_heap.as_os_str()])
         .env_clear()
         .env("LD_PRELOAD", &artifacts.worker)
+        // Symbols are looked up once, here, and not by every worker.
+        .env("LD_BIND_NOW", "1")
         // Code sees UTC wherever it runs; without this V8 would look for the machine's zone in files it can't open.
         .env("TZ", "UTC")
         .stdin(Stdio::null())

@@ -16,14 +16,12 @@ let make = () => {
   const mapHas = uncurryThis(Map.prototype.has);
   const setHas = uncurryThis(Set.prototype.has);
   const toText = uncurryThis(Number.prototype.toString);
-  const charCodeAt = uncurryThis(String.prototype.charCodeAt);
   const codePointAt = uncurryThis(String.prototype.codePointAt);
   const find = uncurryThis(String.prototype.indexOf);
   const padStart = uncurryThis(String.prototype.padStart);
   const slice = uncurryThis(String.prototype.slice);
   const trim = uncurryThis(String.prototype.trim);
   const byteAt = uncurryThis(Uint8Array.prototype.at);
-  const ALPHANUMERIC = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
   const refuse = (message, Kind = TypeError) => { throw new Kind(message); };
   // How V8 shows a value in a message, running no code of it. (Nothing is both a Map and a Set.)
@@ -35,33 +33,32 @@ let make = () => {
       return slice(message, 57);
     }
   };
-  const incompatible = (name, value) => refuse(`Method ${name} called on incompatible receiver ${shown(value)}`);
   const needString = (value) => typeof value === "string" || refuse("input argument must be a string");
 
   const upserts = (kind, { prototype }) => {
     const has = uncurryThis(prototype.has);
     const get = uncurryThis(prototype.get);
     const set = uncurryThis(prototype.set);
-    const find = (map, key, name) => {
+    const holds = (map, key, name) => {
       try {
         return has(map, key);
       } catch {
-        incompatible(`${kind}.prototype.${name}`, map);
+        refuse(`Method ${kind}.prototype.${name} called on incompatible receiver ${shown(map)}`);
       }
     };
     return {
       getOrInsert(key, value) {
-        if (find(this, key, "getOrInsert")) return get(this, key);
+        if (holds(this, key, "getOrInsert")) return get(this, key);
         set(this, key, value);
         return value;
       },
       getOrInsertComputed(key, callback) {
         const name = "getOrInsertComputed";
-        const found = find(this, key, name);
-        // Throws for what can't be a weak key, before the callback could run.
-        if (!found && kind === "WeakMap") set(new WeakMap(), key);
+        const isHeld = holds(this, key, name);
         if (typeof callback !== "function") refuse(`${kind}.prototype.${name} is not a function`);
-        if (found) return get(this, key);
+        if (isHeld) return get(this, key);
+        // Throws for what can't be a weak key, before the callback could run.
+        if (kind === "WeakMap") set(new WeakMap(), key);
         const value = callback(key === 0 ? 0 : key);
         set(this, key, value);
         return value;
@@ -69,8 +66,17 @@ let make = () => {
     };
   };
 
+  // Made when it is first asked for, by a method of Uint8Array or of the bytes given.
+  let codec;
+  const codecFor = (bytes, name) => {
+    if (name && base.kindOfView(bytes) !== "Uint8Array") {
+      refuse(`Method Uint8Array.prototype.${name} called on incompatible receiver ${shown(bytes)}`);
+    }
+    return codec ??= makeCodec();
+  };
   const makeCodec = () => {
-    const HEX = "0123456789abcdef0123456789ABCDEF";
+    const SPACE = 65, PADDING = 66, END = 67;
+    const { utf8Encode } = host;
     const sizeOf = (bytes, name) => {
       try {
         byteAt(bytes, 0);
@@ -89,7 +95,16 @@ let make = () => {
       if (value === undefined) return usual;
       return value === usual || value === second || value === third ? value : refuse(`invalid option ${shown(value)}`);
     };
-    const lettersOf = ({ alphabet }) => ALPHANUMERIC + (choice(alphabet, "base64", "base64url") === "base64" ? "+/" : "-_");
+    const lettersOf = ({ alphabet }) => {
+      const last = choice(alphabet, "base64", "base64url") === "base64" ? "+/" : "-_";
+      return utf8Encode(`ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789${last}`);
+    };
+    // For each byte the digit it is, plus one.
+    const kindsOf = (letters, count) => {
+      const kinds = new Uint8Array(256);
+      for (let i = 0; i < count; i++) kinds[letters[i]] = i + 1;
+      return kinds;
+    };
     return {
       // Decodes into `target`, or else into new bytes. What was decoded before an error stays there.
       fromBase64(text, given, target) {
@@ -97,16 +112,25 @@ let make = () => {
         const options = optionsOf(given);
         const letters = lettersOf(options);
         const last = choice(options.lastChunkHandling, "loose", "strict", "stop-before-partial");
-        const { length } = text;
         const limit = target ? sizeOf(target, "setFromBase64") : Infinity;
+        const { length } = text;
+        // Up to the first character that can't be in such a text, there is one byte for each.
+        const bytes = utf8Encode(text);
         const into = target ?? new Uint8Array(length * 3 >> 2);
+        const kinds = kindsOf(letters, 64);
+        kinds[9] = kinds[10] = kinds[12] = kinds[13] = kinds[32] = SPACE;
+        kinds[61] = PADDING;
         // `read` counts whole chunks only, until the text is used up.
         let at = 0, read = 0, written = 0, count = 0, bits = 0;
         const badCharacter = () => refuse("Found a character that cannot be part of a valid base64 string.", SyntaxError);
         const badEnd = (how) => refuse(`The base64 input terminates with ${how}.`, SyntaxError);
         const peek = () => {
-          while (at < length && find(" \t\n\f\r", text[at]) >= 0) at++;
-          return at < length ? text[at] : "";
+          while (at < length) {
+            const kind = kinds[bytes[at]];
+            if (kind !== SPACE) return kind;
+            at++;
+          }
+          return END;
         };
         const flush = () => {
           bits <<= 24 - 6 * count;
@@ -124,43 +148,44 @@ let make = () => {
           at++;
           if (count === 2) {
             const next = peek();
-            if (next === "" && last === "stop-before-partial") return;
-            if (next !== "=") badCharacter();
+            if (next === END && last === "stop-before-partial") return;
+            if (next !== PADDING) badCharacter();
             at++;
           }
-          if (peek() !== "") badCharacter();
+          if (peek() !== END) badCharacter();
           if (last === "strict" && bits & (count === 2 ? 15 : 3)) badEnd("non-zero padding bits");
           flush();
         };
         while (written < limit) {
-          const char = peek();
-          if (char === "" || char === "=") {
-            char === "" ? finish() : finishPadded();
+          const kind = peek();
+          if (kind > 64) {
+            kind === END ? finish() : finishPadded();
             break;
           }
-          const digit = find(letters, char);
-          if (digit < 0) badCharacter();
+          if (kind === 0) badCharacter();
           // The chunk would not fit.
           if (count > 1 && limit - written === count - 1) break;
           at++;
-          bits = bits << 6 | digit;
+          bits = bits << 6 | kind - 1;
           if (++count === 4) flush();
         }
         return target ? { read, written } : new Uint8Array(base.slice(into, 0, written));
       },
       fromHex(text, target) {
         needString(text);
+        const limit = target ? sizeOf(target, "setFromHex") : Infinity;
         const { length } = text;
-        const limit = target ? sizeOf(target, "setFromHex") : length;
+        const bytes = utf8Encode(text);
         const into = target ?? new Uint8Array(length >> 1);
+        const kinds = kindsOf(utf8Encode("0123456789abcdef"), 16);
+        for (let code = 65; code < 71; code++) kinds[code] = code - 54;
         const bad = () => refuse("Input string must contain hex characters in even length", SyntaxError);
         if (length % 2) bad();
         let read = 0, written = 0;
         while (read < length && written < limit) {
-          const high = find(HEX, text[read]);
-          const low = find(HEX, text[read + 1]);
-          if ((high | low) < 0) bad();
-          into[written++] = high << 4 | low & 15;
+          const byte = kinds[bytes[read]] - 1 << 4 | kinds[bytes[read + 1]] - 1;
+          if (byte < 0) bad();
+          into[written++] = byte;
           read += 2;
         }
         return target ? { read, written } : into;
@@ -175,7 +200,7 @@ let make = () => {
         let end = 0;
         for (let i = 0; i < size; i += 3) {
           const bits = bytes[i] << 16 | bytes[i + 1] << 8 | bytes[i + 2];
-          for (let shift = 18; shift >= 0; shift -= 6) out[end++] = charCodeAt(letters, bits >> shift & 63);
+          for (let shift = 18; shift >= 0; shift -= 6) out[end++] = letters[bits >> shift & 63];
         }
         if (omitPadding) return textOf(base.slice(out, 0, end - padding));
         for (let i = 1; i <= padding; i++) out[end - i] = 61;
@@ -184,18 +209,15 @@ let make = () => {
       toHex(bytes) {
         const size = sizeOf(bytes, "toHex");
         const out = roomFor(2 * size);
+        const letters = utf8Encode("0123456789abcdef");
         for (let i = 0; i < size; i++) {
-          out[2 * i] = charCodeAt(HEX, bytes[i] >> 4);
-          out[2 * i + 1] = charCodeAt(HEX, bytes[i] & 15);
+          out[2 * i] = letters[bytes[i] >> 4];
+          out[2 * i + 1] = letters[bytes[i] & 15];
         }
         return textOf(out);
       },
     };
   };
-  let made;
-  const codec = () => made ??= makeCodec();
-  const codecFor = (bytes, name) =>
-    (base.kindOfView(bytes) === "Uint8Array" ? codec() : incompatible(`Uint8Array.prototype.${name}`, bytes));
 
   return [
     Promise, {
@@ -217,28 +239,33 @@ let make = () => {
       escape(text) {
         needString(text);
         const hex = (code) => (code < 256 ? "\\x" : "\\u") + padStart(toText(code, 16), code < 256 ? 2 : 4, "0");
+        // First what a backslash escapes, then the controls that have a letter, then what must be told by its code.
+        const special = "^$\\.*+?()[]{}|/\t\n\v\f\r ,-=<>#&!%:;@~'`\"";
         const escaped = (char, code) => {
-          if (find("^$\\.*+?()[]{}|/", char) >= 0) return `\\${char}`;
-          const control = find("\t\n\v\f\r", char);
-          if (control >= 0) return `\\${"tnvfr"[control]}`;
-          const isSurrogate = code > 0xd7ff && code < 0xe000;
-          return isSurrogate || find(",-=<>#&!%:;@~'`\"", char) >= 0 || trim(char) === "" ? hex(code) : char;
+          if (code > 127) return (code > 0xd7ff && code < 0xe000) || trim(char) === "" ? hex(code) : char;
+          const at = find(special, char);
+          return at < 0 ? char : at < 15 ? `\\${char}` : at < 20 ? `\\${"tnvfr"[at - 15]}` : hex(code);
         };
-        let out = "";
+        let out = "", from = 0;
         for (let i = 0; i < text.length; i++) {
           const code = codePointAt(text, i);
-          if (i === 0 && find(ALPHANUMERIC, text[0]) >= 0) out = hex(code);
-          else out += code > 0xffff ? text[i] + text[++i] : escaped(text[i], code);
+          const lower = code | 32;
+          const isAlphanumeric = (lower > 96 && lower < 123) || (code > 47 && code < 58);
+          if (code > 0xffff) i++;
+          else if (i === 0 || !isAlphanumeric) {
+            out += slice(text, from, i) + (isAlphanumeric ? hex(code) : escaped(text[i], code));
+            from = i + 1;
+          }
         }
-        return out;
+        return out + slice(text, from);
       },
     },
     Error, { isError(value) { return isObject(value) && host.classOf(value) === "Error"; } },
     Map.prototype, upserts("Map", Map),
     WeakMap.prototype, upserts("WeakMap", WeakMap),
     Uint8Array, {
-      fromBase64(text, options = undefined) { return codec().fromBase64(text, options); },
-      fromHex(text) { return codec().fromHex(text); },
+      fromBase64(text, options = undefined) { return codecFor().fromBase64(text, options); },
+      fromHex(text) { return codecFor().fromHex(text); },
     },
     Uint8Array.prototype, {
       toBase64(options = undefined) { return codecFor(this, "toBase64").toBase64(this, options); },

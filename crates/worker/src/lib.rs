@@ -5,6 +5,7 @@ pub mod confine;
 mod entry;
 mod session;
 mod strip;
+mod text;
 pub mod vm;
 mod zygote;
 

@@ -1,6 +1,6 @@
 //! The zygote: initialises V8 once, then forks a worker whenever the server asks, reports who died, and does nothing else.
 
-use crate::{Session, confine, entry, session, vm};
+use crate::{Session, confine, entry, session, text, vm};
 use heapstead_wire::control::{self, FromZygote, ToZygote};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, wait};
@@ -71,6 +71,7 @@ impl<'a> Zygote<'a> {
         let children = watch_children().map_err(|error| format!("can't watch for the end of workers: {error}"))?;
         vm::base_heap::load(base_heap).map_err(|error| format!("base heap: {error}"))?;
         vm::initialize();
+        text::keep_in_memory();
         entry::remember_stack();
         entry::remember_time_zone();
         confine::zygote().map_err(|error| error.to_string())?;

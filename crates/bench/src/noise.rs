@@ -1,0 +1,19 @@
+//! How noisy the machine is: the same piece of arithmetic, timed again and again.
+
+use crate::sample::{Effort, Samples};
+use std::hint::black_box;
+use std::time::Instant;
+
+/// The slowest tenth over the fastest tenth: 1.0 on a machine of one's own.
+pub fn measure(effort: Effort) -> f64 {
+    let rounds = effort.choose(100, 300);
+    let times = (0..rounds)
+        .map(|_| {
+            let began = Instant::now();
+            black_box((0..2_000_000_u64).fold(0_u64, |sum, number| black_box(sum.wrapping_mul(31).wrapping_add(number))));
+            began.elapsed()
+        })
+        .collect::<Vec<_>>();
+    let samples = Samples::of(&times);
+    samples.quantile(0.9) / samples.quantile(0.1)
+}
