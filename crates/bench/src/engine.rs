@@ -61,8 +61,7 @@ async fn chains(engine: &Engine, effort: Effort, report: &mut Report) {
     let (mut one, mut two) = (Vec::new(), Vec::new());
     for _ in 0..effort.choose(5, 7) {
         one.push(chain(engine.clone(), window).await);
-        let (left, right) =
-            tokio::join!(tokio::spawn(chain(engine.clone(), window)), tokio::spawn(chain(engine.clone(), window)));
+        let (left, right) = tokio::join!(tokio::spawn(chain(engine.clone(), window)), tokio::spawn(chain(engine.clone(), window)));
         two.push(left.unwrap_or_default() + right.unwrap_or_default());
     }
     let ratios = Samples::new(two.iter().zip(&one).map(|(two, one)| two / one).collect());
@@ -91,14 +90,18 @@ fn sizes(raw: &mut RawLoop, report: &mut Report) {
 /// From `console.log` to the reader: the code writes the time, the reader looks at its own clock.
 async fn latency(engine: &Engine, effort: Effort, report: &mut Report) {
     let lines = effort.choose(30, 200);
-    let code = format!("for (let i = 0; i < {lines}; i++) {{ console.log(performance.timeOrigin + performance.now()); await new Promise(r => setTimeout(r, 5)) }}");
+    let code = format!(
+        "for (let i = 0; i < {lines}; i++) {{ console.log(performance.timeOrigin + performance.now()); await new Promise(r => setTimeout(r, 5)) }}"
+    );
     let job = Job { code, kind: Kind::Stateless, limits: Limits::default(), headers: vec![], lane: Lane::default() };
     let mut execution = engine.submit(job).unwrap_or_else(|refused| fail(&refused.to_string()));
     let mut delays = Vec::new();
     while let Some(event) = execution.next_event().await {
         let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() * 1000.0;
         match event {
-            Event::Output(text) => delays.extend(String::from_utf8_lossy(&text).trim().parse::<f64>().map(|written_ms| now_ms - written_ms)),
+            Event::Output(text) => {
+                delays.extend(String::from_utf8_lossy(&text).trim().parse::<f64>().map(|written_ms| now_ms - written_ms))
+            }
             Event::OutputDropped => {}
             Event::Ended(Outcome::Completed { .. }) => break,
             Event::Ended(other) => fail(&format!("the run for latency ended as {other:?}")),

@@ -62,7 +62,11 @@ impl Report {
                 Bar::AtLeast(least) => format!("≥ {least}{unit}"),
             };
             let met = if *met { "met" } else { "MISSED" };
-            println!("{what:<58} {:>10}  {:<17} {bar:<12} {met:<7} {detail}", format!("{measured:.2}{unit}"), format!("{:.2} – {:.2}", spread.0, spread.1));
+            println!(
+                "{what:<58} {:>10}  {:<17} {bar:<12} {met:<7} {detail}",
+                format!("{measured:.2}{unit}"),
+                format!("{:.2} – {:.2}", spread.0, spread.1)
+            );
         }
         println!("\nnoise: the slowest tenth of a fixed computation took {:.2} × the fastest (1.0 is a machine of one's own)", self.noise);
     }

@@ -33,7 +33,10 @@ impl Artifacts {
     pub fn find() -> Result<Self, ArtifactsError> {
         let searched: Vec<PathBuf> = match std::env::var_os(FOLDER_VARIABLE) {
             Some(folder) => vec![folder.into()],
-            None => std::env::current_exe().into_iter().flat_map(|exe| exe.ancestors().skip(1).take(2).map(Path::to_owned).collect::<Vec<_>>()).collect(),
+            None => std::env::current_exe()
+                .into_iter()
+                .flat_map(|exe| exe.ancestors().skip(1).take(2).map(Path::to_owned).collect::<Vec<_>>())
+                .collect(),
         };
         let found = searched.iter().map(|folder| Self::in_folder(folder)).find(|parts| parts.host.exists() && parts.worker.exists());
         found.ok_or(ArtifactsError { searched })

@@ -26,7 +26,13 @@ pub const QUEUED_DEFAULT: usize = 1000;
 
 impl Config {
     pub fn new(artifacts: Artifacts) -> Self {
-        Self { artifacts, concurrent_max: CONCURRENT_DEFAULT, queued_max: QUEUED_DEFAULT, memory_mb_max: memory_mb_of_machine() * 3 / 4, spares: Spares { count: 2, heap_mb: HEAP_MB_DEFAULT } }
+        Self {
+            artifacts,
+            concurrent_max: CONCURRENT_DEFAULT,
+            queued_max: QUEUED_DEFAULT,
+            memory_mb_max: memory_mb_of_machine() * 3 / 4,
+            spares: Spares { count: 2, heap_mb: HEAP_MB_DEFAULT },
+        }
     }
 }
 

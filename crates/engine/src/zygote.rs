@@ -1,8 +1,8 @@
 //! The zygote as the server sees it: started, asked for forks, started again when it dies.
 
-use crate::{Artifacts, Spares};
 use crate::engine::EngineInfo;
 use crate::worker::Worker;
+use crate::{Artifacts, Spares};
 use heapstead_wire::control::{self, FromZygote, ToZygote};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -121,7 +121,16 @@ impl Process {
         // SAFETY: an owned descriptor keeps naming the same socket as long as it lives.
         let control = unsafe { AsyncFd::register(ours) }
             .map_err(|error| ZygoteError::Spawn { path: artifacts.host.display().to_string(), error: error.into() })?;
-        let process = Self { child, control, last_worker: 0, pending: HashMap::new(), wanted, spares: VecDeque::new(), refused: false, alive: HashMap::new() };
+        let process = Self {
+            child,
+            control,
+            last_worker: 0,
+            pending: HashMap::new(),
+            wanted,
+            spares: VecDeque::new(),
+            refused: false,
+            alive: HashMap::new(),
+        };
         match tokio::time::timeout(START_TIMEOUT, process.receive()).await {
             Err(_) => Err(ZygoteError::TooSlow),
             Ok(Some((FromZygote::Ready { engine, natives }, _))) => match engine.parse() {

@@ -11,7 +11,8 @@ pub fn compact(text: String) -> Result<String, String> {
     let sources: Lrc<SourceMap> = Default::default();
     let file = sources.new_source_file(FileName::Anon.into(), text);
     let syntax = Syntax::Es(EsSyntax::default());
-    let script = parse_file_as_script(&file, syntax, EsVersion::latest(), None, &mut Vec::new()).map_err(|error| error.kind().msg().into_owned())?;
+    let script =
+        parse_file_as_script(&file, syntax, EsVersion::latest(), None, &mut Vec::new()).map_err(|error| error.kind().msg().into_owned())?;
     let mut bytes = Vec::new();
     let mut emitter = Emitter {
         // Characters beyond Latin-1 would make V8 keep the whole source in two bytes a character.

@@ -4,15 +4,15 @@ use std::ffi::{c_char, c_int, c_void};
 use std::sync::OnceLock;
 
 pub type Main = extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
-pub type LibcStart =
-    unsafe extern "C" fn(Main, c_int, *mut *mut c_char, *mut c_void, *mut c_void, *mut c_void, *mut c_void) -> c_int;
+pub type LibcStart = unsafe extern "C" fn(Main, c_int, *mut *mut c_char, *mut c_void, *mut c_void, *mut c_void, *mut c_void) -> c_int;
 
 /// Defines the two symbols that a shared library takes over in the V8 host, with `$runner` as what a worker does with an execution.
 #[macro_export]
 macro_rules! entry {
     ($runner:expr) => {
         extern "C" fn heapstead_main(argc: i32, argv: *mut *mut std::ffi::c_char, _envp: *mut *mut std::ffi::c_char) -> i32 {
-            $crate::main(argc, argv, $runner)
+            // SAFETY: what libc calls `main` with.
+            unsafe { $crate::main(argc, argv, $runner) }
         }
 
         /// Takes the place of libc's, which the host's start code calls with its own `main`.

@@ -20,7 +20,7 @@ pub struct Stripped {
 /// An object literal alone on the line means an object to whoever types it, as in a browser's console, though the grammar says block.
 pub fn as_object_literal(code: &str) -> Option<Stripped> {
     let trimmed = code.trim();
-    if !(trimmed.starts_with('{') && trimmed.ends_with('}')) || !is_expression(trimmed) {
+    if !(trimmed.starts_with('{') && trimmed.ends_with('}') && is_expression(trimmed)) {
         return None;
     }
     let start = code.len() - code.trim_start().len();

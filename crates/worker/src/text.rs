@@ -32,7 +32,8 @@ fn replace(code: &Range<usize>) -> Result<()> {
     // SAFETY: the copy has the same bytes and, when it takes its place, the same protection; neither this code nor libc lies in the range.
     unsafe {
         // Room to find an aligned start in.
-        let room = rustix::mm::mmap_anonymous(std::ptr::null_mut(), length + ALIGNMENT, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)?;
+        let room =
+            rustix::mm::mmap_anonymous(std::ptr::null_mut(), length + ALIGNMENT, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)?;
         let copy = (room as usize).next_multiple_of(ALIGNMENT) as *mut c_void;
         // Refused where there are no huge pages: small ones do, too.
         let _ = rustix::mm::madvise(copy, length, Advice::LinuxHugepage);

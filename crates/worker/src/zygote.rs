@@ -19,9 +19,11 @@ const SOCKET: RawFd = 3;
 
 const USAGE: &str = "usage: zygote BASE_HEAP | base-heap FILE | raw-loop BASE_HEAP | describe";
 
-pub fn main(argc: i32, argv: *mut *mut c_char, runner: Runner) -> i32 {
+/// # Safety
+/// `argv` holds `argc` strings that live as long as the process.
+pub unsafe fn main(argc: i32, argv: *mut *mut c_char, runner: Runner) -> i32 {
     let arguments: Vec<String> = (1..argc as usize)
-        // SAFETY: argv holds argc strings that live as long as the process.
+        // SAFETY: as promised.
         .map(|index| unsafe { CStr::from_ptr(*argv.add(index)) }.to_string_lossy().into_owned())
         .collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {

@@ -20,7 +20,8 @@ pub fn check(workspace: &Path) -> Result<(), Vec<String>> {
     let mut complaints = Vec::new();
     for (name, forbidden) in FORBIDDEN {
         complaints.extend(dependencies(workspace, name).into_iter().filter_map(|dependency| {
-            let is_forbidden = forbidden.iter().any(|prefix| dependency == *prefix || (prefix.ends_with('-') && dependency.starts_with(prefix)));
+            let is_forbidden =
+                forbidden.iter().any(|prefix| dependency == *prefix || (prefix.ends_with('-') && dependency.starts_with(prefix)));
             is_forbidden.then(|| format!("crates/{name} may not depend on {dependency}"))
         }));
     }

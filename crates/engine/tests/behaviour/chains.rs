@@ -76,11 +76,13 @@ async fn ten_thousand_executions_leave_nothing_behind() {
 
 fn zygote_pid() -> String {
     let this = std::process::id().to_string();
-    let children = std::fs::read_dir("/proc").expect("/proc").filter_map(|entry| entry.ok()?.file_name().into_string().ok()).filter(|pid| {
-        let parent = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        parent.lines().any(|line| line.strip_prefix("PPid:").is_some_and(|parent| parent.trim() == this)) && command.windows(6).any(|word| word == b"zygote")
-    });
+    let children =
+        std::fs::read_dir("/proc").expect("/proc").filter_map(|entry| entry.ok()?.file_name().into_string().ok()).filter(|pid| {
+            let parent = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            parent.lines().any(|line| line.strip_prefix("PPid:").is_some_and(|parent| parent.trim() == this))
+                && command.windows(6).any(|word| word == b"zygote")
+        });
     // Other tests of this process have zygotes of their own; the newest is ours.
     children.max_by_key(|pid| pid.parse::<u32>().unwrap_or(0)).expect("a zygote")
 }

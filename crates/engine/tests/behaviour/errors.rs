@@ -34,7 +34,14 @@ async fn uncaught_errors_come_with_their_stack() {
 #[tokio::test]
 async fn a_rejection_that_is_handled_in_time_is_none() {
     let mut chain = Chain::start().await;
-    assert_eq!(chain.result("const p = Promise.reject(1); p.catch(() => {}); const q = Promise.reject(2); await null; try { await q } catch (e) { e }").await, "2");
+    assert_eq!(
+        chain
+            .result(
+                "const p = Promise.reject(1); p.catch(() => {}); const q = Promise.reject(2); await null; try { await q } catch (e) { e }"
+            )
+            .await,
+        "2"
+    );
 }
 
 #[tokio::test]
@@ -62,7 +69,15 @@ async fn errors_work_the_same_in_a_restored_heap() {
 #[tokio::test]
 async fn no_stack_shows_anything_of_the_machine() {
     let mut chain = Chain::start().await;
-    for code in ["structuredClone(() => 1)", "new URL('nope')", "new Intl.NumberFormat('x_')", "crypto.getRandomValues(1)", "setTimeout(1)", "JSON.parse('{')", "(function f() { f() })()"] {
+    for code in [
+        "structuredClone(() => 1)",
+        "new URL('nope')",
+        "new Intl.NumberFormat('x_')",
+        "crypto.getRandomValues(1)",
+        "setTimeout(1)",
+        "JSON.parse('{')",
+        "(function f() { f() })()",
+    ] {
         let text = chain.failure(code).await.to_string();
         for hidden in ["heapstead:", "/", "node:", "0x"] {
             assert!(!text.contains(hidden), "{code}\n  shows {hidden:?}: {text}");

@@ -39,8 +39,14 @@ async fn the_run_ends_when_its_promise_has_settled_and_the_loop_is_empty() {
     let mut chain = Chain::start().await;
     assert_eq!(chain.result("await new Promise(r => setTimeout(() => r(7), 5))").await, "7");
     assert_eq!(chain.output("setTimeout(() => console.log('later'), 10); console.log('now')").await, "now\nlater\n");
-    assert_eq!(chain.output("setTimeout(() => console.log(2)); setImmediate(() => console.log(3)); queueMicrotask(() => console.log(1))").await, "1\n2\n3\n");
-    assert_eq!(chain.output("let n = 0; const i = setInterval(() => { console.log(++n); if (n === 3) clearInterval(i) }, 1)").await, "1\n2\n3\n");
+    assert_eq!(
+        chain.output("setTimeout(() => console.log(2)); setImmediate(() => console.log(3)); queueMicrotask(() => console.log(1))").await,
+        "1\n2\n3\n"
+    );
+    assert_eq!(
+        chain.output("let n = 0; const i = setInterval(() => { console.log(++n); if (n === 3) clearInterval(i) }, 1)").await,
+        "1\n2\n3\n"
+    );
     assert_eq!(chain.failure("await new Promise(() => {})").await, Failure::NeverSettles);
     assert_eq!(chain.result("n").await, "3");
 }
@@ -68,7 +74,10 @@ async fn the_web_globals_are_there_and_nothing_of_the_machine_is() {
 #[tokio::test]
 async fn headers_are_of_this_run_alone_and_read_only() {
     let engine = super::support::engine().await;
-    let mut job = super::support::job("mcp.headers['x-mcp-user'] = 'mallory'; globalThis.kept = mcp.headers; mcp.headers", heapstead_engine::Kind::Stateful(None));
+    let mut job = super::support::job(
+        "mcp.headers['x-mcp-user'] = 'mallory'; globalThis.kept = mcp.headers; mcp.headers",
+        heapstead_engine::Kind::Stateful(None),
+    );
     job.headers = vec![("x-mcp-user".into(), "alice".into())];
     let (_, outcome) = engine.submit(job).expect("accepted").finish().await;
     let heapstead_engine::Outcome::Completed { result, heap, .. } = outcome else { panic!("{outcome:?}") };

@@ -30,7 +30,8 @@ async fn passing_the_memory_cap_names_the_cap_and_what_raises_it() {
 #[tokio::test]
 async fn buffers_are_counted() {
     let mut chain = Chain::start().await;
-    let code = "const kept = []; let error; try { for (;;) kept.push(new Uint8Array(8 << 20)) } catch (e) { error = e } [error.name, kept.length]";
+    let code =
+        "const kept = []; let error; try { for (;;) kept.push(new Uint8Array(8 << 20)) } catch (e) { error = e } [error.name, kept.length]";
     assert_eq!(chain.result(code).await, "[\"RangeError\",7]");
     assert_eq!(chain.result("kept.length = 0; new Uint8Array(32 << 20).length").await, (32 << 20).to_string());
 }

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 #[tokio::test]
 async fn output_arrives_while_the_run_goes_on() {
     let engine = engine().await;
-    let mut execution = engine.submit(job("console.log('first'); const t = Date.now(); while (Date.now() - t < 400); console.log('second')", Kind::Stateless)).expect("accepted");
+    let mut execution = engine
+        .submit(job("console.log('first'); const t = Date.now(); while (Date.now() - t < 400); console.log('second')", Kind::Stateless))
+        .expect("accepted");
     let Some(Event::Output(first)) = execution.next_event().await else { panic!("output comes first") };
     let seen = Instant::now();
     assert_eq!(first, b"first\n");

@@ -33,7 +33,8 @@ async fn a_full_queue_refuses_and_recovers() {
         config.queued_max = 2;
     })
     .await;
-    let running: Vec<_> = (0..3).map(|_| engine.submit(job("await new Promise(r => setTimeout(r, 50))", Kind::Stateless)).expect("accepted")).collect();
+    let running: Vec<_> =
+        (0..3).map(|_| engine.submit(job("await new Promise(r => setTimeout(r, 50))", Kind::Stateless)).expect("accepted")).collect();
     assert_eq!(engine.submit(job("1", Kind::Stateless)).err(), Some(Refused::QueueFull { queued: 2 }));
     for execution in running {
         assert!(matches!(execution.finish().await.1, Outcome::Completed { .. }));

@@ -15,7 +15,8 @@ async fn check_stateless(cases: &[(&str, &str)]) {
 
 #[tokio::test]
 async fn stateless_runs_have_webassembly_too() {
-    const ADD: &str = "new Uint8Array([0,97,115,109,1,0,0,0,1,7,1,96,2,127,127,1,127,3,2,1,0,7,7,1,3,97,100,100,0,0,10,9,1,7,0,32,0,32,1,106,11])";
+    const ADD: &str =
+        "new Uint8Array([0,97,115,109,1,0,0,0,1,7,1,96,2,127,127,1,127,3,2,1,0,7,7,1,3,97,100,100,0,0,10,9,1,7,0,32,0,32,1,106,11])";
     check_stateless(&[
         (&format!("new WebAssembly.Instance(new WebAssembly.Module({ADD})).exports.add(3, 4)"), "7"),
         (&format!("(await WebAssembly.instantiate({ADD})).instance.exports.add(20, 22)"), "42"),

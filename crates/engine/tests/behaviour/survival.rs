@@ -33,7 +33,10 @@ async fn what_cannot_be_kept_costs_that_one_run() {
     assert!(error.contains("SyntaxError"), "{error}");
     assert_eq!(chain.result("function asm() { 'use asm'; function f(x) { x = x | 0; return (x + 1) | 0 } return { f: f } } var module = asm(); module.f(1)").await, "2");
     assert_eq!(chain.result("module.f(41) + before").await, "43");
-    assert_eq!(chain.result("var r = new FinalizationRegistry(() => {}); for (let i = 0; i < 1000; i++) r.register({}, i, {}); 0").await, "0");
+    assert_eq!(
+        chain.result("var r = new FinalizationRegistry(() => {}); for (let i = 0; i < 1000; i++) r.register({}, i, {}); 0").await,
+        "0"
+    );
     assert_eq!(chain.result("var w = new WeakRef({}); typeof Intl.v8BreakIterator").await, "\"undefined\"");
     assert_eq!(chain.result("w.deref()").await, "undefined");
 }

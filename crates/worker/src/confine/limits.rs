@@ -47,9 +47,7 @@ static INHERITED: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::n
 /// Reads it once, in the zygote, before files are out of reach.
 pub fn measure_inherited() {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let kilobytes = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmData:")?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok())
-        .unwrap_or(0);
+    let kilobytes =
+        status.lines().find_map(|line| line.strip_prefix("VmData:")?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()).unwrap_or(0);
     INHERITED.store(kilobytes << 10, std::sync::atomic::Ordering::Relaxed);
 }

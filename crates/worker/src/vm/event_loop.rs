@@ -8,7 +8,12 @@ use heapstead_types::Failure;
 use std::time::Duration;
 
 /// Drives `main` to its end: settled, and the loop empty.
-pub fn run(scope: &mut v8::PinScope<'_, '_>, realm: &Realm<'_>, session: &Session, main: v8::Local<'_, v8::Promise>) -> Result<(), Failure> {
+pub fn run(
+    scope: &mut v8::PinScope<'_, '_>,
+    realm: &Realm<'_>,
+    session: &Session,
+    main: v8::Local<'_, v8::Promise>,
+) -> Result<(), Failure> {
     loop {
         v8::scope!(let scope, scope);
         settle(scope, realm, main)?;

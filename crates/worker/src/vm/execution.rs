@@ -4,8 +4,8 @@ use super::realm::Realm;
 use super::repl::{self, CompileError, Evaluation, Repl};
 use super::state::State;
 use super::{base_heap, event_loop, isolate, memory, platform};
-use crate::strip::{self, Stripped};
 use crate::Session;
+use crate::strip::{self, Stripped};
 use heapstead_types::{Failure, digest};
 use heapstead_wire::{Frame, Start};
 use rustix::mm::{MapFlags, ProtFlags};
@@ -101,7 +101,9 @@ impl Script {
     fn from(stripped: Stripped, shown: &'static str) -> Self {
         let name = match &stripped.segments {
             // A name for its positions, so that later runs still find them, and equal ones are kept once.
-            Some(segments) => format!("{:08x}.{shown}", digest(segments.iter().map(i32::to_string).collect::<Vec<_>>().iter().map(String::as_str))),
+            Some(segments) => {
+                format!("{:08x}.{shown}", digest(segments.iter().map(i32::to_string).collect::<Vec<_>>().iter().map(String::as_str)))
+            }
             None => shown.to_owned(),
         };
         Self { javascript: stripped.code, name, shown, segments: stripped.segments }

@@ -19,13 +19,12 @@ pub use repl::CompileError;
 
 use crate::{Session, session};
 
-/// What a worker does: one start after another until the server closes the socket. Today the server sends one.
+/// What a worker does with its one start. An isolate that was snapshotted is used up, and taking one down costs more than the process.
 pub fn run(session: &Session) {
-    while let Ok((start, code, descriptors)) = session.receive() {
-        if let Err(failure) = execution::execute(session, &start, code, descriptors) {
-            session.fail_and_quit(failure);
+    if let Ok((start, code, descriptors)) = session.receive() {
+        match execution::execute(session, &start, code, descriptors) {
+            Ok(()) => session::quit(),
+            Err(failure) => session.fail_and_quit(failure),
         }
-        // An isolate that was snapshotted is used up, and taking one down costs more than the process.
-        session::quit();
     }
 }

@@ -24,7 +24,16 @@ pub struct State {
 
 impl State {
     pub fn install(isolate: &mut v8::Isolate, session: &Session) {
-        isolate.set_slot(Self { session, began: Instant::now(), began_at: SystemTime::now(), uncaught: None, rejections: BTreeMap::new(), rejections_by_hash: HashMap::new(), rejections_seen: 0, base: None });
+        isolate.set_slot(Self {
+            session,
+            began: Instant::now(),
+            began_at: SystemTime::now(),
+            uncaught: None,
+            rejections: BTreeMap::new(),
+            rejections_by_hash: HashMap::new(),
+            rejections_seen: 0,
+            base: None,
+        });
         isolate.set_promise_reject_callback(on_promise_reject);
     }
 

@@ -11,7 +11,11 @@ pub fn utf8_encode<'s>(scope: &mut v8::PinScope<'s, '_>, arguments: &v8::Functio
 }
 
 /// `[read, written]`: UTF-16 units taken and bytes written.
-pub fn utf8_encode_into<'s>(scope: &mut v8::PinScope<'s, '_>, arguments: &v8::FunctionCallbackArguments<'s>, answer: &mut v8::ReturnValue<'_>) {
+pub fn utf8_encode_into<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    arguments: &v8::FunctionCallbackArguments<'s>,
+    answer: &mut v8::ReturnValue<'_>,
+) {
     let text = arguments.get(0).to_rust_string_lossy(scope);
     let room = v8::Local::<v8::ArrayBufferView>::try_from(arguments.get(1)).map_or(0, |view| view.byte_length());
     let fitting = &text[..text.floor_char_boundary(room)];
@@ -34,8 +38,7 @@ pub fn decode<'s>(scope: &mut v8::PinScope<'s, '_>, arguments: &v8::FunctionCall
     let Some(encoding) = Encoding::for_label(name.as_bytes()) else { return };
     let bytes = bytes_of(arguments.get(1));
     let (fatal, keep_bom) = (arguments.get(2).is_true(), arguments.get(3).is_true());
-    let (text, malformed) =
-        if keep_bom { encoding.decode_without_bom_handling(&bytes) } else { encoding.decode_with_bom_removal(&bytes) };
+    let (text, malformed) = if keep_bom { encoding.decode_without_bom_handling(&bytes) } else { encoding.decode_with_bom_removal(&bytes) };
     if fatal && malformed {
         return;
     }

@@ -8,8 +8,10 @@ pub fn class_of<'s>(scope: &mut v8::PinScope<'s, '_>, arguments: &v8::FunctionCa
     }
 }
 
+type Test = fn(&v8::Value) -> bool;
+
 fn class_name(value: v8::Local<'_, v8::Value>) -> &'static str {
-    let classes: [(fn(&v8::Value) -> bool, &'static str); 26] = [
+    let classes: [(Test, &'static str); 26] = [
         (v8::Value::is_proxy, "Proxy"),
         (v8::Value::is_array, "Array"),
         (v8::Value::is_async_function, "AsyncFunction"),
@@ -47,13 +49,21 @@ fn class_name(value: v8::Local<'_, v8::Value>) -> &'static str {
     }
 }
 
-pub fn proxy_details<'s>(scope: &mut v8::PinScope<'s, '_>, arguments: &v8::FunctionCallbackArguments<'s>, answer: &mut v8::ReturnValue<'_>) {
+pub fn proxy_details<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    arguments: &v8::FunctionCallbackArguments<'s>,
+    answer: &mut v8::ReturnValue<'_>,
+) {
     let Ok(proxy) = v8::Local::<v8::Proxy>::try_from(arguments.get(0)) else { return };
     let details = [proxy.get_target(scope), proxy.get_handler(scope)];
     answer.set(v8::Array::new_with_elements(scope, &details).into());
 }
 
-pub fn promise_details<'s>(scope: &mut v8::PinScope<'s, '_>, arguments: &v8::FunctionCallbackArguments<'s>, answer: &mut v8::ReturnValue<'_>) {
+pub fn promise_details<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    arguments: &v8::FunctionCallbackArguments<'s>,
+    answer: &mut v8::ReturnValue<'_>,
+) {
     let Ok(promise) = v8::Local::<v8::Promise>::try_from(arguments.get(0)) else { return };
     let (state, result) = match promise.state() {
         v8::PromiseState::Pending => (0, v8::undefined(scope).into()),
@@ -64,14 +74,22 @@ pub fn promise_details<'s>(scope: &mut v8::PinScope<'s, '_>, arguments: &v8::Fun
     answer.set(v8::Array::new_with_elements(scope, &details).into());
 }
 
-pub fn preview_entries<'s>(scope: &mut v8::PinScope<'s, '_>, arguments: &v8::FunctionCallbackArguments<'s>, answer: &mut v8::ReturnValue<'_>) {
+pub fn preview_entries<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    arguments: &v8::FunctionCallbackArguments<'s>,
+    answer: &mut v8::ReturnValue<'_>,
+) {
     let Ok(object) = v8::Local::<v8::Object>::try_from(arguments.get(0)) else { return };
     let (Some(entries), is_key_value) = object.preview_entries(scope) else { return };
     let details = [entries.into(), v8::Boolean::new(scope, is_key_value).into()];
     answer.set(v8::Array::new_with_elements(scope, &details).into());
 }
 
-pub fn own_non_index_keys<'s>(scope: &mut v8::PinScope<'s, '_>, arguments: &v8::FunctionCallbackArguments<'s>, answer: &mut v8::ReturnValue<'_>) {
+pub fn own_non_index_keys<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    arguments: &v8::FunctionCallbackArguments<'s>,
+    answer: &mut v8::ReturnValue<'_>,
+) {
     let Ok(object) = v8::Local::<v8::Object>::try_from(arguments.get(0)) else { return };
     let filter = if arguments.get(1).is_true() { v8::PropertyFilter::ONLY_ENUMERABLE } else { v8::PropertyFilter::ALL_PROPERTIES };
     let wanted = v8::GetPropertyNamesArgs {
@@ -87,7 +105,11 @@ pub fn own_non_index_keys<'s>(scope: &mut v8::PinScope<'s, '_>, arguments: &v8::
     }
 }
 
-pub fn constructor_name<'s>(scope: &mut v8::PinScope<'s, '_>, arguments: &v8::FunctionCallbackArguments<'s>, answer: &mut v8::ReturnValue<'_>) {
+pub fn constructor_name<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    arguments: &v8::FunctionCallbackArguments<'s>,
+    answer: &mut v8::ReturnValue<'_>,
+) {
     let Ok(object) = v8::Local::<v8::Object>::try_from(arguments.get(0)) else { return };
     let _ = &scope;
     answer.set(object.get_constructor_name().into());

@@ -92,22 +92,18 @@ fn fill(value: v8::Local<'_, v8::Value>, bytes: &[u8]) {
     }
 }
 
-/// A buffer of V8's own with these bytes, counted like any other. None (and a RangeError pending) past the cap.
-fn buffer<'s>(scope: &mut v8::PinScope<'s, '_>, bytes: &[u8]) -> Option<v8::Local<'s, v8::ArrayBuffer>> {
-    let constructor = {
-        let context = scope.get_current_context();
-        let _ = context;
-        v8::ArrayBuffer::new(scope, bytes.len())
-    };
-    if let Some(data) = constructor.data() {
+/// A buffer of V8's own with these bytes, counted like any other.
+fn buffer<'s>(scope: &mut v8::PinScope<'s, '_>, bytes: &[u8]) -> v8::Local<'s, v8::ArrayBuffer> {
+    let buffer = v8::ArrayBuffer::new(scope, bytes.len());
+    if let Some(data) = buffer.data() {
         // SAFETY: a fresh buffer of exactly this length.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), data.as_ptr().cast(), bytes.len()) };
     }
-    Some(constructor)
+    buffer
 }
 
 fn uint8_array<'s>(scope: &mut v8::PinScope<'s, '_>, bytes: &[u8]) -> Option<v8::Local<'s, v8::Uint8Array>> {
-    let buffer = buffer(scope, bytes)?;
+    let buffer = buffer(scope, bytes);
     v8::Uint8Array::new(scope, buffer, 0, bytes.len())
 }
 

@@ -27,14 +27,22 @@ pub fn random<'s>(_scope: &mut v8::PinScope<'s, '_>, arguments: &v8::FunctionCal
     fill(arguments.get(0), &bytes);
 }
 
-pub fn enqueue_microtask<'s>(scope: &mut v8::PinScope<'s, '_>, arguments: &v8::FunctionCallbackArguments<'s>, _answer: &mut v8::ReturnValue<'_>) {
+pub fn enqueue_microtask<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    arguments: &v8::FunctionCallbackArguments<'s>,
+    _answer: &mut v8::ReturnValue<'_>,
+) {
     if let Ok(function) = v8::Local::<v8::Function>::try_from(arguments.get(0)) {
         scope.enqueue_microtask(function);
     }
 }
 
 /// The first error wins: it is what stopped the run.
-pub fn report_uncaught<'s>(scope: &mut v8::PinScope<'s, '_>, arguments: &v8::FunctionCallbackArguments<'s>, _answer: &mut v8::ReturnValue<'_>) {
+pub fn report_uncaught<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    arguments: &v8::FunctionCallbackArguments<'s>,
+    _answer: &mut v8::ReturnValue<'_>,
+) {
     let thrown = v8::Global::new(scope, arguments.get(0));
     if let Some(state) = State::of(scope) {
         state.uncaught.get_or_insert(thrown);
@@ -51,7 +59,5 @@ pub fn digest<'s>(scope: &mut v8::PinScope<'s, '_>, arguments: &v8::FunctionCall
         "SHA-512" => sha2::Sha512::digest(&bytes).to_vec(),
         _ => return,
     };
-    if let Some(buffer) = buffer(scope, &digest) {
-        answer.set(buffer.into());
-    }
+    answer.set(buffer(scope, &digest).into());
 }

@@ -21,12 +21,17 @@ impl v8::ValueSerializerImpl for Writing<'_> {
 impl v8::ValueDeserializerImpl for Reading {}
 
 /// `structuredClone(value, buffersToTransfer, makeError)`.
-pub fn structured_clone<'s>(scope: &mut v8::PinScope<'s, '_>, arguments: &v8::FunctionCallbackArguments<'s>, answer: &mut v8::ReturnValue<'_>) {
+pub fn structured_clone<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    arguments: &v8::FunctionCallbackArguments<'s>,
+    answer: &mut v8::ReturnValue<'_>,
+) {
     let context = scope.get_current_context();
     let Ok(make_error) = v8::Local::<v8::Function>::try_from(arguments.get(2)) else { return };
     let Some(buffers) = transferred(scope, arguments.get(1)) else {
         let undefined = v8::undefined(scope).into();
-        let message = v8::String::new(scope, "a value in the transfer list can't be transferred: only array buffers that are not detached can");
+        let message =
+            v8::String::new(scope, "a value in the transfer list can't be transferred: only array buffers that are not detached can");
         if let Some(error) = message.and_then(|message| make_error.call(scope, undefined, &[message.into()])) {
             scope.throw_exception(error);
         }
