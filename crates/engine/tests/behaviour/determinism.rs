@@ -26,6 +26,19 @@ async fn the_same_code_on_the_same_heap_gives_the_same_key() {
     }
 }
 
+/// Another server, another zygote, other addresses: the same bytes.
+#[tokio::test]
+async fn keys_are_the_same_in_every_process() {
+    let mut keys = HashSet::new();
+    for _ in 0..4 {
+        let mut chain = Chain::start().await;
+        chain.result("const m = new Map([[{}, 1]]); class A { #x = 1 } let list = [1.5, 'two', Symbol('three'), new A(), new Date(0), /four/]; list.length").await;
+        chain.result("m.size + new Set(list).size").await;
+        keys.insert(chain.heap.expect("heap").key());
+    }
+    assert_eq!(keys.len(), 1);
+}
+
 #[tokio::test]
 async fn randomness_differs_from_run_to_run() {
     let runs = if torture() { 10_000 } else { 200 };

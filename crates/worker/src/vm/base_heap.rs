@@ -2,7 +2,7 @@
 //!
 //! The file is one line of JSON that says what it was made from, then the snapshot. A file that does not fit this build is made anew.
 
-use super::{isolate, natives, platform, realm::Realm};
+use super::{isolate, natives, normal_form, platform, realm::Realm};
 use crate::compact::compact;
 use heapstead_types::{digest, limits::HEAP_MB_DEFAULT};
 use std::io::Write;
@@ -12,6 +12,9 @@ use std::sync::OnceLock;
 
 /// Name and text of `js/*.js`, in the order they are evaluated.
 const SOURCES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/sources.rs"));
+
+/// Any number, as long as every build takes the same.
+const IDENTITY_SEED: u64 = 1;
 
 static LOADED: OnceLock<&'static [u8]> = OnceLock::new();
 
@@ -90,6 +93,7 @@ fn build_in_child() -> Result<Vec<u8>, BaseHeapError> {
 
 /// Evaluates the sources in an empty context and snapshots it.
 pub fn build() -> Result<BaseHeap, BaseHeapError> {
+    platform::seed_identities(IDENTITY_SEED);
     // On an error the process ends; an isolate that was not snapshotted can't be taken down.
     let mut isolate = ManuallyDrop::new(isolate::empty(HEAP_MB_DEFAULT));
     {
@@ -109,7 +113,9 @@ pub fn build() -> Result<BaseHeap, BaseHeapError> {
         scope.set_default_context(context);
     }
     let blob = ManuallyDrop::into_inner(isolate).create_blob(v8::FunctionCodeHandling::Keep).ok_or(BaseHeapError::NoSnapshot)?;
-    Ok(BaseHeap { snapshot: blob.to_vec() })
+    let mut snapshot = blob.to_vec();
+    normal_form::normalize(&mut snapshot);
+    Ok(BaseHeap { snapshot })
 }
 
 /// Evaluates one file as the body of `function (base, host)`, in strict mode.

@@ -3,7 +3,7 @@
 use super::realm::Realm;
 use super::repl::{self, CompileError, Evaluation, Repl};
 use super::state::State;
-use super::{base_heap, event_loop, isolate, memory, platform};
+use super::{base_heap, event_loop, isolate, memory, normal_form, platform};
 use crate::Session;
 use crate::strip::{self, Stripped};
 use heapstead_types::{Failure, digest};
@@ -201,6 +201,8 @@ fn save(session: &Session, mut isolate: v8::OwnedIsolate, descriptor: OwnedFd) -
     State::remove(&mut isolate);
     memory::begin_saving();
     let blob = isolate.create_blob(v8::FunctionCodeHandling::Keep).ok_or_else(|| Failure::Unsaveable("V8 made no snapshot".into()))?;
+    // SAFETY: the blob is ours alone, and V8 allocated it writable.
+    normal_form::normalize(unsafe { std::slice::from_raw_parts_mut(blob.as_ptr().cast_mut(), blob.len()) });
     let unwritable = |error: std::io::Error| Failure::Unsaveable(format!("the snapshot of {} bytes can't be written: {error}", blob.len()));
     File::from(descriptor).write_all(&blob).map_err(unwritable)?;
     session.send(&Frame::Saved { length: blob.len() as u64, sha256: Sha256::digest(&*blob).into() });

@@ -7,6 +7,7 @@ mod execution;
 mod isolate;
 mod memory;
 mod natives;
+mod normal_form;
 mod platform;
 mod realm;
 mod repl;
