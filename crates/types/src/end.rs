@@ -36,7 +36,9 @@ pub enum Failure {
     Syntax(String),
     #[error("the run needed more memory than its cap of {heap_mb} MB: keep less on the heap, or raise `heap_memory_max_mb` (at most {max} MB)", max = limits::HEAP_MB_MAX)]
     MemoryCap { heap_mb: u32 },
-    #[error("the code awaits a promise that can never settle: nothing is pending that could resolve it (no timer is left, and there is no I/O)")]
+    #[error(
+        "the code awaits a promise that can never settle: nothing is pending that could resolve it (no timer is left, and there is no I/O)"
+    )]
     NeverSettles,
     #[error("the result is larger than {max} MiB: return a part of it, or keep it in a variable and print what you need", max = limits::RESULT_BYTES_MAX >> 20)]
     ResultTooLarge,
@@ -70,8 +72,12 @@ fn crash_text(stage: Stage, signal: Option<i32>) -> String {
         None => "no message".to_owned(),
     };
     match stage {
-        Stage::Starting => format!("the worker crashed ({how}) before the code began: the source is probably nested too deeply to parse, or the heap can't be restored"),
+        Stage::Starting => format!(
+            "the worker crashed ({how}) before the code began: the source is probably nested too deeply to parse, or the heap can't be restored"
+        ),
         Stage::Running => format!("the worker crashed ({how}) while the code ran; nothing but this run is affected"),
-        Stage::Saving => format!("the heap can't be saved: V8 gave up on it ({how}). A value on it can't be kept in a snapshot, such as a resizable ArrayBuffer with a maxByteLength of 4 GiB or more; set the variable that holds it to null before the run ends"),
+        Stage::Saving => format!(
+            "the heap can't be saved: V8 gave up on it ({how}). A value on it can't be kept in a snapshot, such as a resizable ArrayBuffer with a maxByteLength of 4 GiB or more; set the variable that holds it to null before the run ends"
+        ),
     }
 }

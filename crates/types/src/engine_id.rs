@@ -88,7 +88,13 @@ mod tests {
     use super::*;
 
     fn engine(names: &[&str]) -> EngineId {
-        EngineId { v8: "14.6".into(), arch: "x86_64".into(), flags: 7, natives: names.len() as u32, natives_digest: digest(names.iter().copied()) }
+        EngineId {
+            v8: "14.6".into(),
+            arch: "x86_64".into(),
+            flags: 7,
+            natives: names.len() as u32,
+            natives_digest: digest(names.iter().copied()),
+        }
     }
 
     fn check(heap: &EngineId, names: &[&str]) -> Result<(), EngineMismatch> {

@@ -70,7 +70,16 @@ mod tests {
     fn a_key_is_exactly_64_lowercase_hex_digits() {
         let good = "0123456789abcdef".repeat(4);
         assert_eq!(good.parse::<HeapKey>().expect("valid").to_string(), good);
-        for bad in ["", "abc", &good[1..], &format!("{good}0"), &good.to_uppercase(), &good.replace('a', "g"), &"é".repeat(32), "../../../etc/passwd"] {
+        for bad in [
+            "",
+            "abc",
+            &good[1..],
+            &format!("{good}0"),
+            &good.to_uppercase(),
+            &good.replace('a', "g"),
+            &"é".repeat(32),
+            "../../../etc/passwd",
+        ] {
             let error = bad.parse::<HeapKey>().expect_err(bad).to_string();
             assert!(error.contains("64 lowercase hex digits"), "{error}");
         }

@@ -31,11 +31,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            heap_mb: HEAP_MB_DEFAULT,
-            timeout_secs: TIMEOUT_SECS_DEFAULT,
-            output_bytes_max: u64::from(OUTPUT_MB_DEFAULT) << 20,
-        }
+        Self { heap_mb: HEAP_MB_DEFAULT, timeout_secs: TIMEOUT_SECS_DEFAULT, output_bytes_max: u64::from(OUTPUT_MB_DEFAULT) << 20 }
     }
 }
 
@@ -87,10 +83,17 @@ mod tests {
         assert_eq!(timeout_secs("execution_timeout_secs", 300), Ok(300));
         assert_eq!(heap_mb("heap_memory_max_mb", 8), Ok(8));
         assert_eq!(heap_mb("heap_memory_max_mb", 4096), Ok(4096));
-        for (value, text) in [(0, "`execution_timeout_secs` is 0: allowed are 1 to 300 seconds"), (301, "`execution_timeout_secs` is 301: allowed are 1 to 300 seconds"), (-1, "`execution_timeout_secs` is -1: allowed are 1 to 300 seconds")] {
+        for (value, text) in [
+            (0, "`execution_timeout_secs` is 0: allowed are 1 to 300 seconds"),
+            (301, "`execution_timeout_secs` is 301: allowed are 1 to 300 seconds"),
+            (-1, "`execution_timeout_secs` is -1: allowed are 1 to 300 seconds"),
+        ] {
             assert_eq!(timeout_secs("execution_timeout_secs", value).expect_err("refused").to_string(), text);
         }
-        assert_eq!(heap_mb("heap_memory_max_mb", 7).expect_err("refused").to_string(), "`heap_memory_max_mb` is 7: allowed are 8 to 4096 MB");
+        assert_eq!(
+            heap_mb("heap_memory_max_mb", 7).expect_err("refused").to_string(),
+            "`heap_memory_max_mb` is 7: allowed are 8 to 4096 MB"
+        );
         assert!(heap_mb("heap_memory_max_mb", i64::MAX).is_err());
     }
 

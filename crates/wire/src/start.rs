@@ -104,7 +104,14 @@ mod tests {
     #[test]
     fn a_start_arrives_with_its_code_and_descriptors() {
         let (near, far) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).expect("socketpair");
-        let start = Start { heap_mb: 64, output_bytes_max: 10, heap_bytes: Some(3), identity_seed: 9, snapshot: true, headers: vec![("x-mcp-a".into(), "é".into())] };
+        let start = Start {
+            heap_mb: 64,
+            output_bytes_max: 10,
+            heap_bytes: Some(3),
+            identity_seed: 9,
+            snapshot: true,
+            headers: vec![("x-mcp-a".into(), "é".into())],
+        };
         let encoded = start.encode("let é = 1");
         let sent = Start::send_first(&near, &encoded, &[near.as_fd(), near.as_fd()]).expect("send");
         assert_eq!(sent, encoded.len());

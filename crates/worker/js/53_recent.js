@@ -6,8 +6,8 @@ const hasOwn = uncurryThis(Object.prototype.hasOwnProperty);
 // Non-standard, and holds what can't be saved.
 delete Intl.v8BreakIterator;
 
-// Runs once in the life of a heap, before any user code, so that the base heap holds no more of this than the source.
-let make = () => {
+// Pairs of an object and the methods it lacks.
+let made = (() => {
   const { RangeError, SyntaxError, TypeError, Uint8Array, WeakMap } = globalThis;
   const { iterator: SymbolIterator } = Symbol;
   const { apply } = Reflect;
@@ -297,16 +297,15 @@ let make = () => {
       },
     },
   ];
-};
+})();
 
-// Where they are V8's own, all are there.
+// Once in the life of a heap. Where they are V8's own, all are there.
 base.onInstall(() => {
-  if (make === undefined || hasOwn(Promise, "try")) return;
-  const made = make();
-  make = undefined;
+  if (made === undefined || hasOwn(Promise, "try")) return;
   for (let i = 0; i < made.length; i += 2) {
     for (const name in made[i + 1]) {
       if (!hasOwn(made[i], name)) base.define(made[i], name, made[i + 1][name]);
     }
   }
+  made = undefined;
 });

@@ -91,31 +91,50 @@ fn build_in_child() -> Result<Vec<u8>, BaseHeapError> {
     }
 }
 
-/// Evaluates the sources in an empty context and snapshots it.
+/// Evaluates the sources in an empty context and snapshots it, without what was compiled on the way; then has it run once what every run
+/// needs, so that this alone is there compiled.
 pub fn build() -> Result<BaseHeap, BaseHeapError> {
+    platform::initialize();
     platform::seed_identities(IDENTITY_SEED);
+    let cold = snapshot(isolate::empty(HEAP_MB_DEFAULT), v8::FunctionCodeHandling::Clear, evaluate_sources)?;
+    let warm = snapshot(isolate::saveable(cold.leak(), HEAP_MB_DEFAULT), v8::FunctionCodeHandling::Keep, |scope| {
+        let realm = Realm::restore(scope).ok_or(BaseHeapError::NoSnapshot)?;
+        realm.warm_up(scope);
+        Ok(realm)
+    })?;
+    Ok(BaseHeap { snapshot: warm })
+}
+
+/// A snapshot of the isolate's context after `prepare`.
+fn snapshot(
+    isolate: v8::OwnedIsolate,
+    code: v8::FunctionCodeHandling,
+    prepare: impl for<'s, 'i> FnOnce(&mut v8::PinScope<'s, 'i>) -> Result<Realm<'s>, BaseHeapError>,
+) -> Result<Vec<u8>, BaseHeapError> {
     // On an error the process ends; an isolate that was not snapshotted can't be taken down.
-    let mut isolate = ManuallyDrop::new(isolate::empty(HEAP_MB_DEFAULT));
+    let mut isolate = ManuallyDrop::new(isolate);
     {
         v8::scope!(let scope, &mut *isolate);
         let context = v8::Context::new(scope, Default::default());
         let scope = &mut v8::ContextScope::new(scope, context);
-        let null = v8::null(scope).into();
-        let base = v8::Object::with_prototype_and_properties(scope, null, &[], &[]);
-        let host = v8::Object::with_prototype_and_properties(scope, null, &[], &[]);
-        natives::install(scope, host);
-        for (file, text) in SOURCES {
-            evaluate(scope, file, text, base, host).map_err(|error| BaseHeapError::Source { file, error })?;
-        }
-        let realm = Realm::new(base);
-        realm.warm_up(scope);
-        realm.keep(scope);
+        prepare(scope)?.keep(scope);
         scope.set_default_context(context);
     }
-    let blob = ManuallyDrop::into_inner(isolate).create_blob(v8::FunctionCodeHandling::Keep).ok_or(BaseHeapError::NoSnapshot)?;
+    let blob = ManuallyDrop::into_inner(isolate).create_blob(code).ok_or(BaseHeapError::NoSnapshot)?;
     let mut snapshot = blob.to_vec();
     normal_form::normalize(&mut snapshot);
-    Ok(BaseHeap { snapshot })
+    Ok(snapshot)
+}
+
+fn evaluate_sources<'s>(scope: &mut v8::PinScope<'s, '_>) -> Result<Realm<'s>, BaseHeapError> {
+    let null = v8::null(scope).into();
+    let base = v8::Object::with_prototype_and_properties(scope, null, &[], &[]);
+    let host = v8::Object::with_prototype_and_properties(scope, null, &[], &[]);
+    natives::install(scope, host);
+    for (file, text) in SOURCES {
+        evaluate(scope, file, text, base, host).map_err(|error| BaseHeapError::Source { file, error })?;
+    }
+    Ok(Realm::new(base))
 }
 
 /// Evaluates one file as the body of `function (base, host)`, in strict mode.
