@@ -270,6 +270,8 @@ fn spawn(artifacts: &Artifacts, control: &OwnedFd) -> Result<Child, ZygoteError>
         .env("LD_BIND_NOW", "1")
         // Code sees UTC wherever it runs; without this V8 would look for the machine's zone in files it can't open.
         .env("TZ", "UTC")
+        // Ctrl-C on a terminal is for the server, which cancels what runs; the zygote ends with it.
+        .process_group(0)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());

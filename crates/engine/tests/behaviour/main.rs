@@ -4,6 +4,7 @@ mod chains;
 mod console;
 mod determinism;
 mod errors;
+mod kept;
 mod language;
 mod limits;
 mod output;

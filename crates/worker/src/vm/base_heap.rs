@@ -2,7 +2,8 @@
 //!
 //! The file is one line of JSON that says what it was made from, then the snapshot. A file that does not fit this build is made anew.
 
-use super::{isolate, natives, normal_form, platform, realm::Realm};
+use super::normal_form::{self, Unset};
+use super::{isolate, natives, platform, realm::Realm};
 use crate::compact::compact;
 use heapstead_types::{digest, limits::HEAP_MB_DEFAULT};
 use std::io::Write;
@@ -113,16 +114,17 @@ fn snapshot(
 ) -> Result<Vec<u8>, BaseHeapError> {
     // On an error the process ends; an isolate that was not snapshotted can't be taken down.
     let mut isolate = ManuallyDrop::new(isolate);
-    {
+    let unset = {
         v8::scope!(let scope, &mut *isolate);
         let context = v8::Context::new(scope, Default::default());
         let scope = &mut v8::ContextScope::new(scope, context);
         prepare(scope)?.keep(scope);
         scope.set_default_context(context);
-    }
+        Unset::of(scope)
+    };
     let blob = ManuallyDrop::into_inner(isolate).create_blob(code).ok_or(BaseHeapError::NoSnapshot)?;
     let mut snapshot = blob.to_vec();
-    normal_form::normalize(&mut snapshot);
+    normal_form::normalize(&mut snapshot, unset);
     Ok(snapshot)
 }
 

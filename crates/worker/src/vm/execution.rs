@@ -1,9 +1,10 @@
 //! One execution: restore, evaluate, drain, describe, save.
 
+use super::normal_form::{self, Unset};
 use super::realm::Realm;
 use super::repl::{self, CompileError, Evaluation, Repl};
 use super::state::State;
-use super::{base_heap, event_loop, isolate, memory, normal_form, platform};
+use super::{base_heap, event_loop, isolate, memory, platform};
 use crate::Session;
 use crate::strip::{self, Stripped};
 use heapstead_types::{Failure, digest};
@@ -38,7 +39,7 @@ pub fn execute(session: &Session, start: &Start, code: String, descriptors: Vec<
     State::install(&mut isolate, session);
     isolate.set_host_import_module_dynamically_callback(refuse_import);
 
-    let result = {
+    let (result, unset) = {
         v8::scope!(let scope, &mut *isolate);
         let context = v8::Context::new(scope, Default::default());
         let scope = &mut v8::ContextScope::new(scope, context);
@@ -58,14 +59,14 @@ pub fn execute(session: &Session, start: &Start, code: String, descriptors: Vec<
             realm.keep(scope);
             scope.set_default_context(context);
         }
-        result
+        (result, Unset::of(scope))
     };
     if memory::exceeded() {
         return Err(memory::cap_failure());
     }
     session.send(&Frame::Completed(result));
     match snapshot {
-        Some(descriptor) => save(session, ManuallyDrop::into_inner(isolate), descriptor),
+        Some(descriptor) => save(session, ManuallyDrop::into_inner(isolate), unset, descriptor),
         None => Ok(()),
     }
 }
@@ -197,12 +198,12 @@ fn refuse_import<'s, 'i>(
     Some(resolver.get_promise(scope))
 }
 
-fn save(session: &Session, mut isolate: v8::OwnedIsolate, descriptor: OwnedFd) -> Result<(), Failure> {
+fn save(session: &Session, mut isolate: v8::OwnedIsolate, unset: Unset, descriptor: OwnedFd) -> Result<(), Failure> {
     State::remove(&mut isolate);
     memory::begin_saving();
     let blob = isolate.create_blob(v8::FunctionCodeHandling::Keep).ok_or_else(|| Failure::Unsaveable("V8 made no snapshot".into()))?;
     // SAFETY: the blob is ours alone, and V8 allocated it writable.
-    normal_form::normalize(unsafe { std::slice::from_raw_parts_mut(blob.as_ptr().cast_mut(), blob.len()) });
+    normal_form::normalize(unsafe { std::slice::from_raw_parts_mut(blob.as_ptr().cast_mut(), blob.len()) }, unset);
     let unwritable = |error: std::io::Error| Failure::Unsaveable(format!("the snapshot of {} bytes can't be written: {error}", blob.len()));
     File::from(descriptor).write_all(&blob).map_err(unwritable)?;
     session.send(&Frame::Saved { length: blob.len() as u64, sha256: Sha256::digest(&*blob).into() });

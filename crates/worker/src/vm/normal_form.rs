@@ -3,11 +3,14 @@
 //! V8 writes its read-only objects as they lie in memory and replaces the low half of every pointer by page and offset. The high half of the
 //! address stays, and is never read again. The header's checksums, which V8 only looks at in debug builds, cover it.
 //!
+//! Typed arrays have two words that V8 never sets and never reads: they hold `undefined`, as an address, but for two flags in the lowest bits.
+//!
 //! ```text
 //! header      0 contexts | 4 rehashable | 8 checksum | 12 read-only checksum | 16 version (64) | 80 read-only offset | 84 shared offset | …
 //! read-only   0 magic | 4 length | 8 bytecodes:  0/1 page  · 2 segment: page, offset, size, bytes · 3 one bit per word: is it a pointer? · 4 roots
 //! ```
 
+use memchr::memmem;
 use std::ops::Range;
 
 const CHECKSUMS: Range<usize> = 8..16;
@@ -20,12 +23,41 @@ const SEGMENT: u8 = 2;
 const RELOCATE_SEGMENT: u8 = 3;
 const ROOTS: u8 = 4;
 
+/// The flags that a word which was never set may have.
+const FLAGS: u8 = 3;
+
+/// Where `undefined` lies in this process: the value of words that were never set.
+#[derive(Clone, Copy)]
+pub struct Unset(u64);
+
+impl Unset {
+    pub fn of(scope: &mut v8::PinScope<'_, '_>) -> Self {
+        let undefined = v8::undefined(scope);
+        // SAFETY: a `Local` is a pointer to the word that refers to the object.
+        Self(unsafe { *std::mem::transmute::<v8::Local<'_, v8::Primitive>, *const u64>(undefined) })
+    }
+}
+
 /// Brings a snapshot into its normal form. One that is not laid out as expected is left as it is.
-pub fn normalize(snapshot: &mut [u8]) {
+pub fn normalize(snapshot: &mut [u8], unset: Unset) {
+    clear_unset(snapshot, unset);
     if clear_addresses(snapshot).is_some()
         && let Some(checksums) = snapshot.get_mut(CHECKSUMS)
     {
         checksums.fill(0);
+    }
+}
+
+fn clear_unset(snapshot: &mut [u8], unset: Unset) {
+    let [low, high @ ..] = unset.0.to_le_bytes();
+    let mut from = 1;
+    while let Some(found) = snapshot.get(from..).and_then(|rest| memmem::find(rest, &high)) {
+        let at = from + found;
+        if snapshot[at - 1] & !FLAGS == low & !FLAGS {
+            snapshot[at - 1] &= FLAGS;
+            snapshot[at..at + high.len()].fill(0);
+        }
+        from = at + high.len();
     }
 }
 

@@ -1,0 +1,94 @@
+//! What the tests of confinement, misbehaviour and death share: an engine of one's own, a run and its end, and a look at `/proc`.
+#![allow(dead_code, reason = "each test file needs its own part of this")]
+
+pub mod processes;
+
+use heapstead_engine::{Artifacts, Config, Engine, Event, Execution, Job, Kind, Lane, Outcome, Spares};
+use heapstead_types::{Failure, Limits};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// Longer than anything here takes on a busy machine; only a hang comes this far.
+pub const HANG: Duration = Duration::from_secs(60);
+
+const PROBES: &str = "libheapstead_probes.so";
+
+/// The engine's parts as they are shipped.
+pub fn production() -> Artifacts {
+    let mut parts = Artifacts::find().unwrap_or_else(|error| panic!("{error}"));
+    parts.base_heap = unlike_any_other(parts.base_heap);
+    parts
+}
+
+/// The same parts with the probes in the worker's place.
+pub fn probes() -> Artifacts {
+    let mut parts = production();
+    parts.worker.set_file_name(PROBES);
+    assert!(parts.worker.exists(), "{} is missing: run `make build`", parts.worker.display());
+    parts
+}
+
+/// Spells a path as nobody else in this process does, so that a zygote can be told from others by its command line.
+fn unlike_any_other(path: PathBuf) -> PathBuf {
+    static SPELLINGS: AtomicUsize = AtomicUsize::new(0);
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return path };
+    let mut spelled = folder.as_os_str().to_owned();
+    spelled.push("/.".repeat(SPELLINGS.fetch_add(1, Ordering::Relaxed)));
+    PathBuf::from(spelled).join(name)
+}
+
+/// Forks nothing ahead of need, so that every worker there is belongs to a run.
+pub fn config(parts: Artifacts) -> Config {
+    let config = Config::new(parts);
+    Config { spares: Spares { count: 0, ..config.spares }, ..config }
+}
+
+pub async fn start(parts: Artifacts) -> Engine {
+    start_with(config(parts)).await
+}
+
+pub async fn start_with(config: Config) -> Engine {
+    Engine::start(config).await.unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A small run: the least heap, two seconds.
+pub fn job(code: impl Into<String>, kind: Kind) -> Job {
+    let limits = Limits { heap_mb: 8, timeout_secs: 2, output_bytes_max: 2 << 20 };
+    Job { code: code.into(), kind, limits, headers: vec![], lane: Lane::default() }
+}
+
+pub fn submit(engine: &Engine, job: Job) -> Execution {
+    engine.submit(job).unwrap_or_else(|refused| panic!("{refused}"))
+}
+
+/// What came of a run. Panics when it has no end, or two.
+pub async fn end_of(mut execution: Execution) -> (Vec<Event>, Outcome) {
+    let follow = async {
+        let mut events = Vec::new();
+        while let Some(event) = execution.next_event().await {
+            events.push(event);
+        }
+        events
+    };
+    let mut events = tokio::time::timeout(HANG, follow).await.expect("an end");
+    let Some(Event::Ended(outcome)) = events.pop() else { panic!("the last event is no end") };
+    assert!(!events.iter().any(|event| matches!(event, Event::Ended(_))), "more than one end");
+    (events, outcome)
+}
+
+/// Runs a job to its end.
+pub async fn run(engine: &Engine, job: Job) -> Outcome {
+    end_of(submit(engine, job)).await.1
+}
+
+/// A result or a signal in a word or two, for tables.
+pub fn brief(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Completed { result, .. } => result.clone(),
+        Outcome::Failed(Failure::WorkerCrashed { signal: Some(libc::SIGSYS), .. }) => "SIGSYS".into(),
+        Outcome::Failed(failure) => failure.to_string(),
+        Outcome::TimedOut { .. } => "timed out".into(),
+        Outcome::Cancelled => "cancelled".into(),
+    }
+}

@@ -1,0 +1,77 @@
+//! Processes as `/proc` shows them: who is whose child, and who is still alive.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Between two looks at `/proc`, which has no way to wait for a change.
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Process {
+    pid: i32,
+    parent: i32,
+    alive: bool,
+}
+
+pub fn this() -> i32 {
+    i32::try_from(std::process::id()).expect("a pid")
+}
+
+/// The zygote that `server` started with this spelling of the base heap's path.
+pub fn zygote_of(server: i32, base_heap: &Path) -> Option<i32> {
+    let told = base_heap.to_str().expect("a path in UTF-8");
+    let is_it = |process: &Process| {
+        let command_line = std::fs::read_to_string(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
+        process.alive && process.parent == server && command_line.split('\0').any(|word| word == told)
+    };
+    all().into_iter().find(is_it).map(|process| process.pid)
+}
+
+/// The living children of a process.
+pub fn children_of(parent: i32) -> Vec<i32> {
+    all().into_iter().filter(|process| process.alive && process.parent == parent).map(|process| process.pid).collect()
+}
+
+/// Whether a process still runs. One that is dead and not yet buried doesn't.
+pub fn is_alive(pid: i32) -> bool {
+    stat(pid).is_some_and(|process| process.alive)
+}
+
+/// Waits until there is something to see; none when it takes longer than `patience`.
+pub fn wait_for<T>(patience: Duration, look: impl Fn() -> Option<T>) -> Option<T> {
+    let begun = Instant::now();
+    loop {
+        match look() {
+            Some(seen) => return Some(seen),
+            None if begun.elapsed() > patience => return None,
+            None => std::thread::sleep(LOOK_AGAIN),
+        }
+    }
+}
+
+/// The value of one line of `/proc/<pid>/status`.
+pub fn status(pid: i32, field: &str) -> String {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("status");
+    let value = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+    value.unwrap_or_else(|| panic!("/proc/{pid}/status has no {field}")).trim().to_owned()
+}
+
+/// Kills a process, unless it is gone already.
+pub fn kill(pid: i32) {
+    let killed = rustix::process::kill_process(rustix::process::Pid::from_raw(pid).expect("a pid"), rustix::process::Signal::KILL);
+    assert!(matches!(killed, Ok(()) | Err(rustix::io::Errno::SRCH)), "{killed:?}");
+}
+
+fn all() -> Vec<Process> {
+    let entries = std::fs::read_dir("/proc").expect("/proc");
+    entries.flatten().filter_map(|entry| stat(entry.file_name().to_str()?.parse().ok()?)).collect()
+}
+
+/// `/proc/<pid>/stat`: `pid (name) state parent …`, where the name may hold anything.
+fn stat(pid: i32) -> Option<Process> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, after_name) = text.rsplit_once(')')?;
+    let mut words = after_name.split_ascii_whitespace();
+    let state = words.next()?;
+    Some(Process { pid, parent: words.next()?.parse().ok()?, alive: !matches!(state, "Z" | "X") })
+}

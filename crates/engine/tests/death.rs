@@ -1,0 +1,147 @@
+//! Nothing outlives its parent: what is left when a zygote or a whole server is killed.
+
+mod common;
+
+use common::processes::{self, children_of, is_alive, kill, wait_for, zygote_of};
+use common::{config, end_of, job, probes, production, run, start, start_with, submit};
+use heapstead_engine::{Config, Event, Execution, Job, Kind, Outcome, Spares};
+use heapstead_types::Failure;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+const SOON: Duration = Duration::from_secs(1);
+
+/// A run that lasts until something ends it.
+fn long(code: &str, kind: Kind) -> Job {
+    let mut job = job(code, kind);
+    job.limits.timeout_secs = 60;
+    job
+}
+
+/// Waits until the code of a run has begun, which it says by printing something.
+async fn begun(execution: &mut Execution) {
+    let event = execution.next_event().await;
+    assert!(matches!(event, Some(Event::Output(_))), "{event:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_zygote_takes_its_workers_along_and_queued_runs_wait_for_the_next() {
+    let parts = probes();
+    let engine = start_with(Config { concurrent_max: 2, ..config(parts.clone()) }).await;
+    let mut running = submit(&engine, long("fake silence while it evaluates", Kind::Stateless));
+    let mut saving = submit(&engine, long("fake silence while it saves", Kind::Stateful(None)));
+    begun(&mut running).await;
+    begun(&mut saving).await;
+    let queued: Vec<_> = (0..20).map(|_| submit(&engine, job("fake nothing", Kind::Stateless))).collect();
+    let zygote = zygote_of(processes::this(), &parts.base_heap).expect("a zygote");
+    let workers = children_of(zygote);
+    assert_eq!((workers.len(), engine.load().queued), (2, 20));
+
+    kill(zygote);
+    for execution in [running, saving] {
+        let (_, outcome) = end_of(execution).await;
+        assert!(matches!(outcome, Outcome::Failed(Failure::ZygoteDied)), "{outcome:?}");
+    }
+    for execution in queued {
+        let (_, outcome) = end_of(execution).await;
+        assert!(matches!(outcome, Outcome::Completed { .. }), "{outcome:?}");
+    }
+    assert!(wait_for(SOON, || workers.iter().all(|worker| !is_alive(*worker)).then_some(())).is_some(), "a worker outlived its zygote");
+    let next = zygote_of(processes::this(), &parts.base_heap);
+    assert!(next.is_some_and(|next| next != zygote), "another zygote");
+}
+
+/// A run that was not yet running when the zygote died has lost nothing, so it must not fail.
+#[tokio::test(flavor = "multi_thread")]
+async fn only_what_ran_is_lost_when_zygotes_keep_dying() {
+    let parts = probes();
+    let engine = start_with(Config { concurrent_max: 8, ..config(parts.clone()) }).await;
+    for _ in 0..20 {
+        let some: Vec<_> = (0..16).map(|_| submit(&engine, job("fake nothing", Kind::Stateless))).collect();
+        kill(wait_for(SOON, || zygote_of(processes::this(), &parts.base_heap)).expect("a zygote"));
+        for execution in some {
+            let (_, outcome) = end_of(execution).await;
+            assert!(matches!(outcome, Outcome::Completed { .. } | Outcome::Failed(Failure::ZygoteDied)), "{outcome:?}");
+        }
+    }
+    assert!(matches!(run(&engine, job("fake nothing", Kind::Stateless)).await, Outcome::Completed { .. }));
+}
+
+/// A worker that waits for its run may die of anything, like any process; a run that gets a dead one has lost nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn workers_that_die_while_they_wait_are_replaced() {
+    const SPARES: usize = 8;
+    let parts = probes();
+    let job = || job("fake nothing", Kind::Stateless);
+    let spares = Spares { count: SPARES, heap_mb: job().limits.heap_mb };
+    let engine = start_with(Config { spares, ..config(parts.clone()) }).await;
+    let zygote = zygote_of(processes::this(), &parts.base_heap).expect("a zygote");
+    let waiting = || Some(children_of(zygote)).filter(|workers| workers.len() == SPARES);
+    for _ in 0..3 {
+        let spares = wait_for(SOON, waiting).expect("all the spares");
+        spares.iter().for_each(|spare| kill(*spare));
+        wait_for(SOON, || spares.iter().all(|spare| !is_alive(*spare)).then_some(())).expect("all of them dead");
+        let outcome = run(&engine, job()).await;
+        assert!(matches!(outcome, Outcome::Completed { .. }), "{outcome:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dropped_engine_leaves_no_process() {
+    let parts = production();
+    let engine = start(parts.clone()).await;
+    let mut running = submit(&engine, long("console.log('here'); for (;;);", Kind::Stateful(None)));
+    begun(&mut running).await;
+    let zygote = zygote_of(processes::this(), &parts.base_heap).expect("a zygote");
+    let workers = children_of(zygote);
+    drop((engine, running));
+    let family = || !is_alive(zygote) && workers.iter().all(|worker| !is_alive(*worker));
+    assert!(wait_for(SOON, || family().then_some(())).is_some(), "a process outlived its engine");
+}
+
+/// Set in a process that plays the server to be killed.
+const DOOMED: &str = "HEAPSTEAD_DOOMED_SERVER";
+
+/// The server that the next test kills. It has nothing to do when it is run like other tests.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_to_be_killed() {
+    if std::env::var_os(DOOMED).is_none() {
+        return;
+    }
+    let engine = start(production()).await;
+    let mut all = Vec::new();
+    for code in ["console.log('here'); for (;;);", "console.log('here'); await new Promise(done => setTimeout(done, 60_000))"] {
+        let mut execution = submit(&engine, long(code, Kind::Stateful(None)));
+        begun(&mut execution).await;
+        all.push(execution);
+    }
+    println!("{DOOMED}");
+    std::future::pending::<()>().await;
+}
+
+#[test]
+fn a_killed_server_takes_zygote_and_workers_along() {
+    let mut server = Command::new(std::env::current_exe().expect("this test"))
+        .args(["--exact", "a_server_to_be_killed", "--nocapture"])
+        .env(DOOMED, "")
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a server");
+    let output = BufReader::new(server.stdout.take().expect("its output"));
+    assert!(output.lines().any(|line| line.expect("a line").ends_with(DOOMED)), "the server did not come up");
+    let pid = i32::try_from(server.id()).expect("a pid");
+    let [zygote] = children_of(pid)[..] else { panic!("one zygote") };
+    let workers = children_of(zygote);
+    assert_eq!(workers.len(), 2);
+
+    server.kill().expect("kill");
+    let gone = wait_for(SOON, || (!is_alive(zygote) && workers.iter().all(|worker| !is_alive(*worker))).then_some(()));
+    server.wait().expect("wait");
+    assert!(
+        gone.is_some(),
+        "zygote alive: {}, workers alive: {:?}",
+        is_alive(zygote),
+        workers.iter().map(|pid| is_alive(*pid)).collect::<Vec<_>>()
+    );
+}

@@ -1,0 +1,241 @@
+//! A worker, or a zygote, that breaks its word: each breach is one failed run with a clear reason, and the engine goes on as if nothing was.
+
+mod common;
+
+use common::{brief, config, end_of, job, probes, processes, run, start, submit};
+use heapstead_engine::{Artifacts, Engine, Event, Job, Kind, Outcome};
+use heapstead_types::{Failure, Stage};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// How a run with such a worker must end.
+#[derive(Debug)]
+enum End {
+    Completed,
+    TimedOut,
+    Misbehaved(&'static str),
+    Crashed(Stage, Option<i32>),
+    NeverSettles,
+}
+
+use End::*;
+use Stage::{Running, Saving, Starting};
+
+/// Whether the run was asked for a heap.
+#[derive(Debug, Clone, Copy)]
+enum Asked {
+    Heap,
+    NoHeap,
+}
+
+use Asked::*;
+
+#[rustfmt::skip]
+const WAYS: &[(&str, Asked, End)] = &[
+    ("nothing", NoHeap, Completed),
+    // What is no frame.
+    ("garbage", NoHeap, Misbehaved("a frame of unknown kind 255")),
+    ("unknown kind", NoHeap, Misbehaved("a frame of unknown kind 99")),
+    ("output of 4 GiB", NoHeap, Misbehaved("a frame of kind 1 with 4294967295 bytes, at most 65536 are allowed")),
+    ("result of 4 GiB", NoHeap, Misbehaved("a frame of kind 3 with 4294967295 bytes, at most 16777216 are allowed")),
+    ("failure without a kind", NoHeap, Misbehaved("a frame of kind 4 whose payload can't be read")),
+    ("result that is no text", NoHeap, Misbehaved("a frame of kind 3 whose payload can't be read")),
+    ("heap of seven bytes' digest", Heap, Misbehaved("a frame of kind 5 whose payload can't be read")),
+    // Frames in the wrong place. Without a heap to wait for, the result is the end, and what follows it is never read.
+    ("two results", Heap, Misbehaved("it went on after its result")),
+    ("two results", NoHeap, Completed),
+    ("output after the result", Heap, Misbehaved("it went on after its result")),
+    ("output after the result", NoHeap, Completed),
+    ("evaluation after the result", Heap, Misbehaved("it went on after its result")),
+    ("failure after the result", Heap, NeverSettles),
+    ("result after the failure", Heap, NeverSettles),
+    ("heap without a result", Heap, Misbehaved("it saved a heap that nobody asked for")),
+    ("heap that nobody asked for", NoHeap, Misbehaved("it saved a heap that nobody asked for")),
+    // Heaps that are not what they are said to be.
+    ("wrong digest", Heap, Misbehaved("the heap it saved is not the one it announced")),
+    ("wrong length", Heap, Misbehaved("the heap it saved is not the one it announced")),
+    ("heap never written", Heap, Misbehaved("the heap it saved is not the one it announced")),
+    // Too much.
+    ("a million outputs", NoHeap, Completed),
+    ("a million empty outputs", NoHeap, Completed),
+    ("a million words that output is dropped", NoHeap, Completed),
+    ("output without end", NoHeap, TimedOut),
+    ("evaluations without end", NoHeap, TimedOut),
+    // Too little.
+    ("silence", NoHeap, TimedOut),
+    ("silence after the result", Heap, TimedOut),
+    ("silence in the middle of a frame", NoHeap, TimedOut),
+    ("closed socket", NoHeap, Crashed(Starting, Some(libc::SIGKILL))),
+    ("closed socket after the result", Heap, Crashed(Saving, Some(libc::SIGKILL))),
+    // Death.
+    ("death after the start", NoHeap, Crashed(Starting, None)),
+    ("death in the middle of a head", NoHeap, Crashed(Starting, None)),
+    ("death in the middle of a frame", NoHeap, Crashed(Starting, None)),
+    ("death while it evaluates", NoHeap, Crashed(Running, None)),
+    ("death after output", NoHeap, Crashed(Starting, None)),
+    ("death after the result", Heap, Crashed(Saving, None)),
+    ("death in the middle of the heap", Heap, Crashed(Saving, None)),
+    ("death before the heap is announced", Heap, Crashed(Saving, None)),
+    ("death after the heap", Heap, Completed),
+    ("crash while it evaluates", NoHeap, Crashed(Running, Some(libc::SIGSEGV))),
+    ("crash after the result", Heap, Crashed(Saving, Some(libc::SIGSEGV))),
+    ("forbidden call after the result", Heap, Crashed(Saving, Some(libc::SIGSYS))),
+];
+
+impl End {
+    fn is(&self, outcome: &Outcome) -> bool {
+        match (self, outcome) {
+            (Completed, Outcome::Completed { result, .. }) => result == "done",
+            (TimedOut, Outcome::TimedOut { .. }) => true,
+            (Misbehaved(what), Outcome::Failed(Failure::WorkerMisbehaved(told))) => told.starts_with(what),
+            (Crashed(stage, signal), Outcome::Failed(failure)) => *failure == Failure::WorkerCrashed { stage: *stage, signal: *signal },
+            (NeverSettles, Outcome::Failed(failure)) => *failure == Failure::NeverSettles,
+            _ => false,
+        }
+    }
+}
+
+impl Asked {
+    fn kind(self) -> Kind {
+        match self {
+            Heap => Kind::Stateful(None),
+            NoHeap => Kind::Stateless,
+        }
+    }
+}
+
+/// A run whose worker breaks its word this way.
+fn fake(way: &str, asked: Asked) -> Job {
+    let mut job = job(format!("fake {way}"), asked.kind());
+    if way.starts_with("a million") {
+        // Nothing to wait for: on a busy machine a million of anything takes its time.
+        job.limits.timeout_secs = 60;
+    }
+    job
+}
+
+async fn is_well(engine: &Engine) {
+    assert_eq!(brief(&run(engine, fake("nothing", NoHeap)).await), "done", "a run right after");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_breaks_the_protocol_is_one_failed_run() {
+    let parts = probes();
+    let engine = start(parts.clone()).await;
+    let zygote = processes::zygote_of(processes::this(), &parts.base_heap).expect("a zygote");
+    let mut all = tokio::task::JoinSet::new();
+    for (way, asked, end) in WAYS {
+        let engine = engine.clone();
+        all.spawn(async move {
+            let outcome = run(&engine, fake(way, *asked)).await;
+            assert!(end.is(&outcome), "{way}, {asked:?}: {outcome:?}, not {end:?}");
+            is_well(&engine).await;
+        });
+    }
+    while let Some(one) = all.join_next().await {
+        one.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()));
+    }
+    assert_eq!(processes::zygote_of(processes::this(), &parts.base_heap), Some(zygote), "still the same zygote");
+    assert_eq!(engine.load().running, 0, "every slot is free again");
+    let gone = processes::wait_for(Duration::from_secs(1), || processes::children_of(zygote).is_empty().then_some(()));
+    assert!(gone.is_some(), "workers are left: {:?}", processes::children_of(zygote));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_dies_with_its_start_unread_is_one_failed_run() {
+    let engine = start(probes()).await;
+    for asked in [Heap, NoHeap] {
+        let outcome = run(&engine, fake("death before the start", asked)).await;
+        assert!(Crashed(Starting, None).is(&outcome), "{outcome:?}");
+        is_well(&engine).await;
+    }
+}
+
+/// A start longer than a socket holds is never sent whole to one that does not listen.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_never_reads_its_start_is_one_failed_run() {
+    let engine = start(probes()).await;
+    let code = format!("fake a start never read\n{}", " ".repeat(4 << 20));
+    let outcome = run(&engine, job(code, Kind::Stateless)).await;
+    assert!(matches!(outcome, Outcome::TimedOut { .. } | Outcome::Failed(Failure::NoWorker(_))), "{outcome:?}");
+    is_well(&engine).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn output_is_told_up_to_its_cap_and_the_rest_is_dropped_once() {
+    let engine = start(probes()).await;
+    for (way, bytes, drops) in [
+        ("a million outputs", 1_000_000, 0),
+        ("a million words that output is dropped", 0, 1),
+        ("output without end", 2 << 20, 1),
+        ("death after output", "last words".len(), 0),
+        ("output after the result", 0, 0),
+    ] {
+        let (events, _) = end_of(submit(&engine, fake(way, Heap))).await;
+        let told: usize = events.iter().map(|event| if let Event::Output(text) = event { text.len() } else { 0 }).sum();
+        let dropped = events.iter().filter(|event| matches!(event, Event::OutputDropped)).count();
+        assert_eq!((told, dropped), (bytes, drops), "{way}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn silence_ends_at_the_time_limit() {
+    let engine = start(probes()).await;
+    let begun = Instant::now();
+    let outcome = run(&engine, fake("silence", NoHeap)).await;
+    assert!(TimedOut.is(&outcome), "{outcome:?}");
+    let over = begun.elapsed().saturating_sub(Duration::from_secs(2));
+    assert!(over < Duration::from_millis(250), "{over:?} over the limit");
+}
+
+/// Parts whose zygote breaks its word this way.
+fn fake_zygote(way: &str) -> Artifacts {
+    Artifacts { base_heap: PathBuf::from(format!("fake:{way}")), ..probes() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_zygote_that_is_none_stops_the_start() {
+    for (way, message) in [
+        ("unfit", "the engine refuses to run on this machine: it would rather not"),
+        ("dies at once", "the zygote ended before it was ready"),
+        ("babbles at once", "the zygote ended before it was ready"),
+    ] {
+        let error = Engine::start(config(fake_zygote(way))).await.err().expect("no engine").to_string();
+        assert!(error.starts_with(message), "{way}: {error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_zygote_that_breaks_the_protocol_fails_the_run_it_was_asked_for() {
+    for (way, message) in [
+        ("refuses", "no worker could be started: it would rather not"),
+        ("sends no pidfd", "no worker could be started: no pidfd came with the worker"),
+        ("babbles", "no worker could be started: the zygote died"),
+        ("dies", "no worker could be started: the zygote died"),
+    ] {
+        let engine = start(fake_zygote(way)).await;
+        for _ in 0..2 {
+            assert_eq!(brief(&run(&engine, job("1", Kind::Stateless)).await), message, "{way}");
+        }
+    }
+}
+
+/// A confined worker can't send any (see the probes), so this one isn't.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_descriptors_sent_along_reach_nobody() {
+    let engine = start(fake_zygote("sends descriptors")).await;
+    let open = || std::fs::read_dir("/proc/self/fd").expect("descriptors").count();
+    let before = open();
+    let outcome = run(&engine, job("1", Kind::Stateless)).await;
+    assert!(Completed.is(&outcome), "{outcome:?}");
+    // Other tests of this process open some meanwhile, but not hundreds.
+    assert!(open() < before + 300, "{} descriptors, {before} before", open());
+}
+
+/// What can still be written to through a mapping has no key. Nobody but an unconfined worker gets that far.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_heap_that_its_worker_keeps_mapped_is_refused() {
+    let engine = start(fake_zygote("maps its heap")).await;
+    let outcome = run(&engine, job("1", Kind::Stateful(None))).await;
+    assert!(Misbehaved("the heap it saved can't be sealed").is(&outcome), "{outcome:?}");
+}

@@ -1,0 +1,159 @@
+//! Native probes: what a worker may do, tried from inside by code that needs no JavaScript to do it.
+//!
+//! The probes run where user code would, in a worker that the production code forked and confined (see `crates/probes`).
+
+mod common;
+
+use common::{brief, job, probes, processes, run, start, submit};
+use heapstead_engine::{Engine, HeapImage, Job, Kind, Outcome};
+use heapstead_types::{Failure, Stage};
+use rustix::process::{Pid, Resource, Rlimit};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+
+const POLICY: &str = include_str!("../../worker/policy/seccomp.json");
+
+/// Numbers of the calls that the policy may name. One that is missing here fails the test by name.
+macro_rules! numbers {
+    ($($name:ident)*) => { &[$((stringify!($name), libc::$name)),*] };
+}
+
+const NUMBERS: &[(&str, libc::c_long)] = numbers! {
+    SYS_read SYS_recvmsg SYS_write SYS_writev SYS_ppoll SYS_close SYS_fstat SYS_mmap SYS_munmap SYS_mremap SYS_mprotect SYS_madvise SYS_brk
+    SYS_futex SYS_sched_yield SYS_clock_gettime SYS_clock_getres SYS_gettimeofday SYS_getrandom SYS_getpid SYS_gettid SYS_rt_sigprocmask
+    SYS_rt_sigaction SYS_rt_sigreturn SYS_exit SYS_exit_group
+};
+/// A call that newer architectures no longer have.
+#[cfg(target_arch = "x86_64")]
+const OLD_NUMBERS: &[(&str, libc::c_long)] = numbers! { SYS_poll };
+#[cfg(not(target_arch = "x86_64"))]
+const OLD_NUMBERS: &[(&str, libc::c_long)] = &[];
+
+/// Calls that newer kernels let past every filter (`uretprobe`, `uprobe`): they serve the kernel's own trampolines and refuse everybody else.
+#[cfg(target_arch = "x86_64")]
+const PAST_ANY_FILTER: &[(libc::c_long, &str)] = &[(335, "(signal 4)"), (336, "No such device or address")];
+#[cfg(not(target_arch = "x86_64"))]
+const PAST_ANY_FILTER: &[(libc::c_long, &str)] = &[];
+
+/// The numbers of the calls that the policy allows, and whether it does so with any arguments.
+fn allowed() -> BTreeMap<libc::c_long, bool> {
+    let policy: serde_json::Value = serde_json::from_str(POLICY).expect("JSON");
+    let rules = policy["worker"]["filter"].as_array().expect("a list of rules");
+    let number = |name: &str| {
+        let known = NUMBERS.iter().chain(OLD_NUMBERS).find(|(known, _)| known.strip_prefix("SYS_") == Some(name));
+        known.unwrap_or_else(|| panic!("the policy allows `{name}`: add it to this test's numbers")).1
+    };
+    rules.iter().map(|rule| (number(rule["syscall"].as_str().expect("a name")), rule["args"].is_null())).collect()
+}
+
+/// Runs every job in a worker of its own, many at once, and names each that did not end as it should.
+async fn check_all<T>(engine: &Engine, cases: Vec<(T, Job)>, is_right: impl Fn(&T, &str) -> bool)
+where
+    T: std::fmt::Debug,
+{
+    let running: Vec<_> = cases.into_iter().map(|(case, job)| (case, submit(engine, job))).collect();
+    let mut wrong = Vec::new();
+    for (case, execution) in running {
+        let told = brief(&common::end_of(execution).await.1);
+        if !is_right(&case, &told) {
+            wrong.push(format!("{case:?}: {told}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_system_call_that_the_policy_does_not_name_is_death() {
+    let allowed = allowed();
+    let engine = start(probes()).await;
+    let cases = (0..=511).map(|number| (number, job(format!("call {number}"), Kind::Stateless))).collect();
+    let exempt = |number| PAST_ANY_FILTER.iter().find(|(exempt, _)| *exempt == number);
+    check_all(&engine, cases, |number, told| match (allowed.get(number), exempt(*number)) {
+        (Some(true), _) => !["SIGSYS", "timed out"].contains(&told),
+        // Whether all ones are among the arguments it may have is the policy's business; it must end.
+        (Some(false), _) => told != "timed out",
+        (None, Some((_, refusal))) => told == "SIGSYS" || told.contains(refusal),
+        (None, None) => told == "SIGSYS",
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_attempt_to_get_out_is_death() {
+    let engine = start(probes()).await;
+    let names = brief(&run(&engine, job("attempts", Kind::Stateless)).await);
+    let cases: Vec<_> = names.lines().map(|name| (name, job(format!("attempt {name}"), Kind::Stateless))).collect();
+    assert!(cases.len() > 60, "only {} attempts", cases.len());
+    check_all(&engine, cases, |name, told| match *name {
+        // A kernel without 32-bit calls takes the gate for a plain fault.
+        "getpid as a 32-bit process calls it" => told == "SIGSYS" || told.contains("(signal 11)"),
+        _ => told == "SIGSYS",
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_socket_of_any_family_is_death() {
+    let engine = start(probes()).await;
+    let cases = (0..=45).map(|family| (family, job(format!("socket {family}"), Kind::Stateless))).collect();
+    check_all(&engine, cases, |_, told| told == "SIGSYS").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn memory_ends_at_the_limit_whichever_way_it_is_taken() {
+    /// The most that a run with the least heap (8 MB) may ever have beyond what it was forked with.
+    const MEMORY_MB_MAX: usize = 256;
+    /// Who is refused before this has met something else than the limit.
+    const MEMORY_MB_MIN: usize = 64;
+    let engine = start(probes()).await;
+    for way in ["map", "commit", "grow", "break", "allocate"] {
+        let told = brief(&run(&engine, job(format!("memory {way}"), Kind::Stateless)).await);
+        let got_mb: usize = told.parse().unwrap_or_else(|_| panic!("memory {way}: {told}"));
+        assert!((MEMORY_MB_MIN..=MEMORY_MB_MAX).contains(&got_mb), "memory {way}: {got_mb} MB");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_heap_that_has_a_key_can_not_be_changed() {
+    let engine = start(probes()).await;
+    let content = vec![7; 8192];
+    let heap = HeapImage::from_payload(&content).expect("a heap");
+    // Shared mappings are refused by the seal; if the policy refuses them first, that is death.
+    for (way, outcomes) in [("write", &["EPERM"][..]), ("map", &["EPERM", "SIGSYS"]), ("unprotect", &["EACCES", "SIGSYS"])] {
+        let told = brief(&run(&engine, job(format!("heap {way}"), Kind::Stateful(Some(heap.clone())))).await);
+        assert!(outcomes.contains(&told.as_str()), "heap {way}: {told}");
+        assert_eq!(heap.payload().expect("payload"), content, "heap {way}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_heap_that_changes_while_it_is_saved_is_what_its_key_says_or_nothing() {
+    let engine = start(probes()).await;
+    for _ in 0..100 {
+        match run(&engine, job("fake heap that changes", Kind::Stateful(None))).await {
+            Outcome::Completed { heap: Some(heap), .. } => {
+                let payload = heap.payload().expect("payload");
+                assert_eq!(heap.key().digest(), &<[u8; 32]>::from(Sha256::digest(&payload)));
+                assert_eq!(payload, b"a heap as good as any");
+            }
+            Outcome::Failed(Failure::WorkerMisbehaved(what)) => assert_eq!(what, "the heap it saved is not the one it announced"),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_heap_ends_at_the_limit_on_files() {
+    let parts = probes();
+    let engine = start(parts.clone()).await;
+    // The real limit is gigabytes, so the zygote gets a lower one, which its workers inherit as they inherit the real one.
+    let zygote = processes::zygote_of(processes::this(), &parts.base_heap).and_then(Pid::from_raw).expect("a zygote");
+    let limit = Rlimit { current: Some(16 << 20), maximum: Some(16 << 20) };
+    rustix::process::prlimit(Some(zygote), Resource::Fsize, limit).expect("a lower limit");
+    let (_, outcome) = common::end_of(submit(&engine, job("fake heap without end", Kind::Stateful(None)))).await;
+    // The fake gives up at the first refusal; without one it would go on until its time is over.
+    assert!(
+        matches!(outcome, Outcome::Failed(Failure::WorkerCrashed { stage: Stage::Saving, signal: None | Some(libc::SIGXFSZ) })),
+        "{outcome:?}"
+    );
+}

@@ -1,0 +1,90 @@
+//! A zygote that breaks the protocol with its server, one way per name, and workers that nothing confines.
+
+use crate::fake_worker::{HEAP, sleep_for_ever};
+use crate::heap;
+use crate::socket::{COPIES_MAX, quit, send_with_copies};
+use heapstead_wire::control::{self, FromZygote, ToZygote};
+use heapstead_wire::{Frame, Start};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use sha2::{Digest, Sha256};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+/// How a base heap is called that stands for one of these.
+pub const PREFIX: &str = "fake:";
+
+const CONTROL: RawFd = 3;
+const DESCRIPTORS: usize = 1000;
+
+/// Serves the control socket, badly.
+pub fn serve(way: &str) -> ! {
+    // SAFETY: the server starts us with its socket on this descriptor.
+    let control = unsafe { OwnedFd::from_raw_fd(CONTROL) };
+    let tell = |message: &FromZygote| {
+        let _ = control::send(&control, message, None);
+    };
+    match way {
+        "unfit" => {
+            tell(&FromZygote::Unfit { why: "it would rather not".into() });
+            quit()
+        }
+        "dies at once" => quit(),
+        "babbles at once" => {
+            let _ = rustix::io::write(&control, b"good morning");
+        }
+        _ => tell(&FromZygote::Ready { engine: "v8-0/none/flags-0/natives-0-0".into(), natives: vec![0] }),
+    }
+    while let Ok(Some((ToZygote::Fork { worker, .. }, socket))) = control::receive::<ToZygote>(&control) {
+        match (way, socket) {
+            ("refuses", _) => tell(&FromZygote::NotForked { worker, why: "it would rather not".into() }),
+            ("sends no pidfd", _) => tell(&FromZygote::Forked { worker, pid: 1 }),
+            ("babbles", _) => {
+                let _ = rustix::io::write(&control, b"good morning");
+            }
+            ("dies", _) => quit(),
+            ("never answers", socket) => std::mem::forget(socket),
+            ("sends descriptors", Some(socket)) => fork(&control, worker, &socket, send_descriptors),
+            ("maps its heap", Some(socket)) => fork(&control, worker, &socket, map_heap),
+            _ => quit(),
+        }
+    }
+    quit()
+}
+
+/// Forks an unconfined worker that does `what`, and waits for its end.
+fn fork(control: &OwnedFd, worker: u64, socket: &OwnedFd, what: fn(&OwnedFd)) {
+    // SAFETY: this process has one thread.
+    let child = unsafe { libc::fork() };
+    let Some(pid) = Pid::from_raw(child) else {
+        what(socket);
+        quit()
+    };
+    let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { quit() };
+    let _ = control::send(control, &FromZygote::Forked { worker, pid: child }, Some(pidfd.as_fd()));
+    let mut wait_status = 0;
+    // SAFETY: waits for the child just made.
+    unsafe { libc::waitpid(child, &mut wait_status, 0) };
+    let _ = control::send(control, &FromZygote::Exited { worker, wait_status }, None);
+}
+
+/// Sends a great many descriptors with its result: some with each byte, so that none of it can be read without them.
+fn send_descriptors(socket: &OwnedFd) {
+    let mut frame = Vec::new();
+    if Start::receive(socket).is_ok() && Frame::Completed("done".into()).write_to(&mut frame).is_ok() {
+        for byte in &frame {
+            send_with_copies(socket.as_raw_fd(), &[*byte], (DESCRIPTORS / frame.len() + 1).min(COPIES_MAX));
+        }
+    }
+}
+
+/// Announces the heap it wrote, and keeps a mapping of it through which it could go on writing.
+fn map_heap(socket: &OwnedFd) {
+    let Ok((_, _, descriptors)) = Start::receive(socket) else { return };
+    let Some(heap) = descriptors.last() else { return };
+    let mut frames = Vec::new();
+    let saved = Frame::Saved { length: HEAP.len() as u64, sha256: Sha256::digest(HEAP).into() };
+    let written = rustix::io::write(heap, HEAP).is_ok() && heap::map(heap.as_raw_fd(), libc::PROT_READ | libc::PROT_WRITE).is_some();
+    if written && Frame::Completed("done".into()).write_to(&mut frames).is_ok() && saved.write_to(&mut frames).is_ok() {
+        let _ = rustix::io::write(socket, &frames);
+        sleep_for_ever()
+    }
+}

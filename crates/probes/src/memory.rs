@@ -1,0 +1,78 @@
+//! How much memory a worker can take, by each way there is. Stops at the first refusal.
+
+use libc::{MAP_ANONYMOUS, MAP_FAILED, MAP_GROWSDOWN, MAP_NORESERVE, MAP_PRIVATE, MAP_SHARED, PROT_NONE, PROT_READ, PROT_WRITE};
+use std::ffi::c_void;
+use std::ptr::null_mut;
+
+const STEP_BYTES: usize = 1 << 20;
+/// Who gets this many has met no limit.
+const STEPS_MAX: usize = 4096;
+
+/// Takes memory step by step, and says how many MiB it got.
+pub fn take(way: &str) -> String {
+    let mut step: Box<dyn FnMut() -> bool> = match way {
+        "map" => Box::new(|| map(PROT_READ | PROT_WRITE, MAP_PRIVATE, STEP_BYTES).is_some()),
+        "commit" => Box::new(commit()),
+        "grow" => Box::new(grow()),
+        "break" => Box::new(raise_break),
+        "allocate" => Box::new(allocate),
+        "shared" => Box::new(|| map(PROT_READ | PROT_WRITE, MAP_SHARED, STEP_BYTES).is_some()),
+        "stack" => Box::new(|| map(PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_GROWSDOWN, STEP_BYTES).is_some()),
+        "freeze" => Box::new(fill_and_freeze),
+        _ => return format!("no way to take memory is called `{way}`"),
+    };
+    (0..STEPS_MAX).take_while(|_| step()).count().to_string()
+}
+
+fn map(protection: i32, flags: i32, length: usize) -> Option<*mut c_void> {
+    // SAFETY: a new mapping, wherever the kernel has room.
+    let address = unsafe { libc::mmap(null_mut(), length, protection, flags | MAP_ANONYMOUS, -1, 0) };
+    (address != MAP_FAILED).then_some(address)
+}
+
+/// Reserves everything first, then makes it usable piece by piece, as V8 does.
+fn commit() -> impl FnMut() -> bool {
+    let reserved = map(PROT_NONE, MAP_PRIVATE | MAP_NORESERVE, STEPS_MAX * STEP_BYTES).map(|address| address as usize);
+    let mut next = 0;
+    move || {
+        let Some(start) = reserved else { return false };
+        let piece = (start + next) as *mut c_void;
+        next += STEP_BYTES;
+        // SAFETY: within the reservation: at most STEPS_MAX pieces are asked for.
+        unsafe { libc::mprotect(piece, STEP_BYTES, PROT_READ | PROT_WRITE) == 0 }
+    }
+}
+
+/// One mapping that grows.
+fn grow() -> impl FnMut() -> bool {
+    let (mut address, mut length) = (map(PROT_READ | PROT_WRITE, MAP_PRIVATE, STEP_BYTES).map(|address| address as usize), STEP_BYTES);
+    move || {
+        let Some(old) = address else { return false };
+        // SAFETY: the mapping is this closure's own.
+        let new = unsafe { libc::mremap(old as *mut c_void, length, length + STEP_BYTES, libc::MREMAP_MAYMOVE) };
+        length += STEP_BYTES;
+        address = (new != MAP_FAILED).then_some(new as usize);
+        address.is_some()
+    }
+}
+
+fn raise_break() -> bool {
+    // SAFETY: the C library's allocator copes with a break that somebody else moved up.
+    unsafe { libc::sbrk(STEP_BYTES as isize) as isize != -1 }
+}
+
+/// The C library's allocator, which tries more than one of the others.
+fn allocate() -> bool {
+    // SAFETY: never used, never freed.
+    unsafe { !std::hint::black_box(libc::malloc(STEP_BYTES)).is_null() }
+}
+
+/// Fills memory, then makes it read-only, when the kernel no longer counts it as data.
+fn fill_and_freeze() -> bool {
+    let Some(address) = map(PROT_READ | PROT_WRITE, MAP_PRIVATE, STEP_BYTES) else { return false };
+    // SAFETY: the mapping is new and as long as that.
+    unsafe {
+        address.cast::<u8>().write_bytes(1, STEP_BYTES);
+        libc::mprotect(address, STEP_BYTES, PROT_READ) == 0
+    }
+}

@@ -1,0 +1,194 @@
+//! `heapstead doctor`: looks at everything a run needs, one line each, and says how to get what is missing.
+
+use super::colours::Colours;
+use super::kernel;
+use super::options::HeapFolderOptions;
+use super::screen::Screen;
+use crate::local;
+use crate::service::{End, Mode, Request, Run};
+use heapstead_engine::Artifacts;
+use heapstead_types::Limits;
+use rustix::fs::{Access, access, statvfs};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+pub const EXAMPLES: &str = "\
+Examples:
+  heapstead doctor            one line per check
+  heapstead doctor --json     for programs
+
+Exit code: 0 when everything is there, 1 when something is missing.";
+
+/// What the worker demands: Linux 5.19 and newer have it.
+const LANDLOCK_ABI_MIN: i64 = 2;
+/// Some hundred small heaps.
+const FREE_MB_MIN: u64 = 256;
+
+#[derive(clap::Args)]
+pub struct DoctorOptions {
+    #[command(flatten)]
+    heaps: HeapFolderOptions,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(serde::Serialize)]
+struct Report {
+    ok: bool,
+    checks: Vec<Check>,
+}
+
+#[derive(serde::Serialize)]
+struct Check {
+    name: &'static str,
+    ok: bool,
+    /// What was found.
+    detail: String,
+    /// How to get what is missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix: Option<String>,
+}
+
+impl Check {
+    fn new<E: std::fmt::Display>(name: &'static str, found: Result<String, E>, fix: &str) -> Self {
+        match found {
+            Ok(detail) => Self { name, ok: true, detail, fix: None },
+            Err(problem) => Self { name, ok: false, detail: problem.to_string(), fix: Some(fix.to_owned()) },
+        }
+    }
+}
+
+pub async fn doctor(options: DoctorOptions) -> ExitCode {
+    let mut screen = Screen::new();
+    let mut report = Report { ok: true, checks: Vec::new() };
+    let mut take = |checks: Vec<Check>| {
+        for check in checks {
+            report.ok &= check.ok;
+            if !options.json {
+                screen.output(line(&check).as_bytes());
+            }
+            report.checks.push(check);
+        }
+    };
+    // Each is shown as soon as it is known; the engine, which may take a while, comes after what it may lack.
+    take(parts());
+    take(kernel_checks());
+    take(vec![engine().await]);
+    take(heap_folder(&options.heaps.directory_path));
+    if options.json {
+        match serde_json::to_string(&report) {
+            Ok(json) => screen.output(format!("{json}\n").as_bytes()),
+            Err(error) => screen.error(&format!("the report has no JSON form: {error}")),
+        }
+    } else {
+        let missing = report.checks.iter().filter(|check| !check.ok).count();
+        screen.aside(&if missing == 0 { "everything is there".to_owned() } else { format!("{missing} missing: see → above") });
+    }
+    if report.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn line(check: &Check) -> String {
+    let colours = Colours::of(&std::io::stdout());
+    let mark = if check.ok { colours.green("✓") } else { colours.red("✗") };
+    let fix = check.fix.as_ref().map_or(String::new(), |fix| format!("\n    {} {fix}", colours.cyan("→")));
+    format!("{mark} {}: {}{fix}\n", check.name, check.detail)
+}
+
+/// The files that make an engine.
+fn parts() -> Vec<Check> {
+    const FIX: &str = "run `make build`, or set HEAPSTEAD_ENGINE_DIR to the folder that holds the engine's parts";
+    let (host, worker) = match Artifacts::find() {
+        Ok(parts) => (usable(&parts.host, Access::EXEC_OK), usable(&parts.worker, Access::READ_OK)),
+        Err(error) => {
+            let find = |part: fn(Artifacts) -> PathBuf| {
+                let paths: Vec<PathBuf> = error.searched.iter().map(|folder| part(Artifacts::in_folder(folder))).collect();
+                let there = paths.iter().find(|path| path.exists()).map(|path| path.display().to_string());
+                there.ok_or_else(|| {
+                    format!("there is no {}", paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", no "))
+                })
+            };
+            (find(|parts| parts.host), find(|parts| parts.worker))
+        }
+    };
+    vec![Check::new("V8 host", host, FIX), Check::new("worker library", worker, FIX)]
+}
+
+fn usable(path: &Path, how: Access) -> Result<String, String> {
+    match access(path, how) {
+        Ok(()) => Ok(path.display().to_string()),
+        Err(error) => Err(format!("{} can't be used: {error}", path.display())),
+    }
+}
+
+fn kernel_checks() -> Vec<Check> {
+    let landlock = match kernel::landlock_abi() {
+        Ok(abi) if abi >= LANDLOCK_ABI_MIN => Ok(format!("ABI {abi}")),
+        Ok(abi) => Err(format!("ABI {abi}, at least {LANDLOCK_ABI_MIN} is needed")),
+        Err(error) => Err(format!("not available: {error}")),
+    };
+    let available = |answer: Result<(), String>| answer.map(|()| "available".to_owned());
+    vec![
+        Check::new(
+            "Landlock",
+            landlock,
+            "use Linux 5.19 or newer, and boot it with `landlock` in its `lsm=` list; in a container, let the system calls landlock_* through",
+        ),
+        Check::new(
+            "seccomp",
+            available(kernel::seccomp_kills().map_err(|error| format!("not available: {error}"))),
+            "use a kernel with CONFIG_SECCOMP_FILTER (any distribution's own has it); in a container, let the system call seccomp through",
+        ),
+        Check::new(
+            "pidfd_open",
+            available(kernel::pidfd().map_err(|error| format!("not available: {error}"))),
+            "use Linux 5.3 or newer; in a container, let the system call pidfd_open through",
+        ),
+        Check::new(
+            "memfd sealing",
+            available(kernel::sealed_memory().map_err(|error| format!("not available: {error}"))),
+            "use Linux 3.17 or newer; in a container, let the system call memfd_create through",
+        ),
+    ]
+}
+
+/// The whole way: an engine, a confined worker, code in it.
+async fn engine() -> Check {
+    let began = Instant::now();
+    let found = match local::start_engine(|| Screen::new().aside("starting the engine …")).await {
+        Err(error) => Err(format!("it does not start: {error}")),
+        Ok(engine) => {
+            let started_ms = began.elapsed().as_millis();
+            let began = Instant::now();
+            let run = Run::begin(&engine, Request { code: "1+1".into(), mode: Mode::Stateless, limits: Limits::default() }).await;
+            match run.finish().await.end {
+                End::Completed { result, .. } if result == "2" => {
+                    Ok(format!("{}, started in {started_ms} ms, ran 1+1 in {} ms", engine.info().id, began.elapsed().as_millis()))
+                }
+                End::Completed { result, .. } => Err(format!("1+1 gave {result}")),
+                end => Err(format!("1+1 did not run: {}", end.error().unwrap_or_default())),
+            }
+        }
+    };
+    Check::new("engine", found, "put right what is missing above; if nothing is, build the parts anew with `make build`")
+}
+
+fn heap_folder(folder: &Path) -> Vec<Check> {
+    let opened = local::open_heaps(folder).and_then(|heaps| Ok(heaps.check_writable()?));
+    let found = opened.map(|()| format!("{} can be written to", folder.display()));
+    let fix = "give this account the right to write there, or choose another folder with `--directory-path DIR`";
+    vec![
+        Check::new("heap folder", found, fix),
+        Check::new("disk space", free_space(folder), "free some space there, or choose another folder with `--directory-path DIR`"),
+    ]
+}
+
+fn free_space(folder: &Path) -> Result<String, String> {
+    let disk = statvfs(folder).map_err(|error| format!("{} can't be asked: {error}", folder.display()))?;
+    let free_mb = (disk.f_bavail * disk.f_frsize) >> 20;
+    match free_mb {
+        FREE_MB_MIN.. => Ok(format!("{free_mb} MB free")),
+        _ => Err(format!("{free_mb} MB free, at least {FREE_MB_MIN} MB should be")),
+    }
+}

@@ -1,0 +1,68 @@
+//! The command line: one file per command, and what they share.
+
+mod colours;
+mod completeness;
+mod doctor;
+mod hints;
+mod interrupts;
+mod kernel;
+mod lines;
+mod options;
+mod repl;
+mod run;
+mod screen;
+mod source;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Keeps JavaScript alive between runs: each run gets a confined V8 of its own, and goes on from the heap that an earlier one left.
+#[derive(Parser)]
+#[command(name = "heapstead", version, propagate_version = true, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run JavaScript or TypeScript once, from a file, standard input or the command line
+    #[command(after_help = run::EXAMPLES)]
+    Run(run::RunOptions),
+    /// Type JavaScript or TypeScript line by line; every line goes on from the heap of the one before
+    #[command(after_help = repl::EXAMPLES)]
+    Repl(repl::ReplOptions),
+    /// Check that everything the engine needs is there, and say how to get what is not
+    #[command(after_help = doctor::EXAMPLES)]
+    Doctor(doctor::DoctorOptions),
+}
+
+/// One thread for signals and timers, one for the run: a command runs one thing at a time.
+const THREADS: usize = 2;
+
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("error: no threads can be started: {error}. Check the limits of this account (`ulimit -u`)");
+            return ExitCode::FAILURE;
+        }
+    };
+    match cli.command {
+        Command::Run(options) => runtime.block_on(run::run(options)),
+        Command::Repl(options) => repl::repl(&runtime, options),
+        Command::Doctor(options) => runtime.block_on(doctor::doctor(options)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_commands_fit_together() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,80 @@
+//! `heapstead doctor`: says what is there, and for what is not, how to get it.
+
+mod common;
+
+use common::{Place, Ran};
+
+const NAMES: [&str; 9] =
+    ["V8 host", "worker library", "Landlock", "seccomp", "pidfd_open", "memfd sealing", "engine", "heap folder", "disk space"];
+
+#[test]
+fn a_machine_that_runs_code_passes() {
+    let place = Place::new();
+    let ran = place.ran(["doctor"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for (line, name) in ran.out.lines().zip(NAMES) {
+        assert!(line.starts_with(&format!("✓ {name}: ")), "{line}");
+    }
+    assert_eq!(ran.out.lines().count(), NAMES.len(), "{ran:?}");
+    assert!(ran.out.contains("ran 1+1 in "), "{ran:?}");
+    assert_eq!(ran.err, "everything is there\n");
+}
+
+#[test]
+fn json_holds_the_same() {
+    let ran = Place::new().ran(["doctor", "--json"]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{ran:?}");
+    let report = ran.json();
+    assert_eq!(report["ok"], true);
+    let checks = report["checks"].as_array().expect("a list");
+    assert_eq!(checks.iter().filter_map(|check| check["name"].as_str()).collect::<Vec<_>>(), NAMES);
+    for check in checks {
+        assert_eq!(check["ok"], true, "{check}");
+        assert!(check["detail"].is_string() && check.get("fix").is_none(), "{check}");
+    }
+}
+
+#[test]
+fn what_is_missing_is_named_with_the_way_to_get_it() {
+    let place = Place::new();
+    let file = place.file("file", "");
+    let doctor = |arguments: &[&str]| -> Ran {
+        place
+            .command(["doctor", "--directory-path", &file].iter().chain(arguments))
+            .env("HEAPSTEAD_ENGINE_DIR", place.path("empty"))
+            .output()
+            .expect("it runs")
+            .into()
+    };
+    let ran = doctor(&[]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    for part in [
+        "✗ V8 host: there is no ",
+        "✗ worker library: ",
+        "✗ engine: it does not start",
+        "✗ heap folder: ",
+        "→ run `make build`",
+        "--directory-path DIR",
+    ] {
+        assert!(ran.out.contains(part), "`{part}` is not in {ran:?}");
+    }
+    assert!(ran.out.contains("✓ Landlock"), "the rest is checked all the same: {ran:?}");
+    assert_eq!(ran.err, "4 missing: see → above\n");
+    let report = doctor(&["--json"]).json();
+    assert_eq!(report["ok"], false);
+    for check in report["checks"].as_array().expect("a list") {
+        assert_eq!(check["ok"] == false, check["fix"].is_string(), "{check}");
+    }
+}
+
+#[test]
+fn a_host_that_can_not_be_executed_is_told_apart_from_one_that_is_missing() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("parts")).expect("folder");
+    place.file("parts/heapstead-v8-host", "");
+    place.file("parts/libheapstead_v8.so", "");
+    let ran: Ran = place.command(["doctor"]).env("HEAPSTEAD_ENGINE_DIR", place.path("parts")).output().expect("it runs").into();
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.out.contains("✗ V8 host: ") && ran.out.contains("can't be used: Permission denied"), "{ran:?}");
+    assert!(ran.out.contains("✓ worker library: "), "{ran:?}");
+}

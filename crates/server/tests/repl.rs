@@ -1,0 +1,162 @@
+//! `heapstead repl` without a terminal: lines in, results out.
+
+mod common;
+
+use common::{Place, Ran};
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+
+fn session(place: &Place, arguments: &[&str], lines: &[&str]) -> Ran {
+    place.ran_with_input(["repl"].iter().chain(arguments), &lines.join("\n"))
+}
+
+/// A session with these lines prints these results, and these troubles somewhere.
+fn check(lines: &[&str], results: &[&str], troubles: &[&str]) {
+    let ran = session(&Place::new(), &[], lines);
+    assert_eq!(ran.code, Some(0), "{lines:?}: {ran:?}");
+    assert_eq!(ran.out.lines().collect::<Vec<_>>(), results, "{lines:?}: {ran:?}");
+    for trouble in troubles {
+        assert!(ran.err.contains(trouble), "{lines:?}: `{trouble}` is not in {ran:?}");
+    }
+    assert_eq!(ran.err.is_empty(), troubles.is_empty(), "{lines:?}: {ran:?}");
+}
+
+#[test]
+fn what_a_line_declares_lives_on_in_the_next() {
+    check(
+        &["let x = 1", "x += 1", "console.log('x is', x)", "let x = 5", "x"],
+        &["undefined", "2", "x is 2", "undefined", "undefined", "5"],
+        &[],
+    );
+    check(&["", "  ", "1"], &["1"], &[]);
+    check(&[], &[], &[]);
+}
+
+#[test]
+fn a_line_that_fails_leaves_the_heap_as_it_was() {
+    check(&["let x = 1", "x = 2; throw new Error('boo')", "x"], &["undefined", "1"], &["error: Error: boo"]);
+}
+
+#[test]
+fn input_that_is_not_finished_goes_on_in_the_next_line() {
+    for lines in [
+        &["[1,", "2", "].length"][..],
+        &["(function () {", "", "  return 2", "})()"],
+        &["`a", "${1 +", "1}`.length - 1"],
+        &["Math.max(1,", "2)"],
+        &["/* a", "comment */ 2"],
+        &["1 +", "1"],
+        &["[2]", "  .length + 1", ".5 + 1.5"],
+        &["(", "/[/(]/", ".test('(') ? 2 : 1)"],
+    ] {
+        let ran = session(&Place::new(), &[], lines);
+        assert_eq!((ran.code, ran.out.lines().last()), (Some(0), Some("2")), "{lines:?}: {ran:?}");
+    }
+    check(&["interface A {", "  n: number", "}", "const a: A = {", "  n: 2", "}", "a.n"], &["undefined", "undefined", "2"], &[]);
+    check(&["class A {", "  two() {", "    return 2", "  }", "}", "new A().two()"], &["undefined", "2"], &[]);
+}
+
+#[test]
+fn input_that_can_not_be_finished_is_an_error_at_once() {
+    for line in ["a = = 3", "foo(a b", "x = }", "'abc", ")", "JSON.parse('{')", "eval('(')"] {
+        check(&[line, "1"], &["1"], &["SyntaxError"]);
+    }
+    check(&["1", "foo("], &["1"], &["SyntaxError: Unexpected end of input"]);
+}
+
+#[test]
+fn undo_goes_back_heap_by_heap() {
+    let place = Place::new();
+    let ran = session(
+        &place,
+        &[],
+        &["let x = 1", "x = 2", "x = 3", ".undo", "x", ".undo", ".undo", "x", ".undo", ".undo", ".undo", ".undo", "typeof x"],
+    );
+    assert_eq!(ran.out.lines().collect::<Vec<_>>(), ["undefined", "2", "3", "2", "1", "\"undefined\""], "{ran:?}");
+    assert!(ran.err.contains("back to a fresh heap") && ran.err.contains("error: there is nothing to undo"), "{ran:?}");
+}
+
+#[test]
+fn heap_shows_the_key_with_which_another_process_goes_on() {
+    let place = Place::new();
+    let ran = session(&place, &[], &[".heap", "let x = 41", ".heap"]);
+    let shown: Vec<_> = ran.out.lines().collect();
+    assert_eq!(shown[..2], ["a fresh heap", "undefined"], "{ran:?}");
+    assert_eq!(place.completed("x + 1", &["--heap", shown[2]]).0, "42");
+    assert_eq!(session(&place, &["--heap", shown[2]], &["x"]).out, "41\n");
+}
+
+#[test]
+fn load_runs_a_file_on_the_same_heap() {
+    let place = Place::new();
+    let file = place.file("two.ts", "function two(): number {\n  return x + 1\n}\nconsole.log('loaded')");
+    let ran = session(&place, &[], &["let x = 1", &format!(".load {file}"), "two()", ".load", ".load missing.js"]);
+    assert_eq!(ran.out.lines().collect::<Vec<_>>(), ["undefined", "loaded", "undefined", "2"], "{ran:?}");
+    assert!(ran.err.contains(".load needs the name of a file"), "{ran:?}");
+    assert!(ran.err.contains("FILE is `missing.js`, which can't be read"), "{ran:?}");
+}
+
+#[test]
+fn commands_are_told_from_code() {
+    check(&["1", ".exit", "2"], &["1"], &[]);
+    check(&[".5 * 2"], &["1"], &[]);
+    check(&[".flee", "1"], &["1"], &["error: `.flee` is not a command: .help lists them"]);
+    let ran = session(&Place::new(), &[], &[".help"]);
+    for command in [".heap", ".undo", ".load FILE", ".help", ".exit"] {
+        assert!(ran.out.contains(command), "{ran:?}");
+    }
+}
+
+#[test]
+fn limits_hold_for_every_line_and_the_session_goes_on() {
+    let place = Place::new();
+    let ran = session(&place, &["--execution-timeout", "1"], &["let x = 1", "for (;;);", "x"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "undefined\n1\n"), "{ran:?}");
+    assert!(ran.err.contains("its limit of 1 s"), "{ran:?}");
+}
+
+#[test]
+fn a_heap_that_is_not_there_is_fresh_with_one_warning_or_a_failure() {
+    let place = Place::new();
+    let key = "0".repeat(64);
+    let fresh = session(&place, &["--heap", &key], &["1", "2"]);
+    assert_eq!(fresh.out, "1\n2\n");
+    assert_eq!(fresh.err.matches("was not found: the run began with a fresh heap").count(), 1, "{fresh:?}");
+    let failed = session(&place, &["--heap", &key, "--on-missing-heap", "fail"], &["1"]);
+    assert_eq!(failed.out, "");
+    assert!(failed.err.contains(&format!("error: heap {key} was not found")), "{failed:?}");
+}
+
+#[test]
+fn a_heap_that_vanishes_under_a_session_is_an_error_and_never_a_fresh_start() {
+    let place = Place::new();
+    let mut child = place.command(["repl"]).stdin(Stdio::piped()).spawn().expect("it starts");
+    let (mut lines, mut out) = (child.stdin.take().expect("stdin"), BufReader::new(child.stdout.take().expect("stdout")).lines());
+    writeln!(lines, "let x = 1\n.heap").expect("typed");
+    let key = out.nth(1).expect("the key").expect("shown");
+    std::fs::remove_file(place.heap_file(&key)).expect("remove");
+    writeln!(lines, "typeof x").expect("typed");
+    drop(lines);
+    let ran = Ran::from(child.wait_with_output().expect("it ends"));
+    assert_eq!(out.next().transpose().expect("shown"), None, "{ran:?}");
+    assert!(ran.err.contains(&format!("error: heap {key} was not found")), "{ran:?}");
+}
+
+#[test]
+fn a_repl_that_can_not_start_says_what_to_do() {
+    let place = Place::new();
+    let file = place.file("file", "");
+    let ran = session(&place, &["--directory-path", &file], &["1"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""), "{ran:?}");
+    assert!(ran.err.contains("is not a folder") && ran.err.contains("next: "), "{ran:?}");
+}
+
+#[test]
+fn input_that_can_not_be_read_ends_the_session_with_the_heap_so_far() {
+    let place = Place::new();
+    let ran = session(&place, &[], &["let x = 1", &"x".repeat((16 << 20) + 1), "2"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(1), "undefined\n"), "{ran:?}");
+    let heap = ran.err.trim_end().rsplit(' ').next().expect("the last word");
+    assert!(ran.err.contains("a line is longer than 16777216 bytes"), "{ran:?}");
+    assert_eq!(place.completed("x", &["--heap", heap]).0, "1");
+}

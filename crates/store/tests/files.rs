@@ -1,0 +1,226 @@
+//! What the file backend promises beyond the contract: where things lie, who may see them, and what each kind of damage is called.
+
+use heapstead_store::{Defect, FileHeaps, HeapStore, HeapStoreError, Owner, PAYLOAD_BYTES_MIN, key_of};
+use heapstead_types::{EngineId, HeapKey};
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+struct Kept {
+    _root: tempfile::TempDir,
+    folder: PathBuf,
+    heaps: FileHeaps,
+    key: HeapKey,
+}
+
+impl Kept {
+    fn heap(&self) -> PathBuf {
+        self.folder.join(self.key.to_string())
+    }
+
+    fn sidecar(&self) -> PathBuf {
+        self.folder.join(".meta").join(format!("{}.json", self.key))
+    }
+
+    fn defect(&self) -> Defect {
+        match self.heaps.get(&self.key) {
+            Err(HeapStoreError::Damaged { key, defect }) if key == self.key => defect,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// A folder that was made by the store, with one heap in it.
+fn kept() -> Kept {
+    let root = tempfile::tempdir().expect("folder");
+    let folder = root.path().join("made/by/us");
+    let heaps = FileHeaps::open(&folder, Owner::Us).expect("store");
+    let key = heaps.put(&payload(1), &engine()).expect("put");
+    Kept { _root: root, folder, heaps, key }
+}
+
+fn payload(fill: u8) -> Vec<u8> {
+    vec![fill; PAYLOAD_BYTES_MIN]
+}
+
+fn engine() -> EngineId {
+    "v8-14.6/x86_64/flags-0000001a/natives-3-0000005e".parse().expect("an engine id")
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<_> =
+        fs::read_dir(folder).expect("folder").map(|entry| entry.expect("entry").file_name().into_string().expect("name")).collect();
+    names.sort();
+    names
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).expect("metadata").permissions().mode() & 0o777
+}
+
+#[test]
+fn a_heap_is_a_file_with_a_sidecar_that_only_we_can_read() {
+    let kept = kept();
+    assert_eq!(names(&kept.folder), [".meta".to_owned(), kept.key.to_string()]);
+    assert_eq!(names(&kept.folder.join(".meta")), [format!("{}.json", kept.key)]);
+    assert_eq!(fs::read_to_string(kept.sidecar()).expect("sidecar"), format!(r#"{{"engine":"{}"}}"#, engine()));
+    for folder in [kept.folder.clone(), kept.folder.join(".meta"), kept.folder.join("..")] {
+        assert_eq!(mode(&folder), 0o700, "{}", folder.display());
+    }
+    assert_eq!((mode(&kept.heap()), mode(&kept.sidecar())), (0o600, 0o600));
+}
+
+#[test]
+fn each_kind_of_damage_has_its_name_and_the_file_is_left_as_it_is() {
+    let kept = kept();
+    let whole = fs::read(kept.heap()).expect("heap");
+    let flipped = |at: usize| {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        bytes
+    };
+    let other = kept.heaps.put(&payload(2), &engine()).expect("put");
+    let another = fs::read(kept.folder.join(other.to_string())).expect("heap");
+    for (bytes, defect) in [
+        (flipped(0), Defect::Magic),
+        (flipped(20), Defect::Checksum),
+        (flipped(5000), Defect::Checksum),
+        (whole[..whole.len() - 1].to_vec(), Defect::TooShort { bytes: PAYLOAD_BYTES_MIN as u64 - 1 }),
+        (Vec::new(), Defect::Magic),
+        (another, Defect::AnotherHeap { holds: other }),
+    ] {
+        fs::write(kept.heap(), &bytes).expect("damage");
+        assert_eq!(kept.defect(), defect);
+        assert!(fs::read(kept.heap()).expect("heap") == bytes, "left for inspection");
+    }
+}
+
+#[test]
+fn what_is_no_file_is_damage_and_nobody_waits_for_it() {
+    let kept = kept();
+    fs::remove_file(kept.heap()).expect("remove");
+    fs::create_dir(kept.heap()).expect("folder");
+    assert_eq!(kept.defect(), Defect::NotAFile);
+    fs::remove_dir(kept.heap()).expect("remove");
+    rustix::fs::mknodat(rustix::fs::CWD, kept.heap(), rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).expect("pipe");
+    assert_eq!(kept.defect(), Defect::NotAFile);
+}
+
+#[test]
+fn a_file_longer_than_any_heap_is_refused_before_it_is_read() {
+    let kept = kept();
+    let file = fs::OpenOptions::new().write(true).open(kept.heap()).expect("heap");
+    file.set_len(3 << 30).expect("a file with a hole");
+    assert_eq!(kept.defect(), Defect::TooLong { bytes: (3 << 30) - 42 });
+}
+
+#[test]
+fn a_sidecar_may_be_missing_or_know_more_but_not_be_garbage() {
+    let kept = kept();
+    fs::write(kept.sidecar(), format!(r#"{{"engine":"{}","more":[1]}}"#, engine())).expect("sidecar");
+    assert_eq!(kept.heaps.get(&kept.key).expect("get").engine(), Some(&engine()));
+    for garbage in ["", "{", "{}", r#"{"engine":"node"}"#, &format!(r#"{{"engine":"{}"}}"#, "x".repeat(100_000))] {
+        fs::write(kept.sidecar(), garbage).expect("sidecar");
+        assert!(matches!(kept.defect(), Defect::Sidecar { .. }), "{garbage}");
+    }
+    fs::remove_file(kept.sidecar()).expect("remove");
+    assert_eq!(kept.heaps.get(&kept.key).expect("get").engine(), None);
+}
+
+#[test]
+fn putting_a_heap_again_leaves_a_whole_file_alone_and_mends_what_is_missing_or_cut() {
+    let kept = kept();
+    let before = fs::metadata(kept.heap()).expect("heap").ino();
+    kept.heaps.put(&payload(1), &engine()).expect("put");
+    assert_eq!(fs::metadata(kept.heap()).expect("heap").ino(), before, "the same file");
+    fs::remove_file(kept.sidecar()).expect("remove");
+    kept.heaps.put(&payload(1), &engine()).expect("put");
+    assert_eq!(kept.heaps.get(&kept.key).expect("get").engine(), Some(&engine()));
+    fs::write(kept.heap(), b"MCPV8SNAP\0").expect("cut");
+    kept.heaps.put(&payload(1), &engine()).expect("put");
+    assert!(kept.heaps.get(&kept.key).is_ok());
+}
+
+#[test]
+fn a_folder_that_went_away_is_no_answer_about_its_heaps() {
+    let kept = kept();
+    fs::remove_dir_all(&kept.folder).expect("remove");
+    assert!(matches!(kept.heaps.get(&kept.key), Err(HeapStoreError::Unavailable { .. })));
+    assert!(matches!(kept.heaps.check_writable(), Err(HeapStoreError::Unavailable { .. })));
+}
+
+#[test]
+fn what_a_crash_left_behind_is_no_heap() {
+    let kept = kept();
+    let killed = kept.folder.join(".writing-0123456789abcdef");
+    fs::copy(kept.heap(), &killed).expect("a copy that was never named");
+    for name in names(&kept.folder).iter().filter(|name| **name != kept.key.to_string()) {
+        assert!(name.parse::<HeapKey>().is_err(), "{name}");
+    }
+}
+
+#[test]
+fn a_folder_we_may_not_write_in_fails_the_put_and_keeps_what_it_has() {
+    let kept = kept();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            forbid_writing_in_this_thread();
+            let put = kept.heaps.put(&payload(2), &engine());
+            assert!(matches!(put, Err(HeapStoreError::Unavailable { .. })), "{put:?}");
+            assert!(kept.heaps.check_writable().is_err());
+            assert!(kept.heaps.get(&kept.key).is_ok());
+            assert!(kept.heaps.put(&payload(1), &engine()).is_ok(), "it is there already");
+        });
+    });
+    assert_eq!(names(&kept.folder), [".meta".to_owned(), kept.key.to_string()], "nothing is left behind");
+    assert!(kept.heaps.check_writable().is_ok());
+    assert_eq!(names(&kept.folder).len(), 2, "nor is the probe");
+}
+
+/// Takes the right to write from this thread, which holds for root too, unlike a folder's mode.
+fn forbid_writing_in_this_thread() {
+    use landlock::{ABI, AccessFs, Ruleset, RulesetAttr};
+    let ruleset = Ruleset::default().handle_access(AccessFs::from_write(ABI::V2)).expect("rules");
+    ruleset.create().expect("ruleset").restrict_self().expect("restricted");
+}
+
+#[test]
+fn a_well_known_folder_must_be_ours_and_no_link() {
+    let root = tempfile::tempdir().expect("folder");
+    let us = rustix::process::geteuid().as_raw();
+    // Root owns everything but what it gives away; anybody else does not own the root folder.
+    let foreign = if us == 0 {
+        let given_away = root.path().join("foreign");
+        fs::create_dir(&given_away).expect("folder");
+        std::os::unix::fs::chown(&given_away, Some(65534), None).expect("chown");
+        given_away
+    } else {
+        PathBuf::from("/")
+    };
+    match FileHeaps::open(&foreign, Owner::Us) {
+        Err(error @ HeapStoreError::ForeignFolder { .. }) => {
+            assert!(error.to_string().contains("belongs to another user (uid "), "{error}")
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(FileHeaps::open(&foreign, Owner::Anyone).is_ok());
+
+    let (ours, link) = (root.path().join("ours"), root.path().join("link"));
+    fs::create_dir(&ours).expect("folder");
+    std::os::unix::fs::symlink(&ours, &link).expect("link");
+    assert!(FileHeaps::open(&ours, Owner::Us).is_ok());
+    assert!(matches!(FileHeaps::open(&link, Owner::Us), Err(HeapStoreError::NotAFolder { .. })));
+    assert!(FileHeaps::open(&link, Owner::Anyone).is_ok());
+
+    let file = root.path().join("file");
+    fs::write(&file, "").expect("file");
+    assert!(matches!(FileHeaps::open(&file, Owner::Anyone), Err(HeapStoreError::NotAFolder { .. })));
+    assert!(matches!(FileHeaps::open(&file.join("below"), Owner::Anyone), Err(HeapStoreError::Unavailable { .. })));
+}
+
+#[test]
+fn the_key_of_a_heap_is_the_sha_256_of_its_payload() {
+    let key = key_of(&vec![0; PAYLOAD_BYTES_MIN]).expect("a heap").to_string();
+    // head -c 102400 /dev/zero | sha256sum
+    assert_eq!(key, "f627ca4c2c322f15db26152df306bd4f983f0146409b81a4341b9b340c365a16");
+}

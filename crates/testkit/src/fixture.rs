@@ -1,0 +1,139 @@
+//! An engine to run things on, with a heap whose state is known: the canary.
+
+use crate::{MemoryWatch, Process};
+use heapstead_engine::{Artifacts, ArtifactsError, Config, Engine, Event, HeapImage, Job, Kind, Lane, Outcome, Refused, StartError};
+use heapstead_types::{Failure, Limits, Status};
+use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
+
+/// What the canary's heap, and every session's, begins with.
+pub const SETUP: &str = "let canary = 41; let log = ['start'];";
+/// Runs made at once: enough to keep all cores busy, too few to starve whoever shares them.
+const AT_ONCE_MAX: usize = 4;
+/// Past its limit a run has this long to end before the fixture gives up on the engine.
+const HOPELESS: Duration = Duration::from_secs(20);
+
+#[derive(Debug, thiserror::Error)]
+pub enum FixtureError {
+    #[error(transparent)]
+    Artifacts(#[from] ArtifactsError),
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error("the setup code of the canary ended as {0:?}")]
+    Setup(Status),
+    #[error("the engine took no job: {0}")]
+    Refused(#[from] Refused),
+    #[error("a run had not ended {} s after its limit", HOPELESS.as_secs())]
+    Endless,
+    #[error("expected one zygote among the children of this process, found {0}")]
+    Zygotes(usize),
+}
+
+/// One run to be made on the fixture.
+#[derive(Debug, Clone)]
+pub struct Run {
+    pub code: String,
+    pub kind: Kind,
+    pub limits: Limits,
+    pub headers: Vec<(String, String)>,
+}
+
+impl Run {
+    pub fn new(code: impl Into<String>, kind: Kind, limits: Limits) -> Self {
+        Self { code: code.into(), kind, limits, headers: Vec::new() }
+    }
+}
+
+/// All that was seen of one run.
+#[derive(Debug)]
+pub struct Seen {
+    pub status: Status,
+    pub result: Option<String>,
+    pub failure: Option<Failure>,
+    pub heap: Option<HeapImage>,
+    pub output: Vec<u8>,
+    /// How many times it was said that output is dropped.
+    pub drops: usize,
+    pub wall: Duration,
+    /// The most memory its worker was seen with.
+    pub peak_bytes: u64,
+}
+
+pub struct Fixture {
+    engine: Engine,
+    known: HeapImage,
+}
+
+impl Fixture {
+    pub async fn start() -> Result<Self, FixtureError> {
+        let engine = Engine::start(Config::new(Artifacts::find()?)).await?;
+        let seen = follow(&engine, Run::new(SETUP, Kind::Stateful(None), Limits::default())).await?;
+        let known = seen.heap.ok_or(FixtureError::Setup(seen.status))?;
+        Ok(Self { engine, known })
+    }
+
+    /// The heap that [`SETUP`] left.
+    pub fn known_heap(&self) -> HeapImage {
+        self.known.clone()
+    }
+
+    pub fn zygote(&self) -> Result<Process, FixtureError> {
+        let children = Process::of(std::process::id()).map(|this| this.children()).unwrap_or_default();
+        let zygotes: Vec<Process> = children.into_iter().filter(|child| child.command_line().iter().any(|word| word == "zygote")).collect();
+        match zygotes[..] {
+            [zygote] => Ok(zygote),
+            _ => Err(FixtureError::Zygotes(zygotes.len())),
+        }
+    }
+
+    /// Makes one run, watching its worker's memory. No other may be going on meanwhile.
+    pub async fn run(&self, run: Run) -> Result<Seen, FixtureError> {
+        let watch = MemoryWatch::start(self.zygote()?);
+        let mut seen = follow(&self.engine, run).await?;
+        seen.peak_bytes = watch.finish();
+        Ok(seen)
+    }
+
+    /// Makes the same run many times, a few at once.
+    pub async fn run_many(&self, run: &Run, count: usize) -> Result<Vec<Seen>, FixtureError> {
+        let mut all = Vec::with_capacity(count);
+        while all.len() < count {
+            let mut batch = JoinSet::new();
+            for _ in 0..AT_ONCE_MAX.min(count - all.len()) {
+                let (engine, run) = (self.engine.clone(), run.clone());
+                batch.spawn(async move { follow(&engine, run).await });
+            }
+            for seen in batch.join_all().await {
+                all.push(seen?);
+            }
+        }
+        Ok(all)
+    }
+}
+
+async fn follow(engine: &Engine, run: Run) -> Result<Seen, FixtureError> {
+    let Run { code, kind, limits, headers } = run;
+    let limit = Duration::from_secs(limits.timeout_secs.into());
+    let begun = Instant::now();
+    let mut execution = engine.submit(Job { code, kind, limits, headers, lane: Lane(0) })?;
+    let (mut output, mut drops) = (Vec::new(), 0);
+    let ended = async {
+        loop {
+            match execution.next_event().await {
+                Some(Event::Output(text)) => output.extend_from_slice(&text),
+                Some(Event::OutputDropped) => drops += 1,
+                Some(Event::Ended(outcome)) => return Ok(outcome),
+                None => return Err(FixtureError::Endless),
+            }
+        }
+    };
+    let outcome = tokio::time::timeout(limit + HOPELESS, ended).await.map_err(|_| FixtureError::Endless)??;
+    let wall = begun.elapsed();
+    let (status, result, failure, heap) = match outcome {
+        Outcome::Completed { result, heap, .. } => (Status::Completed, Some(result), None, heap),
+        Outcome::Failed(failure) => (Status::Failed, None, Some(failure), None),
+        Outcome::TimedOut { .. } => (Status::TimedOut, None, None, None),
+        Outcome::Cancelled => (Status::Cancelled, None, None, None),
+    };
+    Ok(Seen { status, result, failure, heap, output, drops, wall, peak_bytes: 0 })
+}

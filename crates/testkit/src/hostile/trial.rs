@@ -1,0 +1,263 @@
+//! One trial: a case run in one way, and everything that must hold around it.
+
+use super::case::Case;
+use super::expected::{Expected, summary};
+use crate::{Fixture, FixtureError, Run, Seen, Surroundings, private_bytes_max};
+use heapstead_engine::{HeapImage, Kind};
+use heapstead_types::{Limits, Status};
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use std::path::Path;
+use std::time::Duration;
+
+/// How late after its limit a run may be seen to end.
+const LATE: Duration = Duration::from_millis(250);
+/// "At once", for a canary on a machine that is busy with other tests.
+const CANARY_WITHIN: Duration = Duration::from_secs(1);
+/// Sent with every run; no heap may hold it afterwards, whatever the code did.
+const HEADER: &str = "x-mcp-secret";
+const HEADER_VALUE: &str = "the-headers-of-a-run-are-of-that-run-alone";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// On a fresh heap.
+    Fresh,
+    /// In a session that has a head already.
+    Session,
+    /// On the heap that the first run saved.
+    Second,
+    /// Without any heap.
+    Stateless,
+    /// On its own heap until it fails.
+    Chain,
+    /// On fresh heaps, many at once.
+    Many,
+}
+
+/// What is wrong. A trial whose only problems are of time gets a second chance: the machine may have been busy.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum Problem {
+    Time(String),
+    Other(String),
+}
+
+impl Problem {
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Time(text) | Self::Other(text) => text,
+        }
+    }
+}
+
+/// How much a worker used, and how much is explained.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+pub struct Memory {
+    pub peak_bytes: u64,
+    pub bytes_max: u64,
+}
+
+impl Memory {
+    pub fn share(&self) -> f64 {
+        self.peak_bytes as f64 / self.bytes_max.max(1) as f64
+    }
+}
+
+pub struct Trial<'a> {
+    fixture: &'a Fixture,
+    case: &'a Case,
+    limits: Limits,
+    zygote_bytes: u64,
+    problems: Vec<Problem>,
+    memory: Memory,
+}
+
+impl<'a> Trial<'a> {
+    /// Runs `case` in one way; what is wrong afterwards, and the memory it took. `folder`: where temporary files would show.
+    pub async fn run(fixture: &'a Fixture, case: &'a Case, way: Way, folder: &Path) -> Result<(Vec<Problem>, Memory), FixtureError> {
+        let before = Surroundings::look(fixture, folder)?;
+        let zygote_bytes = fixture.zygote()?.anonymous_bytes().unwrap_or(0);
+        let mut trial = Self { fixture, case, limits: case.limits(), zygote_bytes, problems: Vec::new(), memory: Memory::default() };
+        match way {
+            Way::Fresh => trial.fresh().await?,
+            Way::Session => trial.session().await?,
+            Way::Second => trial.second().await?,
+            Way::Stateless => trial.stateless().await?,
+            Way::Chain => trial.chain().await?,
+            Way::Many => trial.many().await?,
+        }
+        trial.canary().await?;
+        trial.problems.extend(before.changes(fixture, folder).into_iter().map(Problem::Other));
+        Ok((trial.problems, trial.memory))
+    }
+
+    async fn fresh(&mut self) -> Result<(), FixtureError> {
+        let ends = &self.case.file.ends;
+        let seen = self.checked("the run", &self.case.code, Kind::Stateful(None), ends).await?;
+        self.after(seen.heap).await
+    }
+
+    async fn session(&mut self) -> Result<(), FixtureError> {
+        let mut head = self.fixture.known_heap();
+        let ends = &self.case.file.ends;
+        let seen = self.checked("the run in the session", &self.case.code, Kind::Stateful(Some(head.clone())), ends).await?;
+        // Only a run that completed moves the head; any other leaves it as it was.
+        if let Some(heap) = seen.heap {
+            head = heap;
+            self.after(Some(head.clone())).await?;
+        }
+        let kept = Expected::completed("42");
+        self.checked("the session afterwards", "canary + log.length", Kind::Stateful(Some(head)), &kept).await.map(drop)
+    }
+
+    async fn second(&mut self) -> Result<(), FixtureError> {
+        let (case, file) = (self.case, &self.case.file);
+        let saves = Expected::completed("\"saved\"");
+        let (first, expected, second) = match &case.prefix {
+            Some(prefix) => (prefix.clone(), &saves, case.code.clone()),
+            None if file.ends.may_complete() => (case.code.clone(), &file.ends, case.code.clone()),
+            None => (case.keeping_code(), &saves, case.kept_code()),
+        };
+        let seen = self.checked("the first run", &first, Kind::Stateful(None), expected).await?;
+        let Some(heap) = seen.heap else { return Ok(()) };
+        let ends = file.second.as_ref().unwrap_or(&file.ends);
+        let seen = self.checked("the second run", &second, Kind::Stateful(Some(heap)), ends).await?;
+        self.after(seen.heap).await
+    }
+
+    async fn stateless(&mut self) -> Result<(), FixtureError> {
+        let ends = &self.case.file.ends;
+        self.checked("the stateless run", &self.case.code, Kind::Stateless, ends).await.map(drop)
+    }
+
+    async fn chain(&mut self) -> Result<(), FixtureError> {
+        let Some(chain) = &self.case.file.chain else { return Ok(()) };
+        let mut heap = None;
+        for completed in 0..chain.runs_max {
+            let seen = self.watched("a run of the chain", &self.case.code, Kind::Stateful(heap.clone())).await?;
+            if seen.status == Status::Completed {
+                heap = seen.heap;
+                continue;
+            }
+            self.compare("the run that ends the chain", &chain.ends, &seen);
+            if completed < chain.completes_min {
+                self.wrong(format!(
+                    "run {} of the chain ended it, {} should complete: {}",
+                    completed + 1,
+                    chain.completes_min,
+                    summary(&seen)
+                ));
+            }
+            return self.after(heap).await;
+        }
+        self.wrong(format!("{} runs completed, and none was refused", chain.runs_max));
+        Ok(())
+    }
+
+    /// All of them give different results.
+    async fn many(&mut self) -> Result<(), FixtureError> {
+        let count = self.case.many_runs();
+        let mut results = HashSet::new();
+        for seen in self.fixture.run_many(&self.job(&self.case.code, Kind::Stateful(None)), count).await? {
+            self.compare("one of many runs", &self.case.file.ends, &seen);
+            results.extend(seen.result);
+        }
+        if results.len() != count {
+            self.wrong(format!("{count} runs gave only {} different results", results.len()));
+        }
+        Ok(())
+    }
+
+    async fn after(&mut self, heap: Option<HeapImage>) -> Result<(), FixtureError> {
+        let (Some(after), Some(_)) = (&self.case.file.after, &heap) else { return Ok(()) };
+        let limits = self.limits;
+        self.limits.heap_mb = after.heap_mb.unwrap_or(limits.heap_mb);
+        let seen = self.checked("the code afterwards", &after.code, Kind::Stateful(heap), &after.ends).await;
+        self.limits = limits;
+        seen.map(drop)
+    }
+
+    async fn canary(&mut self) -> Result<(), FixtureError> {
+        let job = Run::new("canary + 1", Kind::Stateful(Some(self.fixture.known_heap())), Limits::default());
+        let seen = self.fixture.run(job).await?;
+        if seen.result.as_deref() != Some("42") {
+            self.wrong(format!("the canary: expected 42, got {}", summary(&seen)));
+        }
+        self.in_time("the canary", seen.wall, CANARY_WITHIN);
+        Ok(())
+    }
+
+    async fn checked(&mut self, what: &str, code: &str, kind: Kind, expected: &Expected) -> Result<Seen, FixtureError> {
+        let seen = self.watched(what, code, kind).await?;
+        self.compare(what, expected, &seen);
+        Ok(seen)
+    }
+
+    /// Makes a run and checks what holds for every one: time, memory, and that nothing of the machine shows.
+    async fn watched(&mut self, what: &str, code: &str, kind: Kind) -> Result<Seen, FixtureError> {
+        let snapshot_bytes = match &kind {
+            Kind::Stateful(Some(heap)) => heap.length(),
+            _ => 0,
+        };
+        let seen = self.fixture.run(self.job(code, kind)).await?;
+        self.in_time(what, seen.wall, Duration::from_secs(self.limits.timeout_secs.into()) + LATE);
+        let bytes_max = private_bytes_max(self.limits.heap_mb, snapshot_bytes, self.zygote_bytes);
+        let memory = Memory { peak_bytes: seen.peak_bytes, bytes_max };
+        if memory.share() > 1.0 {
+            self.wrong(format!("{what}: its worker was seen with {} MB, at most {} are explained", seen.peak_bytes >> 20, bytes_max >> 20));
+        }
+        if memory.share() > self.memory.share() {
+            self.memory = memory;
+        }
+        self.shows_nothing(what, &seen);
+        Ok(seen)
+    }
+
+    fn job(&self, code: &str, kind: Kind) -> Run {
+        let headers = vec![(HEADER.to_owned(), HEADER_VALUE.to_owned())];
+        Run { headers, ..Run::new(code, kind, self.limits) }
+    }
+
+    fn compare(&mut self, what: &str, expected: &Expected, seen: &Seen) {
+        self.problems.extend(expected.compare(seen).into_iter().map(|wrong| Problem::Other(format!("{what}: {wrong}"))));
+        if let Some(within_ms) = expected.within_ms {
+            self.in_time(what, seen.wall, Duration::from_millis(within_ms));
+        }
+    }
+
+    /// Neither the machine's paths nor the run's headers show where they must not.
+    fn shows_nothing(&mut self, what: &str, seen: &Seen) {
+        let error = seen.failure.as_ref().map(ToString::to_string).unwrap_or_default();
+        let texts = [seen.result.as_deref().unwrap_or_default(), &error, &String::from_utf8_lossy(&seen.output)];
+        for secret in machine_paths() {
+            if texts.iter().any(|text| text.contains(&secret)) {
+                self.wrong(format!("{what}: the machine's own {secret:?} shows"));
+            }
+        }
+        if error.contains("(heapstead:") || error.contains("at heapstead:") {
+            self.wrong(format!("{what}: the error shows frames that are not the author's: {error}"));
+        }
+        let payload = seen.heap.as_ref().and_then(|heap| heap.payload().ok()).unwrap_or_default();
+        if payload.windows(HEADER_VALUE.len()).any(|window| window == HEADER_VALUE.as_bytes()) {
+            self.wrong(format!("{what}: the value of a header is in the heap it saved"));
+        }
+    }
+
+    fn in_time(&mut self, what: &str, took: Duration, max: Duration) {
+        if took > max {
+            self.problems.push(Problem::Time(format!("{what}: took {took:?}, at most {max:?} are allowed")));
+        }
+    }
+
+    fn wrong(&mut self, text: String) {
+        self.problems.push(Problem::Other(text));
+    }
+}
+
+/// Paths that a leak from below would show.
+fn machine_paths() -> Vec<String> {
+    let engine = heapstead_engine::Artifacts::find().ok().and_then(|parts| parts.host.parent().map(Path::to_owned));
+    let paths = [std::env::current_exe().ok(), engine, std::env::current_dir().ok()];
+    let paths = paths.iter().flatten().map(|path| path.display().to_string());
+    paths.chain(["heapstead-v8-host".to_owned(), "libheapstead".to_owned()]).collect()
+}

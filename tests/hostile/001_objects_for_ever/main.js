@@ -1,0 +1,2 @@
+globalThis.kept ??= [];
+for (;;) kept.push({ number: kept.length });

@@ -1,0 +1,2 @@
+globalThis.kept = Array.from({ length: 50_000 }, (_, number) => ({ number }));
+"saved";

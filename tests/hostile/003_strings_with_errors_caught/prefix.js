@@ -1,0 +1,2 @@
+globalThis.kept = ["y".repeat(1 << 20)];
+"saved";

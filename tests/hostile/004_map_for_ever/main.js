@@ -1,0 +1,2 @@
+globalThis.map ??= new Map();
+for (;;) map.set(map.size, map.size);

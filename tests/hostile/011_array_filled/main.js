@@ -1,0 +1,1 @@
+new Array(60 << 20).fill();

@@ -1,0 +1,1 @@
+Array.from({ length: 1e9 });

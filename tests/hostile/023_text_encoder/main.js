@@ -1,0 +1,1 @@
+new TextEncoder().encode("x".repeat(2 ** 29 - 24)).length;

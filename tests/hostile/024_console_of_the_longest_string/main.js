@@ -1,0 +1,1 @@
+console.log("x".repeat(2 ** 29 - 25));

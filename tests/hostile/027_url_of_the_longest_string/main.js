@@ -1,0 +1,1 @@
+new URL("http://example.com/" + "é".repeat(2 ** 28)).href.length;

@@ -1,0 +1,2 @@
+const task = () => {};
+for (;;) queueMicrotask(task);

@@ -1,0 +1,5 @@
+const object = {};
+for (let i = 0; ; i++) {
+  object[`property ${i}`] = i;
+  globalThis[`global ${i}`] = i;
+}

@@ -1,0 +1,1 @@
+"x".repeat(2 ** 29 - 24).split("").length;

@@ -1,0 +1,3 @@
+globalThis.proxy = {};
+for (let i = 0; i < 100_000; i++) proxy = new Proxy(proxy, {});
+"saved";

@@ -1,0 +1,2 @@
+let looped = false;
+"saved";

@@ -1,0 +1,1 @@
+new RegExp("(".repeat(1e6) + ")".repeat(1e6));

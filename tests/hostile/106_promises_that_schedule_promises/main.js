@@ -1,0 +1,3 @@
+setTimeout(() => { throw new Error("never comes"); }, 10);
+const again = () => { Promise.resolve().then(again); };
+again();

@@ -1,0 +1,2 @@
+globalThis.promise = new Promise(() => {});
+"saved";

@@ -1,0 +1,2 @@
+setTimeout(() => console.log("fired"), 20);
+await new Promise(() => {});

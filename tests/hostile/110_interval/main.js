@@ -1,0 +1,2 @@
+setInterval(() => {}, 1);
+"the value is there, the loop is not empty";

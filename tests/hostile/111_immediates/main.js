@@ -1,0 +1,2 @@
+const again = () => setImmediate(again);
+again();

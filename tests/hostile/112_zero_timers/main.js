@@ -1,0 +1,2 @@
+const again = () => setTimeout(again, 0);
+again();

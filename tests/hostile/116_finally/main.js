@@ -1,0 +1,5 @@
+try {
+  throw new Error("never seen");
+} finally {
+  for (;;);
+}

@@ -1,0 +1,8 @@
+for (;;) {
+  try {
+    for (;;);
+  } catch {
+  } finally {
+    continue;
+  }
+}

@@ -1,0 +1,1 @@
+"x".repeat(64 << 20).replace(/x/g, "yy").length;

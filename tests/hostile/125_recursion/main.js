@@ -1,0 +1,2 @@
+function again() { return again() + 1; }
+again();

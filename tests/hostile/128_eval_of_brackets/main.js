@@ -1,0 +1,1 @@
+eval("(".repeat(1e6));

@@ -1,0 +1,3 @@
+const array = [];
+array.length = 2 ** 32 - 1;
+array.join("x");

@@ -1,0 +1,1 @@
+new Set({ *[Symbol.iterator]() { for (;;) yield 1; } });

@@ -1,0 +1,2 @@
+setTimeout(() => { for (;;); }, 1);
+"a value";

@@ -1,0 +1,2 @@
+queueMicrotask(() => { for (;;); });
+"a value";

@@ -1,0 +1,1 @@
+((1n << 100_000_000n) - 1n).toString().length;

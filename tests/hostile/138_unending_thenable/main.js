@@ -1,0 +1,2 @@
+const endless = { then(resolve) { resolve(endless); } };
+await endless;

@@ -1,0 +1,1 @@
+({ get loops() { for (;;); }, get throws() { throw new Error("no"); }, set it(value) {} });

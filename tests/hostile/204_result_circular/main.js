@@ -1,0 +1,3 @@
+const circle = { name: "circle" };
+circle.self = circle;
+circle;

@@ -1,0 +1,1 @@
+[12n, Symbol("s"), function f() {}, -0, new Date(NaN), undefined, NaN, Infinity, , null];

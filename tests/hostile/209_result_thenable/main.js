@@ -1,0 +1,1 @@
+({ then(resolve) { for (;;); } });

@@ -1,0 +1,3 @@
+const rejected = Promise.reject(new Error("handled"));
+rejected.catch(() => {});
+[typeof rejected.then];

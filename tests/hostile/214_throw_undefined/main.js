@@ -1,0 +1,2 @@
+setTimeout(() => { throw undefined; }, 1);
+"a value";

@@ -1,0 +1,1 @@
+throw { code: Symbol("odd"), nested: { deep: [1, 2n] } };

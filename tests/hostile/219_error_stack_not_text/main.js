@@ -1,0 +1,3 @@
+const error = new TypeError("the message");
+error.stack = { toString() { for (;;); } };
+throw error;

@@ -1,0 +1,3 @@
+const error = new Error("outer");
+error.cause = new Error("inner", { cause: error });
+throw error;

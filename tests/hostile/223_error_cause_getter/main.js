@@ -1,0 +1,3 @@
+const error = new AggregateError([new Error("one")], "many");
+Object.defineProperty(error, "cause", { get() { for (;;); } });
+throw error;

@@ -1,0 +1,2 @@
+Error.prepareStackTrace = () => { for (;;); };
+"poisoned";

@@ -1,0 +1,3 @@
+Error.prepareStackTrace = () => { throw new Error("from prepareStackTrace"); };
+function thrower() { throw new RangeError("the truth"); }
+thrower();

@@ -1,0 +1,2 @@
+globalThis.large = "x".repeat(20 << 20);
+"saved";

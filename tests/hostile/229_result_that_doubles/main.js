@@ -1,0 +1,3 @@
+let both = {};
+for (let i = 0; i < 60; i++) both = { left: both, right: both };
+both;

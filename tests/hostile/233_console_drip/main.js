@@ -1,0 +1,2 @@
+for (let i = 0; i < $LOGS; i++) console.log("x");
+"all said";

@@ -1,0 +1,1 @@
+({ [Symbol.for("nodejs.util.inspect.custom")]() { for (;;); } });

@@ -1,0 +1,2 @@
+console.table(Array.from({ length: 1000 }, (_, i) => ({ [`column ${i}`]: i })));
+"drawn";

@@ -1,0 +1,3 @@
+const holes = [];
+holes.length = 2 ** 32 - 1;
+holes;

@@ -1,0 +1,1 @@
+throw new RangeError("m".repeat(8 << 20));

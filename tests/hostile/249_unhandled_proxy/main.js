@@ -1,0 +1,4 @@
+const { proxy, revoke } = Proxy.revocable({}, {});
+revoke();
+Promise.reject(proxy);
+1;

@@ -1,0 +1,6 @@
+class Odd {
+  get [Symbol.toStringTag]() { for (;;); }
+}
+const odd = new Odd();
+odd.field = 1;
+odd;

@@ -1,0 +1,3 @@
+JSON.stringify = () => "a lie";
+JSON.parse = () => "a lie";
+"poisoned";

@@ -1,0 +1,2 @@
+delete globalThis.console;
+"poisoned";

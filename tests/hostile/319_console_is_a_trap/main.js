@@ -1,0 +1,2 @@
+Object.defineProperty(globalThis, "console", { get() { throw new Error("trap"); }, configurable: false });
+"poisoned";

@@ -1,0 +1,3 @@
+Object.freeze(console);
+Object.setPrototypeOf(Object.getPrototypeOf(console), new Proxy({}, {}));
+"poisoned";

@@ -1,0 +1,2 @@
+Error.prepareStackTrace = (error, sites) => "nothing to see";
+"poisoned";

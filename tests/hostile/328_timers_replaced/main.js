@@ -1,0 +1,3 @@
+setTimeout = setInterval = setImmediate = queueMicrotask = clearTimeout = () => { throw new Error("replaced"); };
+structuredClone = undefined;
+"poisoned";

@@ -1,0 +1,4 @@
+Object.prototype[Symbol.for("nodejs.util.inspect.custom")] = () => "a lie";
+Array.prototype[Symbol.isConcatSpreadable] = false;
+Array.prototype[Symbol.unscopables] = { canary: true };
+"poisoned";

@@ -1,0 +1,4 @@
+{
+  using resource = { [Symbol.dispose]() {} };
+}
+1;

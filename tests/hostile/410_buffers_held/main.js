@@ -1,0 +1,11 @@
+globalThis.buffer = new Uint8Array([1, 2, 3]).buffer;
+globalThis.resizable = new ArrayBuffer(4, { maxByteLength: 64 });
+globalThis.tracking = new Uint8Array(resizable);
+resizable.resize(8);
+tracking[7] = 9;
+globalThis.detached = new Uint8Array(8);
+detached.buffer.transfer();
+globalThis.empty = new Float64Array(0);
+globalThis.view = new DataView(buffer, 1);
+globalThis.half = globalThis.Float16Array ? new Float16Array([1.5]) : null;
+"kept";

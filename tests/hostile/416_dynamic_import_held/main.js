@@ -1,0 +1,4 @@
+globalThis.refused = await import("fs").catch((error) => error);
+globalThis.pending = import("os");
+pending.catch(() => {});
+"kept";

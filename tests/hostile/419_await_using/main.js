@@ -1,0 +1,2 @@
+await using resource = { async [Symbol.asyncDispose]() {} };
+1;

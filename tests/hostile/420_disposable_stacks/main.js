@@ -1,0 +1,3 @@
+globalThis.stacks = typeof DisposableStack === "undefined" ? [] : [new DisposableStack(), new AsyncDisposableStack()];
+for (const stack of stacks) stack.defer(() => {});
+"kept";

@@ -1,0 +1,1 @@
+const secrets = await import("file:///etc/passwd", { with: { type: "json" } });

@@ -1,0 +1,1 @@
+await fetch("http://169.254.169.254/latest/meta-data/");

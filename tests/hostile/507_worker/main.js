@@ -1,0 +1,1 @@
+new Worker("data:text/javascript,for(;;);");

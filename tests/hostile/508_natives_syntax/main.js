@@ -1,0 +1,1 @@
+%DebugPrint(1);

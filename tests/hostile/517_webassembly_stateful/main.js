@@ -1,0 +1,1 @@
+new WebAssembly.Memory({ initial: 1 });

@@ -1,0 +1,1 @@
+new SharedArrayBuffer(8);

@@ -1,0 +1,3 @@
+const before = globalThis.leftBehind;
+globalThis.leftBehind = "its own";
+before ?? "nothing";

@@ -1,0 +1,2 @@
+queueMicrotask(() => { throw new Error("from the microtask"); });
+"a value";

@@ -1,0 +1,2 @@
+let deep: $OPENstring$CLOSE = 1 as any;
+1;

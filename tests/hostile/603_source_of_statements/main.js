@@ -1,0 +1,3 @@
+globalThis.x = 0;
+$STATEMENTS
+x;

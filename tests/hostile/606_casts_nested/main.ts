@@ -1,0 +1,2 @@
+let x: number = 1;
+(x$CASTS) as number;

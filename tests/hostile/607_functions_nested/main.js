@@ -1,0 +1,2 @@
+$OPEN$CLOSE
+1;

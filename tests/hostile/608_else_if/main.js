@@ -1,0 +1,3 @@
+globalThis.x = 0;
+$CHAIN x = 3;
+x - 3;

@@ -1,0 +1,3 @@
+interface A { a: number }
+let a: A = { a: 1 };
+let c: number = = 3;

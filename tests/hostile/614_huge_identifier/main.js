@@ -1,0 +1,2 @@
+globalThis.$NAME = 1; /* $NAME */
+[$NAME, "$NAME".length];

@@ -1,0 +1,1 @@
+}); globalThis.escaped = true; (async () => {
