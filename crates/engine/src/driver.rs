@@ -7,7 +7,7 @@ use crate::scheduler::Permit;
 use crate::worker::Worker;
 use crate::zygote::Zygote;
 use heapstead_types::{Failure, HeapKey};
-use heapstead_wire::Start;
+use heapstead_wire::{Decoder, Frame, Start};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -126,13 +126,31 @@ async fn begin(zygote: &Zygote, job: &Job, permit: oneshot::Receiver<Permit>) ->
         headers: job.headers.clone(),
     };
     let descriptors: Vec<_> = heap.map(AsFd::as_fd).into_iter().chain(snapshot.as_ref().map(AsFd::as_fd)).collect();
-    let mut refused = String::new();
+    let patience = Duration::from_secs(job.limits.timeout_secs.into());
+    let mut refused = Failure::NoWorker("the worker took no start".into());
     for _ in 0..STARTS_MAX {
         let worker = zygote.fork(job.limits.heap_mb).await.map_err(Failure::NoWorker)?;
-        match worker.start(&start, &job.code, &descriptors).await {
-            Ok(()) => return Ok((worker, snapshot, permit)),
-            Err(error) => refused = error.to_string(),
+        match tokio::time::timeout(patience, worker.start(&start, &job.code, &descriptors)).await {
+            Ok(Ok(())) => return Ok((worker, snapshot, permit)),
+            Ok(Err(error)) => {
+                let why = || Failure::NoWorker(format!("the worker took no start: {error}"));
+                refused = last_words(&worker).await.unwrap_or_else(why);
+            }
+            Err(_) => return Err(Failure::NoWorker(format!("the worker did not read its start in {} s", patience.as_secs()))),
         }
     }
-    Err(Failure::NoWorker(format!("the worker took no start: {refused}")))
+    Err(refused)
+}
+
+/// What a worker that took no start has to say for itself: why it could not be confined, for one.
+async fn last_words(worker: &Worker) -> Option<Failure> {
+    worker.kill();
+    let (mut decoder, mut buffer) = (Decoder::default(), [0; 4096]);
+    while let Ok(count @ 1..) = worker.read(&mut buffer).await {
+        decoder.push(&buffer[..count]);
+    }
+    match decoder.next_frame() {
+        Ok(Some(Frame::Failed(failure))) => Some(failure),
+        _ => None,
+    }
 }

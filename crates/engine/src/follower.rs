@@ -5,6 +5,7 @@ use crate::heap_image::HeapImage;
 use crate::worker::{Worker, signal_of};
 use heapstead_types::{Failure, Stage};
 use heapstead_wire::{Decoder, Frame};
+use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use tokio::sync::mpsc;
 
@@ -125,15 +126,17 @@ impl<'a> Follower<'a> {
                 self.stage = Stage::Saving;
                 self.snapshot.is_none().then(|| self.completed(None))
             }
-            Frame::Saved { length, sha256 } => Some(self.saved(length, sha256)),
+            Frame::Saved { length, sha256 } => Some(self.saved(length, sha256).await),
         })
     }
 
-    fn saved(&mut self, length: u64, sha256: [u8; 32]) -> Outcome {
+    async fn saved(&mut self, length: u64, sha256: [u8; 32]) -> Outcome {
         let (Some(descriptor), true) = (self.snapshot.take(), self.result.is_some()) else {
             return self.misbehaved("it saved a heap that nobody asked for");
         };
-        match HeapImage::seal(descriptor) {
+        // Hashing a large heap takes a while, in which a cancel must be heard.
+        let sealed = tokio::task::spawn_blocking(move || HeapImage::seal(descriptor)).await;
+        match sealed.unwrap_or(Err(Errno::CANCELED)) {
             Ok(heap) if heap.length() != length || heap.key().digest() != &sha256 => {
                 self.misbehaved("the heap it saved is not the one it announced")
             }

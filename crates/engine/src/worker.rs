@@ -2,6 +2,7 @@
 
 use crate::zygote::ExitStatus;
 use heapstead_wire::Start;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, pidfd_send_signal};
 use std::io::{ErrorKind, Result};
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -69,6 +70,12 @@ impl Worker {
     /// Waits until the process is dead, whoever reaps it.
     pub async fn dead(&self) -> Result<()> {
         self.pidfd.readable().await.map(drop)
+    }
+
+    /// Whether the process has ended already.
+    pub fn is_dead(&self) -> bool {
+        let mut watched = [PollFd::new(self.pidfd.get_ref(), PollFlags::IN)];
+        matches!(poll(&mut watched, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(1..))
     }
 
     /// How it ended; none when the zygote that knew is dead too.

@@ -20,6 +20,8 @@ const CONTROL: i32 = 3;
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// Between two starts of a zygote that keeps dying.
 const RESTART_PAUSE: Duration = Duration::from_millis(100);
+/// Zygotes that a job asks for its worker, each dead before it answered.
+const ZYGOTES_MAX: usize = 3;
 /// Fork requests on their way; each belongs to a job that holds a slot.
 const REQUESTS_MAX: usize = 1024;
 
@@ -61,9 +63,15 @@ impl Zygote {
 
     /// A new worker, confined and waiting for its start. An error when none can be had now.
     pub async fn fork(&self, heap_mb: u32) -> Result<Worker, String> {
-        let (answer, answered) = oneshot::channel();
-        self.requests.send(ForkRequest { heap_mb, answer }).await.map_err(|_| "the engine is shut down".to_owned())?;
-        answered.await.map_err(|_| "the zygote died".to_owned())?
+        for _ in 0..ZYGOTES_MAX {
+            let (answer, answered) = oneshot::channel();
+            self.requests.send(ForkRequest { heap_mb, answer }).await.map_err(|_| "the engine is shut down".to_owned())?;
+            // No answer: the zygote died with the request. Nothing has run, so the next one is asked.
+            if let Ok(answer) = answered.await {
+                return answer;
+            }
+        }
+        Err("the zygote died".into())
     }
 }
 
@@ -144,14 +152,20 @@ impl Process {
 
     async fn serve(&mut self, incoming: &mut mpsc::Receiver<ForkRequest>) -> Ended {
         loop {
-            self.fork_spares().await;
+            if !self.fork_spares().await {
+                return Ended::Died;
+            }
             tokio::select! {
                 message = self.receive() => match message {
                     Some((message, descriptor)) => self.take(message, descriptor),
                     None => return Ended::Died,
                 },
                 request = incoming.recv() => match request {
-                    Some(request) => self.serve_job(request).await,
+                    Some(request) => {
+                        if !self.serve_job(request).await {
+                            return Ended::Died;
+                        }
+                    }
                     None => return Ended::Unneeded,
                 },
             }
@@ -168,29 +182,42 @@ impl Process {
         }
     }
 
-    async fn serve_job(&mut self, ForkRequest { heap_mb, answer }: ForkRequest) {
-        let spare = if heap_mb == self.wanted.heap_mb { self.spares.pop_front() } else { None };
+    /// False when the zygote is dead; whoever asked then gets no answer.
+    async fn serve_job(&mut self, ForkRequest { heap_mb, answer }: ForkRequest) -> bool {
+        let fitting = || if heap_mb == self.wanted.heap_mb { self.spares.pop_front() } else { None };
+        let spare = std::iter::from_fn(fitting).find(|worker| !worker.is_dead());
         match spare {
-            Some(worker) => drop(answer.send(Ok(worker))),
+            Some(worker) => {
+                let _ = answer.send(Ok(worker));
+                true
+            }
             None => self.ask(heap_mb, Asker::Job(answer)).await,
         }
     }
 
-    async fn fork_spares(&mut self) {
+    /// False when the zygote is dead.
+    async fn fork_spares(&mut self) -> bool {
         if self.refused {
-            return;
+            return true;
         }
         let coming = self.pending.values().filter(|(_, asker)| matches!(asker, Asker::Spare)).count();
         for _ in self.spares.len() + coming..self.wanted.count {
-            self.ask(self.wanted.heap_mb, Asker::Spare).await;
+            if !self.ask(self.wanted.heap_mb, Asker::Spare).await {
+                return false;
+            }
         }
+        true
     }
 
-    async fn ask(&mut self, heap_mb: u32, asker: Asker) {
+    /// Asks the zygote for a worker. False when it is dead.
+    async fn ask(&mut self, heap_mb: u32, asker: Asker) -> bool {
         let sockets = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
         let (ours, theirs) = match sockets {
             Ok(sockets) => sockets,
-            Err(error) => return asker.refuse(format!("a socket can't be made: {error}")),
+            Err(error) => {
+                asker.refuse(format!("a socket can't be made: {error}"));
+                return true;
+            }
         };
         self.last_worker += 1;
         let worker = self.last_worker;
@@ -204,9 +231,8 @@ impl Process {
         };
         if sent {
             self.pending.insert(worker, (ours, asker));
-        } else {
-            asker.refuse("the zygote died".into());
         }
+        sent
     }
 
     fn take(&mut self, message: FromZygote, descriptor: Option<OwnedFd>) {

@@ -23,12 +23,6 @@ const NUMBERS: &[(&str, libc::c_long)] = numbers! {
     SYS_futex SYS_sched_yield SYS_clock_gettime SYS_clock_getres SYS_gettimeofday SYS_getrandom SYS_getpid SYS_gettid SYS_rt_sigprocmask
     SYS_rt_sigaction SYS_rt_sigreturn SYS_exit SYS_exit_group
 };
-/// A call that newer architectures no longer have.
-#[cfg(target_arch = "x86_64")]
-const OLD_NUMBERS: &[(&str, libc::c_long)] = numbers! { SYS_poll };
-#[cfg(not(target_arch = "x86_64"))]
-const OLD_NUMBERS: &[(&str, libc::c_long)] = &[];
-
 /// Calls that newer kernels let past every filter (`uretprobe`, `uprobe`): they serve the kernel's own trampolines and refuse everybody else.
 #[cfg(target_arch = "x86_64")]
 const PAST_ANY_FILTER: &[(libc::c_long, &str)] = &[(335, "(signal 4)"), (336, "No such device or address")];
@@ -40,7 +34,7 @@ fn allowed() -> BTreeMap<libc::c_long, bool> {
     let policy: serde_json::Value = serde_json::from_str(POLICY).expect("JSON");
     let rules = policy["worker"]["filter"].as_array().expect("a list of rules");
     let number = |name: &str| {
-        let known = NUMBERS.iter().chain(OLD_NUMBERS).find(|(known, _)| known.strip_prefix("SYS_") == Some(name));
+        let known = NUMBERS.iter().find(|(known, _)| known.strip_prefix("SYS_") == Some(name));
         known.unwrap_or_else(|| panic!("the policy allows `{name}`: add it to this test's numbers")).1
     };
     rules.iter().map(|rule| (number(rule["syscall"].as_str().expect("a name")), rule["args"].is_null())).collect()
@@ -110,6 +104,15 @@ async fn memory_ends_at_the_limit_whichever_way_it_is_taken() {
         let told = brief(&run(&engine, job(format!("memory {way}"), Kind::Stateless)).await);
         let got_mb: usize = told.parse().unwrap_or_else(|_| panic!("memory {way}: {told}"));
         assert!((MEMORY_MB_MIN..=MEMORY_MB_MAX).contains(&got_mb), "memory {way}: {got_mb} MB");
+    }
+}
+
+/// The kernel does not count these as data, so no limit would end them.
+#[tokio::test(flavor = "multi_thread")]
+async fn memory_that_the_limit_does_not_count_is_death() {
+    let engine = start(probes()).await;
+    for way in ["shared", "stack"] {
+        assert_eq!(brief(&run(&engine, job(format!("memory {way}"), Kind::Stateless)).await), "SIGSYS", "memory {way}");
     }
 }
 

@@ -18,7 +18,6 @@ pub fn take(way: &str) -> String {
         "allocate" => Box::new(allocate),
         "shared" => Box::new(|| map(PROT_READ | PROT_WRITE, MAP_SHARED, STEP_BYTES).is_some()),
         "stack" => Box::new(|| map(PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_GROWSDOWN, STEP_BYTES).is_some()),
-        "freeze" => Box::new(fill_and_freeze),
         _ => return format!("no way to take memory is called `{way}`"),
     };
     (0..STEPS_MAX).take_while(|_| step()).count().to_string()
@@ -65,14 +64,4 @@ fn raise_break() -> bool {
 fn allocate() -> bool {
     // SAFETY: never used, never freed.
     unsafe { !std::hint::black_box(libc::malloc(STEP_BYTES)).is_null() }
-}
-
-/// Fills memory, then makes it read-only, when the kernel no longer counts it as data.
-fn fill_and_freeze() -> bool {
-    let Some(address) = map(PROT_READ | PROT_WRITE, MAP_PRIVATE, STEP_BYTES) else { return false };
-    // SAFETY: the mapping is new and as long as that.
-    unsafe {
-        address.cast::<u8>().write_bytes(1, STEP_BYTES);
-        libc::mprotect(address, STEP_BYTES, PROT_READ) == 0
-    }
 }

@@ -1,13 +1,18 @@
 //! An engine to run things on, with a heap whose state is known: the canary.
 
 use crate::{MemoryWatch, Process};
-use heapstead_engine::{Artifacts, ArtifactsError, Config, Engine, Event, HeapImage, Job, Kind, Lane, Outcome, Refused, StartError};
+use heapstead_engine::{
+    Artifacts, ArtifactsError, Config, Engine, Event, HeapImage, Job, Kind, Lane, Outcome, Refused, Spares, StartError,
+};
+use heapstead_types::limits::HEAP_MB_DEFAULT;
 use heapstead_types::{Failure, Limits, Status};
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
 /// What the canary's heap, and every session's, begins with.
 pub const SETUP: &str = "let canary = 41; let log = ['start'];";
+/// Workers that wait for runs with the default cap; runs with any other are forked when they come.
+pub const SPARES: Spares = Spares { count: 2, heap_mb: HEAP_MB_DEFAULT };
 /// Runs made at once: enough to keep all cores busy, too few to starve whoever shares them.
 const AT_ONCE_MAX: usize = 4;
 /// Past its limit a run has this long to end before the fixture gives up on the engine.
@@ -66,7 +71,7 @@ pub struct Fixture {
 
 impl Fixture {
     pub async fn start() -> Result<Self, FixtureError> {
-        let engine = Engine::start(Config::new(Artifacts::find()?)).await?;
+        let engine = Engine::start(Config { spares: SPARES, ..Config::new(Artifacts::find()?) }).await?;
         let seen = follow(&engine, Run::new(SETUP, Kind::Stateful(None), Limits::default())).await?;
         let known = seen.heap.ok_or(FixtureError::Setup(seen.status))?;
         Ok(Self { engine, known })

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Between two looks. A worker that fills memory as fast as it can writes a few MB in this time.
-const PAUSE: Duration = Duration::from_millis(1);
+/// Between two looks: often enough to see a worker that fills memory as fast as it can, seldom enough not to slow it.
+const PAUSE: Duration = Duration::from_millis(3);
 const MB: u64 = 1 << 20;
 
 /// The most anonymous memory a worker may be seen with, all of it explained:

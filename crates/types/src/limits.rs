@@ -4,7 +4,7 @@
 pub const HEAP_MB_DEFAULT: u32 = 64;
 /// Below this V8 can't hold the base heap and its own new space.
 pub const HEAP_MB_MIN: u32 = 8;
-/// V8's own limit with pointer compression off is higher; this is what one run may reasonably ask of a shared machine.
+/// What one run may reasonably ask of a shared machine.
 pub const HEAP_MB_MAX: u32 = 4096;
 
 pub const TIMEOUT_SECS_DEFAULT: u32 = 30;

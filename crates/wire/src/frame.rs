@@ -78,6 +78,7 @@ fn failure_byte(failure: &Failure) -> (u8, String) {
         Failure::NeverSettles => (4, String::new()),
         Failure::ResultTooLarge => (5, String::new()),
         Failure::Unsaveable(text) => (6, text.clone()),
+        Failure::NoWorker(text) => (7, text.clone()),
         other => (7, other.to_string()),
     }
 }

@@ -143,6 +143,8 @@ impl<'a> Zygote<'a> {
             let session = Session::new(unsafe { OwnedFd::from_raw_fd(SOCKET) });
             match confine::worker(&self.policy, parent, SOCKET, heap_mb) {
                 Ok(()) => (self.runner)(&session),
+                // Whoever waits for this worker learns it from the zygote's own death.
+                Err(confine::ConfineError::Orphaned) => {}
                 Err(error) => session.fail_and_quit(heapstead_types::Failure::NoWorker(error.to_string())),
             }
         }
@@ -169,6 +171,8 @@ fn watch_children() -> std::io::Result<OwnedFd> {
         libc::sigaddset(&mut set, libc::SIGCHLD);
         libc::sigprocmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
         libc::signal(libc::SIGPIPE, libc::SIG_IGN);
+        // A snapshot past its limit is an error to be told, not a death.
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
         match libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) {
             -1 => Err(std::io::Error::last_os_error()),
             descriptor => Ok(OwnedFd::from_raw_fd(descriptor)),

@@ -9,6 +9,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 const HEAPS_PER_WORKER: u64 = 3;
 /// What a worker uses beside heaps: V8's range for machine code, which counts whole, its tables and new space, compilers' zones, the parser's tree.
 const DATA_MB_BASE: u64 = CODE_RANGE_MB as u64 + 96;
+/// What a snapshot holds beside the heap and its buffers.
+const SNAPSHOT_MB_BASE: u64 = 16;
 /// Descriptors 0 to 3, and the two heaps that come with a start.
 const DESCRIPTORS_MAX: u64 = 16;
 
@@ -28,6 +30,7 @@ pub fn zygote() -> Result<(), ConfineError> {
 pub fn worker(heap_mb: u32) -> Result<(), ConfineError> {
     set(Resource::Nproc, "processes", 0)?;
     set(Resource::Nofile, "open files", DESCRIPTORS_MAX)?;
+    set(Resource::Fsize, "file size", (2 * u64::from(heap_mb) + SNAPSHOT_MB_BASE) << 20)?;
     let inherited = inherited_data_bytes();
     set(Resource::Data, "data", inherited + data_bytes_max(heap_mb))
 }

@@ -61,8 +61,8 @@ pub fn execute(session: &Session, start: &Start, code: String, descriptors: Vec<
         }
         (result, Unset::of(scope))
     };
-    if memory::exceeded() {
-        return Err(memory::cap_failure());
+    if snapshot.is_some() {
+        memory::check_live(&mut isolate)?;
     }
     session.send(&Frame::Completed(result));
     match snapshot {

@@ -27,6 +27,15 @@ pub fn begin_saving() {
     SAVING.store(true, Relaxed);
 }
 
+/// Whether what is alive on the heap fits its cap, so that a run under the same cap can restore it. Collects only where that is in doubt.
+pub fn check_live(isolate: &mut v8::Isolate) -> Result<(), Failure> {
+    let cap_bytes = HEAP_MB.load(Relaxed) << 20;
+    if isolate.get_heap_statistics().used_heap_size() > cap_bytes / 4 * 3 {
+        isolate.low_memory_notification();
+    }
+    if exceeded() || isolate.get_heap_statistics().used_heap_size() > cap_bytes { Err(cap_failure()) } else { Ok(()) }
+}
+
 pub fn watch(isolate: &mut v8::Isolate, session: &Session, heap_mb: u32) {
     HEAP_MB.store(heap_mb as usize, Relaxed);
     SESSION.store(std::ptr::from_ref(session) as usize, Relaxed);

@@ -12,6 +12,9 @@ const FLAGS: &[&str] = &[
     "--no-validate-asm",                      // asm.js modules can't be saved; as plain JavaScript they can
     "--no-js-explicit-resource-management",   // `using` crashes V8 in contexts that are to be saved
     "--no-experimental-wasm-type-reflection", // keep to what is standard
+    "--no-sparkplug",                         // an error that is kept refers to code of its frames, and baseline code is not saved
+    "--no-enable-lazy-source-positions",      // … and finds its positions in what is saved, not by parsing again
+    "--no-short-builtin-calls",               // V8 would read /proc/self/maps for heaps of 2 GB and more
     "--no-expose-gc",
 ];
 

@@ -75,7 +75,7 @@ impl<'s> Realm<'s> {
         self.call(scope, "showConsole", &[]);
     }
 
-    /// Tells where the positions of the generated script `name` come from: see `js/15_positions.js`.
+    /// Tells where the positions of the generated script `name` come from: see `js/08_stacks.js`.
     pub fn add_positions(&self, scope: &mut v8::PinScope<'_, '_>, name: &str, shown: &str, segments: &[i32]) {
         let bytes: Vec<u8> = segments.iter().flat_map(|number| number.to_ne_bytes()).collect();
         let store = v8::ArrayBuffer::new_backing_store_from_vec(bytes).make_shared();
