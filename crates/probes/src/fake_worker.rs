@@ -1,13 +1,11 @@
 //! A worker that breaks the protocol with its server, one way per name.
 
-use crate::heap;
 use crate::socket::{SOCKET, quit, write_all};
 use heapstead_types::Failure;
 use heapstead_wire::{Frame, OUTPUT_FRAME_BYTES_MAX};
 use heapstead_worker::Session;
-use libc::{PROT_READ, PROT_WRITE};
 use sha2::{Digest, Sha256};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::ptr::{null, null_mut};
 
 const MILLION: usize = 1_000_000;
@@ -46,7 +44,6 @@ const WAYS: &[(&str, Way)] = &[
     ("wrong length", |fake| { fake.write(HEAP); fake.complete(); fake.announce(&HEAP[1..]) }),
     ("heap never written", |fake| { fake.complete(); fake.announce(HEAP) }),
     ("heap that changes", |fake| { fake.save(); loop { fake.write(b"!"); } }),
-    ("heap mapped for writing", |fake| { fake.write(HEAP); fake.map(); fake.complete(); fake.announce(HEAP); sleep_for_ever() }),
     ("large heap", |fake| { for _ in 0..LARGE_MIB { fake.write(&[7; 1 << 20]); } fake.complete_and_announce(); sleep_for_ever() }),
     ("heap without end", |fake| { fake.complete(); while fake.write(&[7; 1 << 20]) {} quit() }),
     // Too much.
@@ -101,13 +98,6 @@ impl Fake<'_> {
     /// Writes to the descriptor for the new heap, which is the last one a stateful run gets. False when it can't be written to.
     fn write(&self, bytes: &[u8]) -> bool {
         self.descriptors.last().is_some_and(|snapshot| rustix::io::write(snapshot, bytes).is_ok())
-    }
-
-    /// Keeps the new heap within reach of a pointer.
-    fn map(&self) {
-        if let Some(snapshot) = self.descriptors.last() {
-            heap::map(snapshot.as_raw_fd(), PROT_READ | PROT_WRITE);
-        }
     }
 
     fn announce(&self, heap: &[u8]) {

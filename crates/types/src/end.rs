@@ -75,7 +75,9 @@ fn crash_text(stage: Stage, signal: Option<i32>) -> String {
         Stage::Starting => format!(
             "the worker crashed ({how}) before the code began: the source is probably nested too deeply to parse, or the heap can't be restored"
         ),
-        Stage::Running => format!("the worker crashed ({how}) while the code ran; nothing but this run is affected"),
+        Stage::Running => format!(
+            "the worker crashed ({how}) while the code ran, which most often means that native code ran out of memory; nothing but this run is affected"
+        ),
         Stage::Saving => format!(
             "the heap can't be saved: V8 gave up on it ({how}). A value on it can't be kept in a snapshot, such as a resizable ArrayBuffer with a maxByteLength of 4 GiB or more; set the variable that holds it to null before the run ends"
         ),

@@ -1,5 +1,7 @@
 // Hides `console` while the inspector attaches: it hangs functions with raw pointers on what it finds there, and those can't be saved.
 const { uncurryThis } = base;
+// Code may declare a `globalThis` of its own.
+const realm = globalThis;
 const { defineProperty, deleteProperty, getOwnPropertyDescriptor, has, setPrototypeOf } = Reflect;
 const hasOwn = uncurryThis(Object.prototype.hasOwnProperty);
 const HIDDEN = { __proto__: null, value: undefined, writable: true, enumerable: false, configurable: true };
@@ -10,12 +12,12 @@ let exposed;
 
 // False when it can't be hidden, and what the inspector leaves behind could not be found again.
 base.hideConsole = () => {
-  before = getOwnPropertyDescriptor(globalThis, "console");
+  before = getOwnPropertyDescriptor(realm, "console");
   if (before !== undefined) setPrototypeOf(before, null);
   exposed = undefined;
-  if (defineProperty(globalThis, "console", HIDDEN)) return true;
+  if (defineProperty(realm, "console", HIDDEN)) return true;
   // A frozen global object: the inspector will reach this console, so what it adds is taken away again.
-  if (before === undefined) return !has(globalThis, "console");
+  if (before === undefined) return !has(realm, "console");
   if (!hasOwn(before, "value")) return false;
   const console = before.value;
   if (typeof console === "object" && console !== null && !hasOwn(console, ADDED)) exposed = console;
@@ -24,8 +26,8 @@ base.hideConsole = () => {
 
 base.showConsole = () => {
   if (exposed) deleteProperty(exposed, ADDED);
-  else if (before) defineProperty(globalThis, "console", before);
-  else deleteProperty(globalThis, "console");
+  else if (before) defineProperty(realm, "console", before);
+  else deleteProperty(realm, "console");
   before = exposed = undefined;
 };
 

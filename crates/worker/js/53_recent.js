@@ -5,6 +5,8 @@ const hasOwn = uncurryThis(Object.prototype.hasOwnProperty);
 
 // Non-standard, and holds what can't be saved.
 delete Intl.v8BreakIterator;
+// There is no other thread that could end such a wait.
+delete Atomics.waitAsync;
 
 // Pairs of an object and the methods it lacks.
 let made = (() => {

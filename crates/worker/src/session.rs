@@ -33,6 +33,13 @@ impl Session {
         }
     }
 
+    /// Sends a frame that was made before.
+    pub fn send_bytes(&self, frame: &[u8]) {
+        if Socket(self.socket.as_raw_fd()).write_all(frame).is_err() {
+            quit();
+        }
+    }
+
     /// Sends console output at once, up to the cap; what is past it is dropped and said once.
     pub fn output(&self, text: &str) {
         if self.dropping.get() {

@@ -1,9 +1,11 @@
 //! The memory cap of a run: V8's heap, buffers counted beside it, and what happens at the limit.
 
-use crate::Session;
+use crate::{Session, session};
 use heapstead_types::Failure;
+use heapstead_wire::Frame;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::{c_char, c_void};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 /// The one run of this process, as V8's callbacks see it: they get no data of ours.
@@ -38,6 +40,12 @@ pub fn check_live(isolate: &mut v8::Isolate) -> Result<(), Failure> {
 
 pub fn watch(isolate: &mut v8::Isolate, session: &Session, heap_mb: u32) {
     HEAP_MB.store(heap_mb as usize, Relaxed);
+    LAST_WORDS.get_or_init(|| {
+        let mut frame = Vec::new();
+        // Writing to memory does not fail.
+        let _ = Frame::Failed(cap_failure()).write_to(&mut frame);
+        frame
+    });
     SESSION.store(std::ptr::from_ref(session) as usize, Relaxed);
     // SAFETY: the isolate lives until the process ends.
     let watched = unsafe { isolate.as_raw_isolate_ptr() };
@@ -74,13 +82,18 @@ unsafe extern "C" {
     fn heapstead_on_exhausted(handler: extern "C" fn());
 }
 
-/// No memory is to be had any more. Say why and go: returning would abort.
+/// The frame that says so, made while there was memory.
+static LAST_WORDS: OnceLock<Vec<u8>> = OnceLock::new();
+
+/// No memory is to be had any more. Say why and go, without asking for any: returning would abort.
 extern "C" fn exhausted() {
-    // SAFETY: null, or what `watch` stored: the session of this process, which lives until the process ends.
-    match unsafe { (SESSION.load(Relaxed) as *const Session).as_ref() } {
-        Some(session) => session.fail_and_quit(cap_failure()),
-        None => std::process::abort(),
+    if let Some(frame) = LAST_WORDS.get() {
+        // SAFETY: null, or what `watch` stored: the session of this process, which lives until the process ends.
+        if let Some(session) = unsafe { (SESSION.load(Relaxed) as *const Session).as_ref() } {
+            session.send_bytes(frame);
+        }
     }
+    session::quit()
 }
 
 /// Rust's allocator, which ends the run where there is nothing left to allocate.

@@ -125,12 +125,12 @@ impl<'s> Repl<'s> {
 
 fn compile_error(details: &serde_json::Value) -> CompileError {
     let number = |name| details.get(name).and_then(serde_json::Value::as_u64).unwrap_or(0) as u32 + 1;
-    let description = details.pointer("/exception/description").and_then(serde_json::Value::as_str).unwrap_or("SyntaxError");
-    CompileError {
-        message: description.lines().next().unwrap_or_default().to_owned(),
-        line: number("lineNumber"),
-        column: number("columnNumber"),
-    }
+    let text = |path| details.pointer(path).and_then(serde_json::Value::as_str).unwrap_or_default();
+    // The kind as V8 knows it: name and text of the prototypes are for code to change. The message is the error's own.
+    let kind = Some(text("/exception/className")).filter(|kind| !kind.is_empty()).unwrap_or("SyntaxError");
+    let described = text("/exception/description").lines().next().unwrap_or_default();
+    let message = described.split_once(": ").map_or(described, |(_, message)| message);
+    CompileError { message: format!("{kind}: {message}"), line: number("lineNumber"), column: number("columnNumber") }
 }
 
 /// REPL mode settles its promise with an object that holds the completion value, so that a promise as value is not awaited.

@@ -1,0 +1,6 @@
+const kept = [];
+for (;;) {
+  const formatter = new Intl.DateTimeFormat("de", { dateStyle: "full" });
+  formatter.format(0);
+  kept.push(formatter);
+}

@@ -1,0 +1,3 @@
+globalThis.globalThis = null;
+delete this.globalThis;
+"poisoned";

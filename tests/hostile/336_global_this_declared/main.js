@@ -1,0 +1,2 @@
+let globalThis = { console: "a lie" };
+"poisoned";

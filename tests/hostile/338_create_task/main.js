@@ -1,0 +1,3 @@
+console.createTask ??= () => {};
+Object.freeze(globalThis);
+"poisoned";

@@ -1,0 +1,5 @@
+delete globalThis.console;
+Object.preventExtensions(globalThis);
+var box = {};
+Object.prototype.console = { set createTask(value) { box.stolen = value; } };
+"poisoned";
