@@ -16,11 +16,10 @@ base.hideConsole = () => {
   if (before !== undefined) setPrototypeOf(before, null);
   exposed = undefined;
   if (defineProperty(realm, "console", HIDDEN)) return true;
-  // A frozen global object: the inspector will reach this console, so what it adds is taken away again.
   if (before === undefined) return !has(realm, "console");
-  if (!hasOwn(before, "value")) return false;
-  const console = before.value;
-  if (typeof console === "object" && console !== null && !hasOwn(console, ADDED)) exposed = console;
+  // A frozen global object: the inspector will reach this console. If it is ours, what it adds is taken away again.
+  if (!hasOwn(before, "value") || before.value !== base.console || has(before.value, ADDED)) return false;
+  exposed = before.value;
   return true;
 };
 

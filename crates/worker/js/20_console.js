@@ -131,6 +131,7 @@ const methods = {
 };
 const { trace } = methods;
 ObjectDefineProperty(methods, Symbol.toStringTag, { __proto__: null, value: "console", configurable: true });
+base.console = methods;
 base.expose("console", methods);
 
 const unwrap = (value) => isObject(value) ? parts.solid(value) : value;

@@ -1,3 +1,3 @@
 let deep = [];
-for (let i = 0; i < 200_000; i++) deep = [deep];
+for (let i = 0; i < 50_000; i++) deep = [deep];
 JSON.stringify(deep).length;

@@ -125,7 +125,7 @@ impl<'s> Realm<'s> {
         self.call(scope, "end", &[]);
         match self.call(scope, "canHideConsole", &[]) {
             Called::Returned(can) if can.is_true() => Ok(()),
-            _ => Err(Failure::Unsaveable("`console` was made an accessor that can't be changed back; leave it configurable".into())),
+            _ => Err(Failure::Unsaveable("`console` was replaced for good; leave the property configurable, or leave it as it was".into())),
         }
     }
 
