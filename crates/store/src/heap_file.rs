@@ -85,7 +85,7 @@ mod tests {
 
     /// Any fixed number: a failure names the bit, so it can be looked at without the seed.
     const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
-    const RANDOM_FLIPS: usize = 4000;
+    const RANDOM_FLIPS: usize = 10_000;
 
     fn valid() -> (HeapKey, Vec<u8>) {
         let payload: Vec<u8> = (0..PAYLOAD_BYTES_MIN + 7).map(|at| ((at * 31) >> 3) as u8).collect();
