@@ -73,8 +73,8 @@ async fn errors_that_were_kept_unread_tell_their_stack_later() {
     let mut chain = Chain::start().await;
     chain.result("var kept = []; function make(i) {\n  return new Error('kept ' + i) }\nfor (let i = 0; i < 5000; i++) kept[i % 10] = make(i); 0").await;
     chain.result("function long() { for (let i = 0; ; i++) if (i === 1e6) return new Error('long') }\nvar late = long(); 0").await;
-    assert_eq!(chain.result("kept[3].stack").await, r#""Error: kept 4993\n    at make (main.js:2:10)\n    at main.js:3:50""#);
-    assert_eq!(chain.result("late.stack").await, r#""Error: long\n    at long (main.js:1:66)\n    at main.js:2:12""#);
+    assert_eq!(chain.result("kept[3].stack").await, r#""Error: kept 4993\n    at make (main.js:2:10)\n    at main.js:3:47""#);
+    assert_eq!(chain.result("late.stack").await, r#""Error: long\n    at long (main.js:1:64)\n    at main.js:2:12""#);
     assert!(chain.result("kept").await.contains("Error: kept 4990\n"));
 }
 
