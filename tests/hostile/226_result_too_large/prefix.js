@@ -1,2 +1,2 @@
-globalThis.large = "x".repeat(20 << 20);
+globalThis.large = "x".repeat(100 << 20);
 "saved";
