@@ -1,7 +1,7 @@
 //! The engine's face: submit a job, follow its events, cancel it.
 
 use crate::driver;
-use crate::scheduler::{Load, Scheduler};
+use crate::scheduler::{Load, Permit, Scheduler};
 use crate::zygote::{Zygote, ZygoteError};
 use crate::{Config, HeapImage, Lane, Refused};
 use heapstead_types::{EngineId, EngineMismatch, Failure, Limits};
@@ -141,10 +141,27 @@ impl Engine {
 
     /// Accepts a job, or refuses it with nothing left behind. Dropping the execution cancels it.
     pub fn submit(&self, job: Job) -> Result<Execution, Refused> {
-        let permit = self.scheduler.enter(job.lane, job.limits.heap_mb)?;
+        Ok(self.reserve(job.lane, job.limits.heap_mb)?.submit(job))
+    }
+
+    /// Takes a place in the queue for a job that is still being made ready, or refuses it with nothing left behind.
+    pub fn reserve(&self, lane: Lane, heap_mb: u32) -> Result<Place, Refused> {
+        Ok(Place { permit: self.scheduler.enter(lane, heap_mb)?, zygote: self.zygote.clone() })
+    }
+}
+
+/// A place in the queue, and in time a slot. Dropping it gives it back.
+pub struct Place {
+    permit: oneshot::Receiver<Permit>,
+    zygote: Zygote,
+}
+
+impl Place {
+    /// Runs the job that the place was taken for. Dropping the execution cancels it.
+    pub fn submit(self, job: Job) -> Execution {
         let (sender, events) = mpsc::channel(EVENTS_MAX);
         let (cancel, cancels) = mpsc::channel(1);
-        tokio::spawn(driver::drive(self.zygote.clone(), job, permit, sender, cancels));
-        Ok(Execution { events, canceller: Canceller(cancel) })
+        tokio::spawn(driver::drive(self.zygote, job, self.permit, sender, cancels));
+        Execution { events, canceller: Canceller(cancel) }
     }
 }

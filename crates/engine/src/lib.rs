@@ -16,6 +16,6 @@ mod zygote;
 
 pub use artifacts::{Artifacts, ArtifactsError};
 pub use config::{Config, Spares};
-pub use engine::{Canceller, Engine, EngineInfo, Event, Execution, Job, Kind, Outcome, StartError};
+pub use engine::{Canceller, Engine, EngineInfo, Event, Execution, Job, Kind, Outcome, Place, StartError};
 pub use heap_image::HeapImage;
 pub use scheduler::{Lane, Load, Refused};

@@ -1,13 +1,15 @@
 //! Engine and heap store of this machine, opened for a command that runs code itself.
 
 use heapstead_engine::{Artifacts, ArtifactsError, Config, Engine, StartError};
-use heapstead_store::{FileHeaps, HeapStoreError, Owner};
+use heapstead_store::{FileHeaps, HeapStoreError, Metadata, MetadataError, Owner};
 use heapstead_types::Failure;
 use std::path::Path;
 use std::time::Duration;
 
 /// Where heaps are kept when nobody says otherwise.
 pub const HEAP_FOLDER_DEFAULT: &str = "/tmp/mcp-v8-heaps";
+/// Where the metadata database is when nobody says otherwise.
+pub const DATABASE_FOLDER_DEFAULT: &str = "/tmp/mcp-v8-sessions";
 /// A start that takes longer than this says what it is doing.
 const START_NOTICE_AFTER: Duration = Duration::from_secs(1);
 
@@ -19,12 +21,14 @@ pub enum LocalError {
     Engine(#[from] StartError),
     #[error(transparent)]
     Heaps(#[from] HeapStoreError),
+    #[error(transparent)]
+    Metadata(#[from] MetadataError),
 }
 
 impl From<LocalError> for Failure {
     fn from(error: LocalError) -> Self {
         match error {
-            LocalError::Heaps(error) => Self::Store(error.to_string()),
+            LocalError::Heaps(_) | LocalError::Metadata(_) => Self::Store(error.to_string()),
             LocalError::Parts(_) | LocalError::Engine(_) => Self::NoWorker(error.to_string()),
         }
     }
@@ -47,4 +51,10 @@ pub async fn start_engine(notice: impl FnOnce()) -> Result<Engine, LocalError> {
 pub fn open_heaps(folder: &Path) -> Result<FileHeaps, LocalError> {
     let owner = if folder == Path::new(HEAP_FOLDER_DEFAULT) { Owner::Us } else { Owner::Anyone };
     Ok(FileHeaps::open(folder, owner)?)
+}
+
+/// Opens the metadata database, under the same rule.
+pub fn open_metadata(folder: &Path) -> Result<Metadata, LocalError> {
+    let owner = if folder == Path::new(DATABASE_FOLDER_DEFAULT) { Owner::Us } else { Owner::Anyone };
+    Ok(Metadata::open(folder, owner)?)
 }

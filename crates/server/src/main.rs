@@ -1,9 +1,12 @@
 //! The `heapstead` binary: hands over to the command that was asked for.
 #![deny(unsafe_code)]
 
+mod api;
 mod cli;
+mod edge;
 mod local;
-mod service;
+mod mcp;
+mod rest;
 
 fn main() -> std::process::ExitCode {
     cli::main()

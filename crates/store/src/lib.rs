@@ -5,12 +5,14 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod atomic_file;
-mod file_heaps;
-mod heap_file;
-mod heap_store;
-mod sidecar;
+mod heaps;
+pub mod metadata;
+pub mod outputs;
 
-pub use file_heaps::{FileHeaps, Owner};
-pub use heap_file::{Defect, HEADER_BYTES, PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, header, key_of, verify};
-pub use heap_store::{HeapStore, HeapStoreError, StoredHeap};
+pub use metadata::{Durability, Metadata, MetadataError, Tags};
+pub use outputs::Outputs;
+
+pub use heaps::{
+    CachedHeaps, Defect, FileHeaps, HEADER_BYTES, HeapInfo, HeapStore, HeapStoreError, ListedHeap, Owner, PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN,
+    S3_DEADLINE_DEFAULT, S3Heaps, S3Settings, StoredHeap, header, key_of, verify,
+};

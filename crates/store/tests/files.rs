@@ -3,8 +3,10 @@
 use heapstead_store::{Defect, FileHeaps, HeapStore, HeapStoreError, Owner, PAYLOAD_BYTES_MIN, key_of};
 use heapstead_types::{EngineId, HeapKey};
 use std::fs;
+use std::ops::ControlFlow;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 struct Kept {
     _root: tempfile::TempDir,
@@ -35,8 +37,14 @@ fn kept() -> Kept {
     let root = tempfile::tempdir().expect("folder");
     let folder = root.path().join("made/by/us");
     let heaps = FileHeaps::open(&folder, Owner::Us).expect("store");
-    let key = heaps.put(&payload(1), &engine()).expect("put");
+    let key = put(&heaps, 1).expect("put");
     Kept { _root: root, folder, heaps, key }
+}
+
+fn put(heaps: &FileHeaps, fill: u8) -> Result<HeapKey, HeapStoreError> {
+    let payload = payload(fill);
+    let key = key_of(&payload).expect("a heap");
+    heaps.put(&key, &payload, &engine()).map(|()| key)
 }
 
 fn payload(fill: u8) -> Vec<u8> {
@@ -68,31 +76,6 @@ fn a_heap_is_a_file_with_a_sidecar_that_only_we_can_read() {
         assert_eq!(mode(&folder), 0o700, "{}", folder.display());
     }
     assert_eq!((mode(&kept.heap()), mode(&kept.sidecar())), (0o600, 0o600));
-}
-
-#[test]
-fn each_kind_of_damage_has_its_name_and_the_file_is_left_as_it_is() {
-    let kept = kept();
-    let whole = fs::read(kept.heap()).expect("heap");
-    let flipped = |at: usize| {
-        let mut bytes = whole.clone();
-        bytes[at] ^= 1;
-        bytes
-    };
-    let other = kept.heaps.put(&payload(2), &engine()).expect("put");
-    let another = fs::read(kept.folder.join(other.to_string())).expect("heap");
-    for (bytes, defect) in [
-        (flipped(0), Defect::Magic),
-        (flipped(20), Defect::Checksum),
-        (flipped(5000), Defect::Checksum),
-        (whole[..whole.len() - 1].to_vec(), Defect::TooShort { bytes: PAYLOAD_BYTES_MIN as u64 - 1 }),
-        (Vec::new(), Defect::Magic),
-        (another, Defect::AnotherHeap { holds: other }),
-    ] {
-        fs::write(kept.heap(), &bytes).expect("damage");
-        assert_eq!(kept.defect(), defect);
-        assert!(fs::read(kept.heap()).expect("heap") == bytes, "left for inspection");
-    }
 }
 
 #[test]
@@ -131,22 +114,69 @@ fn a_sidecar_may_be_missing_or_know_more_but_not_be_garbage() {
 fn putting_a_heap_again_leaves_a_whole_file_alone_and_mends_what_is_missing_or_cut() {
     let kept = kept();
     let before = fs::metadata(kept.heap()).expect("heap").ino();
-    kept.heaps.put(&payload(1), &engine()).expect("put");
+    put(&kept.heaps, 1).expect("put");
     assert_eq!(fs::metadata(kept.heap()).expect("heap").ino(), before, "the same file");
     fs::remove_file(kept.sidecar()).expect("remove");
-    kept.heaps.put(&payload(1), &engine()).expect("put");
+    put(&kept.heaps, 1).expect("put");
     assert_eq!(kept.heaps.get(&kept.key).expect("get").engine(), Some(&engine()));
     fs::write(kept.heap(), b"MCPV8SNAP\0").expect("cut");
-    kept.heaps.put(&payload(1), &engine()).expect("put");
+    put(&kept.heaps, 1).expect("put");
     assert!(kept.heaps.get(&kept.key).is_ok());
 }
 
 #[test]
-fn a_folder_that_went_away_is_no_answer_about_its_heaps() {
+fn putting_a_heap_again_makes_it_young() {
     let kept = kept();
-    fs::remove_dir_all(&kept.folder).expect("remove");
-    assert!(matches!(kept.heaps.get(&kept.key), Err(HeapStoreError::Unavailable { .. })));
-    assert!(matches!(kept.heaps.check_writable(), Err(HeapStoreError::Unavailable { .. })));
+    let day = Duration::from_secs(24 * 3600);
+    fs::File::open(kept.heap()).and_then(|file| file.set_modified(SystemTime::now() - day)).expect("time");
+    let age = || kept.heaps.describe(&kept.key).expect("described").stored_at.elapsed().unwrap_or_default();
+    assert!(age() >= day);
+    put(&kept.heaps, 1).expect("put");
+    assert!(age() < day);
+}
+
+#[test]
+fn a_heap_is_removed_before_its_sidecar() {
+    let kept = kept();
+    // A sidecar that can't be removed stands for a crash between the two.
+    fs::remove_file(kept.sidecar()).expect("remove");
+    fs::create_dir(kept.sidecar()).expect("in its way");
+    assert!(kept.heaps.remove(&kept.key).is_err());
+    assert!(!kept.heap().exists());
+    assert!(matches!(kept.heaps.get(&kept.key), Err(HeapStoreError::NotFound { .. })));
+    fs::remove_dir(kept.sidecar()).expect("remove");
+    kept.heaps.remove(&kept.key).expect("removed");
+}
+
+#[test]
+fn a_hundred_thousand_heaps_are_listed() {
+    let kept = kept();
+    for number in 0..100_000_u32 {
+        let mut digest = [0xee; 32];
+        digest[..4].copy_from_slice(&number.to_be_bytes());
+        fs::File::create(kept.folder.join(HeapKey::from_digest(digest).to_string())).expect("an empty file");
+    }
+    let mut listed = 0;
+    kept.heaps.list(&mut |_| { listed += 1; ControlFlow::Continue(()) }).expect("list");
+    assert_eq!(listed, 100_001);
+}
+
+#[test]
+fn tidying_removes_what_crashes_left_long_ago_and_nothing_else() {
+    let kept = kept();
+    let orphan = kept.folder.join(".meta").join(format!("{}.json", "ab".repeat(32)));
+    let names = [".writing-1", ".meta/.writing-2", ".writing-3", "notes.txt"].map(|name| kept.folder.join(name));
+    let [stale, stale_sidecar, fresh, foreign] = &names;
+    for file in names.iter().chain([&orphan]) {
+        fs::write(file, "left behind").expect("file");
+    }
+    for file in [stale, stale_sidecar, foreign, &orphan, &kept.heap(), &kept.sidecar()] {
+        fs::File::open(file).and_then(|file| file.set_modified(SystemTime::now() - Duration::from_secs(100_000))).expect("time");
+    }
+    kept.heaps.tidy().expect("tidy");
+    assert!(![stale, stale_sidecar, &orphan].iter().any(|file| file.exists()));
+    assert!(fresh.exists() && foreign.exists());
+    assert_eq!(kept.heaps.get(&kept.key).expect("get").engine(), Some(&engine()));
 }
 
 #[test]
@@ -165,15 +195,15 @@ fn a_folder_we_may_not_write_in_fails_the_put_and_keeps_what_it_has() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             forbid_writing_in_this_thread();
-            let put = kept.heaps.put(&payload(2), &engine());
-            assert!(matches!(put, Err(HeapStoreError::Unavailable { .. })), "{put:?}");
-            assert!(kept.heaps.check_writable().is_err());
+            let refused = put(&kept.heaps, 2);
+            assert!(matches!(refused, Err(HeapStoreError::Unavailable { .. })), "{refused:?}");
+            assert!(kept.heaps.check().is_err());
             assert!(kept.heaps.get(&kept.key).is_ok());
-            assert!(kept.heaps.put(&payload(1), &engine()).is_ok(), "it is there already");
+            assert!(put(&kept.heaps, 1).is_ok(), "it is there already");
         });
     });
     assert_eq!(names(&kept.folder), [".meta".to_owned(), kept.key.to_string()], "nothing is left behind");
-    assert!(kept.heaps.check_writable().is_ok());
+    assert!(kept.heaps.check().is_ok());
     assert_eq!(names(&kept.folder).len(), 2, "nor is the probe");
 }
 

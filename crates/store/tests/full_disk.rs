@@ -15,15 +15,17 @@ fn a_write_that_fails_half_way_leaves_nothing() {
     // SAFETY: only this thread runs; with the signal ignored, a write past the limit is an error instead of death.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
     let unlimited = getrlimit(Resource::Fsize);
-    setrlimit(Resource::Fsize, Rlimit { current: Some(PAYLOAD_BYTES_MIN as u64 / 2), ..unlimited }).expect("limit");
-
-    let put = heaps.put(&payload, &engine);
-    assert!(matches!(put, Err(HeapStoreError::Unavailable { operation: "write", .. })), "{put:?}");
-    assert!(matches!(heaps.get(&key), Err(HeapStoreError::NotFound { .. })));
-    let left: Vec<_> = std::fs::read_dir(folder.path()).expect("folder").map(|entry| entry.expect("entry").file_name()).collect();
-    assert_eq!(left, [".meta"]);
+    // In the sidecar: at its first byte, within it. In the heap: in its header, right after it, within the payload, at its last byte.
+    for room in [0, 10, 30, 42, 200, PAYLOAD_BYTES_MIN / 2, PAYLOAD_BYTES_MIN + 41] {
+        setrlimit(Resource::Fsize, Rlimit { current: Some(room as u64), ..unlimited }).expect("limit");
+        let put = heaps.put(&key, &payload, &engine);
+        assert!(matches!(put, Err(HeapStoreError::Unavailable { operation: "write", .. })), "{room}: {put:?}");
+        assert!(matches!(heaps.get(&key), Err(HeapStoreError::NotFound { .. })), "{room}");
+        let left: Vec<_> = std::fs::read_dir(folder.path()).expect("folder").map(|entry| entry.expect("entry").file_name()).collect();
+        assert_eq!(left, [".meta"], "{room}");
+    }
 
     setrlimit(Resource::Fsize, unlimited).expect("limit");
-    heaps.put(&payload, &engine).expect("there is room again");
+    heaps.put(&key, &payload, &engine).expect("there is room again");
     assert!(heaps.get(&key).is_ok());
 }

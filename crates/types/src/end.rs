@@ -2,6 +2,7 @@
 
 use crate::{EngineMismatch, HeapKey, limits};
 
+/// Where an execution stands. A queued one is `running`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
@@ -13,8 +14,24 @@ pub enum Status {
 }
 
 impl Status {
+    pub const ALL: [Self; 5] = [Self::Running, Self::Completed, Self::Failed, Self::TimedOut, Self::Cancelled];
+
     pub fn is_terminal(self) -> bool {
         self != Self::Running
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::TimedOut => "timed_out",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == name)
     }
 }
 
@@ -64,6 +81,8 @@ pub enum Failure {
     NoWorker(String),
     #[error("storage: {0}")]
     Store(String),
+    #[error("the server was shut down before the run ended: run the code again")]
+    ServerStopped,
 }
 
 fn crash_text(stage: Stage, signal: Option<i32>) -> String {

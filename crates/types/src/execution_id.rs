@@ -1,10 +1,16 @@
 //! The id of an execution: opaque to callers, 128 random bits in hex.
 
 use std::fmt;
+use std::str::FromStr;
 
-#[derive(Clone, PartialEq, Eq, Hash, Debug, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
 pub struct ExecutionId(String);
+
+/// Not the form of an id, so certainly not one that was handed out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not an execution id")]
+pub struct InvalidExecutionId;
 
 impl ExecutionId {
     pub fn from_random(bits: [u8; 16]) -> Self {
@@ -13,6 +19,15 @@ impl ExecutionId {
 
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl FromStr for ExecutionId {
+    type Err = InvalidExecutionId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidExecutionId> {
+        let lowercase_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        if text.len() == 32 && text.bytes().all(lowercase_hex) { Ok(Self(text.to_owned())) } else { Err(InvalidExecutionId) }
     }
 }
 

@@ -6,11 +6,13 @@ mod engine_id;
 mod execution_id;
 mod heap_key;
 pub mod limits;
-mod record;
+mod principal;
+mod session_name;
 
 pub use end::{Failure, Stage, Status};
 pub use engine_id::{EngineId, EngineMismatch, digest};
-pub use execution_id::ExecutionId;
+pub use execution_id::{ExecutionId, InvalidExecutionId};
 pub use heap_key::{HeapKey, InvalidHeapKey};
 pub use limits::{LimitError, Limits};
-pub use record::ExecutionRecord;
+pub use principal::Principal;
+pub use session_name::{InvalidSessionName, SESSION_NAME_CHARS_MAX, SessionName};

@@ -5,8 +5,9 @@ use super::kernel;
 use super::options::HeapFolderOptions;
 use super::screen::Screen;
 use crate::local;
-use crate::service::{End, Mode, Request, Run};
+use heapstead_service::{End, Mode, Request, Run};
 use heapstead_engine::Artifacts;
+use heapstead_store::HeapStore;
 use heapstead_types::Limits;
 use rustix::fs::{Access, access, statvfs};
 use std::path::{Path, PathBuf};
@@ -175,7 +176,7 @@ async fn engine() -> Check {
 }
 
 fn heap_folder(folder: &Path) -> Vec<Check> {
-    let opened = local::open_heaps(folder).and_then(|heaps| Ok(heaps.check_writable()?));
+    let opened = local::open_heaps(folder).and_then(|heaps| Ok(heaps.check()?));
     let found = opened.map(|()| format!("{} can be written to", folder.display()));
     let fix = "give this account the right to write there, or choose another folder with `--directory-path DIR`";
     vec![

@@ -1,6 +1,6 @@
 //! The next step after an end that was not the wanted one, in terms of the command line.
 
-use crate::service::End;
+use heapstead_service::End;
 use heapstead_types::{Failure, limits};
 
 pub fn next_step(end: &End) -> Option<String> {

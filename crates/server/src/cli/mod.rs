@@ -11,6 +11,7 @@ mod options;
 mod repl;
 mod run;
 mod screen;
+mod serve;
 mod source;
 
 use clap::{Parser, Subcommand};
@@ -18,14 +19,19 @@ use std::process::ExitCode;
 
 /// Keeps JavaScript alive between runs: each run gets a confined V8 of its own, and goes on from the heap that an earlier one left.
 #[derive(Parser)]
-#[command(name = "heapstead", version, propagate_version = true, arg_required_else_help = true)]
+#[command(name = "heapstead", version, propagate_version = true, args_conflicts_with_subcommands = true, after_help = serve::EXAMPLES)]
 struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
+    #[command(flatten)]
+    serve: serve::ServeOptions,
 }
 
 #[derive(Subcommand)]
 enum Command {
+    /// Serve MCP on standard input and output, or MCP and REST on ports
+    #[command(after_help = serve::EXAMPLES)]
+    Serve(Box<serve::ServeOptions>),
     /// Run JavaScript or TypeScript once, from a file, standard input or the command line
     #[command(after_help = run::EXAMPLES)]
     Run(run::RunOptions),
@@ -49,7 +55,8 @@ pub fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    match cli.command {
+    match cli.command.unwrap_or_else(|| Command::Serve(Box::new(cli.serve))) {
+        Command::Serve(options) => runtime.block_on(serve::serve(*options)),
         Command::Run(options) => runtime.block_on(run::run(options)),
         Command::Repl(options) => repl::repl(&runtime, options),
         Command::Doctor(options) => runtime.block_on(doctor::doctor(options)),

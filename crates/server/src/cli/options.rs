@@ -1,10 +1,12 @@
 //! Flags that several commands share, with the environment variables that mirror them. Every value is checked here, before anything runs.
 
-use crate::local::HEAP_FOLDER_DEFAULT;
-use crate::service::{OnMissingHeap, Origin};
+use crate::local::{self, HEAP_FOLDER_DEFAULT, LocalError};
+use heapstead_service::{OnMissingHeap, Origin};
+use heapstead_store::HeapStore;
 use heapstead_types::{HeapKey, LimitError, Limits, limits};
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 
 #[derive(clap::Args)]
 pub struct LimitOptions {
@@ -44,11 +46,7 @@ impl OriginOptions {
         match self.heap {
             None | Some(HeapChoice::Fresh) => Origin::Fresh,
             Some(HeapChoice::Key(key)) => {
-                let on_missing = match self.on_missing_heap {
-                    Missing::Fresh => OnMissingHeap::Fresh,
-                    Missing::Fail => OnMissingHeap::Fail,
-                };
-                Origin::Heap { key, on_missing }
+                Origin::Heap { key, on_missing: self.on_missing_heap.into() }
             }
         }
     }
@@ -61,12 +59,34 @@ pub struct HeapFolderOptions {
     pub directory_path: PathBuf,
 }
 
+/// Where heaps are kept: in a folder, or in S3, with a cache or without.
+#[derive(clap::Args)]
+pub struct HeapStoreOptions {
+    #[command(flatten)]
+    folder: HeapFolderOptions,
+}
+
+impl HeapStoreOptions {
+    pub fn open(&self) -> Result<Arc<dyn HeapStore>, LocalError> {
+        Ok(Arc::new(local::open_heaps(&self.folder.directory_path)?))
+    }
+}
+
 #[derive(Clone, Copy, clap::ValueEnum)]
-enum Missing {
+pub enum Missing {
     /// Begin with a fresh heap, and warn
     Fresh,
     /// Fail, and run nothing
     Fail,
+}
+
+impl From<Missing> for OnMissingHeap {
+    fn from(missing: Missing) -> Self {
+        match missing {
+            Missing::Fresh => Self::Fresh,
+            Missing::Fail => Self::Fail,
+        }
+    }
 }
 
 #[derive(Clone, Copy)]

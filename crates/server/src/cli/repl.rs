@@ -7,9 +7,8 @@ use super::options::{HeapFolderOptions, LimitOptions, OriginOptions};
 use super::screen::Screen;
 use super::source;
 use crate::local;
-use crate::service::{End, Finished, Mode, OnMissingHeap, Origin, Request, Run};
+use heapstead_service::{End, Finished, HeapAccess, Mode, OnMissingHeap, Origin, Request, Run};
 use heapstead_engine::Engine;
-use heapstead_store::HeapStore;
 use heapstead_types::{Failure, Limits, limits};
 use std::io::IsTerminal;
 use std::path::Path;
@@ -82,7 +81,7 @@ pub fn repl(runtime: &Runtime, options: ReplOptions) -> ExitCode {
 
 struct Session {
     engine: Engine,
-    heaps: Arc<dyn HeapStore>,
+    heaps: HeapAccess,
     limits: Limits,
     interrupts: Interrupts,
     screen: Screen,
@@ -125,8 +124,9 @@ impl Session {
     async fn open(options: &ReplOptions, on_terminal: bool) -> Result<Self, Failure> {
         let screen = Screen::new();
         let interrupts = Interrupts::listen(if on_terminal { WhenIdle::GoOn } else { WhenIdle::Leave })?;
-        let heaps = Arc::new(local::open_heaps(&options.heaps.directory_path)?);
+        let heaps = local::open_heaps(&options.heaps.directory_path)?;
         let engine = local::start_engine(|| screen.aside("starting the engine …")).await?;
+        let heaps = HeapAccess::new(Arc::new(heaps), engine.info().clone());
         Ok(Self { engine, heaps, limits: options.limits.limits(), interrupts, screen, origin: options.origin.origin(), before: Vec::new() })
     }
 

@@ -4,10 +4,10 @@ use super::interrupts::{EXIT_INTERRUPTED, Interrupts, WhenIdle};
 use super::options::{HeapFolderOptions, LimitOptions, OriginOptions};
 use super::screen::Screen;
 use super::source::{SourceError, SourceOptions};
-use crate::local;
-use crate::service::{End, Finished, Mode, Origin, Request, Run};
+use crate::local::{self, LocalError};
+use heapstead_service::{End, ExecutionRecord, Finished, HeapAccess, Mode, Origin, Request, Run};
 use heapstead_engine::Engine;
-use heapstead_types::{ExecutionRecord, Failure, HeapKey, Limits, Status};
+use heapstead_types::{Failure, HeapKey, Limits, Status};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -123,11 +123,13 @@ async fn execute(plan: Plan, mut output: impl FnMut(&[u8])) -> Finished {
 
 async fn prepare(state: Option<(PathBuf, Origin)>) -> Result<(Engine, Mode, Interrupts), Failure> {
     let interrupts = Interrupts::listen(WhenIdle::Leave)?;
+    // The folder first: a bad one is told at once.
+    let state = state.map(|(folder, origin)| Ok::<_, LocalError>((local::open_heaps(&folder)?, origin))).transpose()?;
+    let engine = local::start_engine(|| Screen::new().aside("starting the engine …")).await?;
     let mode = match state {
         None => Mode::Stateless,
-        Some((folder, origin)) => Mode::Stateful { heaps: Arc::new(local::open_heaps(&folder)?), origin },
+        Some((heaps, origin)) => Mode::Stateful { heaps: HeapAccess::new(Arc::new(heaps), engine.info().clone()), origin },
     };
-    let engine = local::start_engine(|| Screen::new().aside("starting the engine …")).await?;
     Ok((engine, mode, interrupts))
 }
 

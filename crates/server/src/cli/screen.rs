@@ -2,7 +2,7 @@
 
 use super::colours::Colours;
 use super::hints;
-use crate::service::Finished;
+use heapstead_service::Finished;
 use std::io::{self, Write};
 
 pub struct Screen {

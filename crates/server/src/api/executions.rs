@@ -1,0 +1,265 @@
+//! Running code, and what became of it: `run_js`, `get_execution`, `get_execution_output`, `cancel_execution`, `list_executions`.
+
+use super::operation::{Description, Done, FailureShape, Operation, Pending, Route};
+use super::schema;
+use heapstead_service::{Caller, ExecutionRecord, ListRequest, OnMissingHeap, Origin, RunRequest, Service, ServiceError, check_tags};
+use heapstead_store::Tags;
+use heapstead_store::outputs::{BYTE_LIMIT_DEFAULT, LINE_LIMIT_DEFAULT, PageRequest};
+use heapstead_types::{HeapKey, Limits, SessionName, Status, limits};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+#[derive(Deserialize, JsonSchema)]
+struct RunJs {
+    /// JavaScript or TypeScript; types are stripped before it runs. The value of the last expression is the result. Top-level `await`,
+    /// `let`, `const`, `class` and `function` work, and live on in the heap.
+    code: String,
+    /// Key of the heap to go on from (64 lowercase hex digits, from an earlier run's record). Empty or absent: a fresh heap.
+    heap: Option<String>,
+    /// Memory cap of this run in MB.
+    #[schemars(range(min = 8, max = 4096))]
+    heap_memory_max_mb: Option<i64>,
+    /// How long the code may run, in seconds.
+    #[schemars(range(min = 1, max = 300))]
+    execution_timeout_secs: Option<i64>,
+    /// Tags to set on the heap that the run leaves; they replace whatever tags that heap had.
+    tags: Option<Tags>,
+    /// Name of the session whose log the run goes into; absent: the session of the connection, if it has one.
+    session: Option<String>,
+    /// What to do when `heap` is not found: begin with a fresh heap and a warning, or fail.
+    on_missing_heap: Option<Missing>,
+    /// Answer when the run ends or this many seconds have passed, whichever is first, with the whole record. Absent: answer at once.
+    #[schemars(range(min = 0, max = 300))]
+    wait_secs: Option<f64>,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Missing {
+    Fresh,
+    Fail,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct GetExecution {
+    /// As `run_js` answered it.
+    execution_id: String,
+    /// If it still runs, wait for its end, but at most this many seconds.
+    #[schemars(range(min = 0, max = 300))]
+    wait_secs: Option<f64>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct GetExecutionOutput {
+    /// As `run_js` answered it.
+    execution_id: String,
+    /// First line of the page; the first of all is 1. Ignored when `byte_offset` is given. Default 1.
+    #[schemars(range(min = 1, max = 9_007_199_254_740_991u64))]
+    line_offset: Option<u64>,
+    /// Lines on the page. Ignored when `byte_offset` is given. Default 100.
+    #[schemars(range(min = 1, max = 10_000))]
+    line_limit: Option<u64>,
+    /// First byte of the page; makes it a page of bytes instead of lines. One in the middle of a character goes back to its start.
+    #[schemars(range(min = 0, max = 9_007_199_254_740_991u64))]
+    byte_offset: Option<u64>,
+    /// Bytes on the page, only with `byte_offset`. Characters are never split. Default 4096.
+    #[schemars(range(min = 1, max = 4_194_304))]
+    byte_limit: Option<u64>,
+    /// If there is nothing at the cursor yet, wait for it or for the end, but at most this many seconds. Default 0.
+    #[schemars(range(min = 0, max = 300))]
+    wait_secs: Option<f64>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct CancelExecution {
+    /// As `run_js` answered it.
+    execution_id: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct ListExecutions {
+    /// Only those that stand like this.
+    #[schemars(schema_with = "heapstead_service::schema::status")]
+    #[serde(default)]
+    status: Option<Status>,
+    /// Only those of this session.
+    session: Option<String>,
+    /// At most this many; `next_cursor` in the answer leads to the rest.
+    #[schemars(range(min = 1, max = 10_000))]
+    limit: Option<u32>,
+    /// Goes on where an earlier answer's `next_cursor` says.
+    cursor: Option<String>,
+}
+
+/// Only the id, or the whole record when somebody waited for it.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum RunAnswer {
+    Id { execution_id: String },
+    Record(Box<ExecutionRecord>),
+}
+
+pub fn operations(service: &Service) -> Vec<Operation> {
+    vec![run_js(service), get_execution(service), get_execution_output(service), cancel_execution(service), list_executions(service)]
+}
+
+fn run_js(service: &Service) -> Operation {
+    let service = service.clone();
+    let description = Description {
+        name: "run_js",
+        title: "Run JavaScript",
+        text: include_str!("descriptions/run_js.md"),
+        is_tool: true,
+        read_only: false,
+        route: Route { method: "POST", path: "/api/exec" },
+        failure: FailureShape::Error,
+    };
+    Operation::with_output(description, run_js_output(), move |caller, params: RunJs| {
+        let service = service.clone();
+        async move {
+            let wait_secs = params.wait_secs;
+            let request = run_request(&service, &caller, params)?;
+            let live = service.run(&caller, request).await?;
+            let Some(wait_secs) = wait_secs else {
+                return Ok(Pending { answer: RunAnswer::Id { execution_id: live.id().to_string() }, pending: true });
+            };
+            let _ = tokio::time::timeout(seconds(Some(wait_secs)), live.ended()).await;
+            let record = live.record();
+            Ok(Pending { pending: !record.status.is_terminal(), answer: RunAnswer::Record(Box::new(record)) })
+        }
+    })
+}
+
+/// The record, of which only the id is there when nobody waited.
+fn run_js_output() -> Value {
+    let mut schema = schema::output::<ExecutionRecord>();
+    schema["required"] = json!(["execution_id"]);
+    schema
+}
+
+fn run_request(service: &Service, caller: &Caller, params: RunJs) -> Result<RunRequest, ServiceError> {
+    limits::code(&params.code)?;
+    let policy = service.policy();
+    let on_missing = match params.on_missing_heap {
+        None => policy.on_missing_heap,
+        Some(Missing::Fresh) => OnMissingHeap::Fresh,
+        Some(Missing::Fail) => OnMissingHeap::Fail,
+    };
+    let origin = match params.heap.as_deref() {
+        None | Some("") => Origin::Fresh,
+        Some(text) => Origin::Heap { key: heap_key("heap", text)?, on_missing },
+    };
+    if let Some(tags) = &params.tags {
+        check_tags(tags)?;
+    }
+    let session = match params.session {
+        Some(name) => Some(session_name(&name)?),
+        None => caller.session.clone(),
+    };
+    let limits = run_limits(policy.limits, params.heap_memory_max_mb, params.execution_timeout_secs)?;
+    Ok(RunRequest { code: params.code, origin, limits, tags: params.tags, session })
+}
+
+/// The server's defaults, with what the caller asks for instead.
+pub fn run_limits(defaults: Limits, heap_mb: Option<i64>, timeout_secs: Option<i64>) -> Result<Limits, ServiceError> {
+    Ok(Limits {
+        heap_mb: heap_mb.map_or(Ok(defaults.heap_mb), |mb| limits::heap_mb("heap_memory_max_mb", mb))?,
+        timeout_secs: timeout_secs.map_or(Ok(defaults.timeout_secs), |secs| limits::timeout_secs("execution_timeout_secs", secs))?,
+        ..defaults
+    })
+}
+
+pub fn heap_key(parameter: &str, text: &str) -> Result<HeapKey, ServiceError> {
+    text.parse().map_err(|_| ServiceError::bad_value(parameter, format!("`{text}`"), "expected a heap key, which is 64 lowercase hex digits"))
+}
+
+pub fn session_name(text: &str) -> Result<SessionName, ServiceError> {
+    text.parse().map_err(|error| ServiceError::bad_value("session", format!("`{}`", text.escape_debug()), error))
+}
+
+fn seconds(secs: Option<f64>) -> Duration {
+    Duration::try_from_secs_f64(secs.unwrap_or_default()).unwrap_or_default()
+}
+
+fn get_execution(service: &Service) -> Operation {
+    let service = service.clone();
+    let description = Description {
+        name: "get_execution",
+        title: "Get an execution",
+        text: include_str!("descriptions/get_execution.md"),
+        is_tool: true,
+        read_only: true,
+        route: Route { method: "GET", path: "/api/executions/{execution_id}" },
+        failure: FailureShape::Error,
+    };
+    Operation::new(description, move |caller, params: GetExecution| {
+        let service = service.clone();
+        async move { service.execution(&caller, &params.execution_id, seconds(params.wait_secs)).await }
+    })
+}
+
+fn get_execution_output(service: &Service) -> Operation {
+    let service = service.clone();
+    let description = Description {
+        name: "get_execution_output",
+        title: "Read console output",
+        text: include_str!("descriptions/get_execution_output.md"),
+        is_tool: true,
+        read_only: true,
+        route: Route { method: "GET", path: "/api/executions/{execution_id}/output" },
+        failure: FailureShape::Error,
+    };
+    Operation::new(description, move |caller, params: GetExecutionOutput| {
+        let service = service.clone();
+        async move {
+            let page = match params.byte_offset {
+                Some(offset) => PageRequest::Bytes { offset, limit: params.byte_limit.unwrap_or(BYTE_LIMIT_DEFAULT) },
+                None => PageRequest::Lines {
+                    offset: params.line_offset.unwrap_or(1),
+                    limit: params.line_limit.unwrap_or(LINE_LIMIT_DEFAULT),
+                },
+            };
+            service.output(&caller, &params.execution_id, page, seconds(params.wait_secs)).await
+        }
+    })
+}
+
+fn cancel_execution(service: &Service) -> Operation {
+    let service = service.clone();
+    let description = Description {
+        name: "cancel_execution",
+        title: "Cancel an execution",
+        text: include_str!("descriptions/cancel_execution.md"),
+        is_tool: true,
+        read_only: false,
+        route: Route { method: "POST", path: "/api/executions/{execution_id}/cancel" },
+        failure: FailureShape::Ok,
+    };
+    Operation::new(description, move |caller, params: CancelExecution| {
+        let service = service.clone();
+        async move { service.cancel(&caller, &params.execution_id).await.map(|()| Done::OK) }
+    })
+}
+
+fn list_executions(service: &Service) -> Operation {
+    let service = service.clone();
+    let description = Description {
+        name: "list_executions",
+        title: "List executions",
+        text: include_str!("descriptions/list_executions.md"),
+        is_tool: true,
+        read_only: true,
+        route: Route { method: "GET", path: "/api/executions" },
+        failure: FailureShape::Error,
+    };
+    Operation::new(description, move |caller, params: ListExecutions| {
+        let service = service.clone();
+        async move {
+            let session = params.session.as_deref().map(session_name).transpose()?;
+            let request = ListRequest { status: params.status, session, limit: params.limit, cursor: params.cursor };
+            service.executions(&caller, request).await
+        }
+    })
+}

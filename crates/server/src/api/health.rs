@@ -1,0 +1,37 @@
+//! Whether the server works: `health_check`.
+
+use super::operation::{Description, FailureShape, Operation, Route};
+use heapstead_service::{Service, Stateless};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+#[derive(Deserialize, JsonSchema)]
+struct HealthCheck {}
+
+fn description() -> Description {
+    Description {
+        name: "health_check",
+        title: "Check health",
+        text: "Whether the server and everything it stands on works now, found out by trying it.",
+        is_tool: true,
+        read_only: true,
+        route: Route { method: "GET", path: "/api/health" },
+        failure: FailureShape::Error,
+    }
+}
+
+pub fn stateful(service: &Service) -> Operation {
+    let service = service.clone();
+    Operation::new(description(), move |_, _: HealthCheck| {
+        let service = service.clone();
+        async move { Ok(service.health().await) }
+    })
+}
+
+pub fn stateless(stateless: &Stateless) -> Operation {
+    let stateless = stateless.clone();
+    Operation::new(description(), move |_, _: HealthCheck| {
+        let stateless = stateless.clone();
+        async move { Ok(stateless.health()) }
+    })
+}

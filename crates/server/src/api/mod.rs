@@ -1,0 +1,48 @@
+//! Everything that can be asked for, in one table: name, description, schemas and what is done. MCP and REST are two skins over it.
+
+mod executions;
+mod health;
+mod heaps;
+mod operation;
+mod params;
+mod schema;
+mod sessions;
+mod stateless;
+mod tags;
+
+pub use operation::{Failed, Operation, Route, Success};
+
+use heapstead_service::{Service, Stateless};
+
+/// The operations of a server.
+pub struct Api {
+    operations: Vec<Operation>,
+}
+
+impl Api {
+    pub fn stateful(service: &Service) -> Self {
+        let mut operations = executions::operations(service);
+        operations.extend(tags::operations(service));
+        operations.extend(sessions::operations(service));
+        operations.extend(heaps::operations(service));
+        operations.push(health::stateful(service));
+        Self { operations }
+    }
+
+    pub fn stateless(stateless: &Stateless) -> Self {
+        Self { operations: vec![stateless::run_js(stateless), health::stateless(stateless)] }
+    }
+
+    pub fn operations(&self) -> &[Operation] {
+        &self.operations
+    }
+
+    /// Those that are MCP tools.
+    pub fn tools(&self) -> impl Iterator<Item = &Operation> {
+        self.operations.iter().filter(|operation| operation.is_tool)
+    }
+
+    pub fn tool(&self, name: &str) -> Option<&Operation> {
+        self.tools().find(|operation| operation.name == name)
+    }
+}

@@ -1,0 +1,146 @@
+//! One thing that can be asked for: what it is called, what it takes, what it answers, and how it is done.
+
+use super::{params, schema};
+use heapstead_service::{Caller, ServiceError};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+pub type Arguments = Map<String, Value>;
+type Answer = Pin<Box<dyn Future<Output = Result<Success, Failed>> + Send>>;
+type Handler = Arc<dyn Fn(Caller, Arguments) -> Answer + Send + Sync>;
+
+#[derive(Clone)]
+pub struct Operation {
+    pub name: &'static str,
+    pub title: &'static str,
+    /// For whoever has to choose it and call it right: an agent, most of the time.
+    pub description: &'static str,
+    pub is_tool: bool,
+    pub read_only: bool,
+    pub route: Route,
+    /// JSON schema of the arguments: an object.
+    pub input: Value,
+    /// JSON schema of the answer.
+    pub output: Value,
+    handler: Handler,
+}
+
+/// Where REST has it. What stands in braces is an argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Route {
+    pub method: &'static str,
+    pub path: &'static str,
+}
+
+/// What an operation is before it is known how it is done.
+pub struct Description {
+    pub name: &'static str,
+    pub title: &'static str,
+    pub text: &'static str,
+    pub is_tool: bool,
+    pub read_only: bool,
+    pub route: Route,
+    pub failure: FailureShape,
+}
+
+/// How an operation says that it failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FailureShape {
+    /// By the error alone.
+    Error,
+    /// As `{ "ok": false, "error": … }`.
+    Ok,
+}
+
+/// An answer, and whether it speaks of something that still goes on.
+#[derive(Debug)]
+pub struct Success {
+    pub body: Value,
+    pub pending: bool,
+}
+
+/// An error, and the body that goes with it.
+#[derive(Debug)]
+pub struct Failed {
+    pub error: ServiceError,
+    /// In the shape of the operation's answer; null when it has none for failures.
+    pub body: Value,
+}
+
+/// The answer of operations that only do something.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Done {
+    pub ok: bool,
+    /// Why not, when `ok` is false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+impl Done {
+    pub const OK: Self = Self { ok: true, error: None };
+}
+
+/// An answer whose execution may still run.
+pub struct Pending<A> {
+    pub answer: A,
+    pub pending: bool,
+}
+
+impl Operation {
+    pub fn new<P, A, F>(description: Description, work: impl Fn(Caller, P) -> F + Send + Sync + 'static) -> Self
+    where
+        P: DeserializeOwned + JsonSchema + Send + 'static,
+        A: Serialize + JsonSchema,
+        F: Future<Output = Result<A, ServiceError>> + Send + 'static,
+    {
+        Self::with_output(description, schema::output::<A>(), move |caller, params| {
+            let answer = work(caller, params);
+            async move { Ok(Pending { answer: answer.await?, pending: false }) }
+        })
+    }
+
+    /// With an answer that may speak of something that still goes on.
+    pub fn with_output<P, A, F>(description: Description, output: Value, work: impl Fn(Caller, P) -> F + Send + Sync + 'static) -> Self
+    where
+        P: DeserializeOwned + JsonSchema + Send + 'static,
+        A: Serialize,
+        F: Future<Output = Result<Pending<A>, ServiceError>> + Send + 'static,
+    {
+        let Description { name, title, text, is_tool, read_only, route, failure } = description;
+        let input = schema::input::<P>();
+        let (checked, work) = (input.clone(), Arc::new(work));
+        let handler = move |caller, arguments| -> Answer {
+            let parsed = params::parse::<P>(name, &checked, arguments);
+            let work = work.clone();
+            Box::pin(async move {
+                let done = async { work(caller, parsed?).await };
+                match done.await {
+                    Ok(Pending { answer, pending }) => Ok(Success { body: to_json(&answer), pending }),
+                    Err(error) => {
+                        let body = match failure {
+                            FailureShape::Error => Value::Null,
+                            FailureShape::Ok => json!({ "ok": false, "error": error.to_string() }),
+                        };
+                        Err(Failed { error, body })
+                    }
+                }
+            })
+        };
+        Self { name, title, description: text, is_tool, read_only, route, input, output, handler: Arc::new(handler) }
+    }
+
+    /// Checks the arguments and does it.
+    pub fn call(&self, caller: Caller, arguments: Arguments) -> impl Future<Output = Result<Success, Failed>> + Send + use<> {
+        (self.handler)(caller, arguments)
+    }
+}
+
+fn to_json(answer: &impl Serialize) -> Value {
+    // Our own answers are structs of strings, numbers and maps of strings, which all have a JSON form.
+    serde_json::to_value(answer).unwrap_or_default()
+}

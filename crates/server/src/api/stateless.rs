@@ -1,0 +1,39 @@
+//! The one tool of stateless mode: `run_js`, which waits and answers with the whole output.
+
+use super::executions::run_limits;
+use super::operation::{Description, FailureShape, Operation, Route};
+use heapstead_service::Stateless;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+#[derive(Deserialize, JsonSchema)]
+struct RunJs {
+    /// JavaScript or TypeScript; types are stripped before it runs. What it writes with `console.log` is the answer.
+    code: String,
+    /// Memory cap of this run in MB.
+    #[schemars(range(min = 8, max = 4096))]
+    heap_memory_max_mb: Option<i64>,
+    /// How long the code may run, in seconds.
+    #[schemars(range(min = 1, max = 300))]
+    execution_timeout_secs: Option<i64>,
+}
+
+pub fn run_js(stateless: &Stateless) -> Operation {
+    let stateless = stateless.clone();
+    let description = Description {
+        name: "run_js",
+        title: "Run JavaScript",
+        text: include_str!("descriptions/run_js_stateless.md"),
+        is_tool: true,
+        read_only: false,
+        route: Route { method: "POST", path: "/api/exec" },
+        failure: FailureShape::Error,
+    };
+    Operation::new(description, move |caller, params: RunJs| {
+        let stateless = stateless.clone();
+        async move {
+            let limits = run_limits(stateless.limits(), params.heap_memory_max_mb, params.execution_timeout_secs)?;
+            stateless.run(&caller, params.code, limits).await
+        }
+    })
+}

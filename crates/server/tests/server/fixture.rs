@@ -1,0 +1,148 @@
+//! A running server with folders of its own, and the shortest ways to talk to it.
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// A server that starts takes milliseconds; a loaded machine gets this long.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+
+pub struct Server {
+    child: Child,
+    /// `http://127.0.0.1:PORT`
+    pub url: String,
+    pub client: reqwest::Client,
+    folders: Folders,
+}
+
+/// Where a server keeps things; outlives it, so that another one can be started on them.
+#[derive(Clone)]
+pub struct Folders(std::sync::Arc<TempDir>);
+
+impl Folders {
+    pub fn new() -> Self {
+        Self(std::sync::Arc::new(tempfile::tempdir().expect("a temporary folder")))
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub fn heaps(&self) -> std::path::PathBuf {
+        self.path().join("heaps")
+    }
+
+    pub fn database(&self) -> std::path::PathBuf {
+        self.path().join("sessions")
+    }
+}
+
+impl Server {
+    pub fn start() -> Self {
+        Self::start_with(&Folders::new(), &[])
+    }
+
+    pub fn start_with(folders: &Folders, arguments: &[&str]) -> Self {
+        Self::start_in(folders, arguments, &[])
+    }
+
+    /// Starts a server on any free port; `arguments` come after the usual ones.
+    pub fn start_in(folders: &Folders, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
+        let mut command = Self::command(folders);
+        if !arguments.contains(&"--sse-port") {
+            command.args(["--http-port", "0"]);
+        }
+        let mut child = command.args(arguments).envs(variables.iter().copied()).stderr(Stdio::piped()).spawn().expect("the server starts");
+        let url = listening_url(&mut child);
+        Self { child, url, client: reqwest::Client::new(), folders: folders.clone() }
+    }
+
+    /// `heapstead serve` with these folders, and nothing of the environment.
+    pub fn command(folders: &Folders) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_heapstead"));
+        command.env_clear();
+        for kept in ["HEAPSTEAD_ENGINE_DIR", "PATH"] {
+            if let Some(value) = std::env::var_os(kept) {
+                command.env(kept, value);
+            }
+        }
+        command.arg("serve").arg("--directory-path").arg(folders.heaps()).arg("--session-db-path").arg(folders.database());
+        command
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn folders(&self) -> &Folders {
+        &self.folders
+    }
+
+    /// Status and body of an answer.
+    pub async fn get(&self, path: &str) -> (u16, Value) {
+        answer(self.client.get(format!("{}{path}", self.url))).await
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> (u16, Value) {
+        answer(self.client.post(format!("{}{path}", self.url)).json(&body)).await
+    }
+
+    /// Runs code to its end and answers with its record.
+    pub async fn run(&self, code: &str) -> Value {
+        self.run_with(serde_json::json!({ "code": code })).await
+    }
+
+    /// As [`run`](Self::run), with more than code.
+    pub async fn run_with(&self, mut body: Value) -> Value {
+        body["wait_secs"] = 60.into();
+        let (status, record) = self.post("/api/exec", body).await;
+        assert_eq!(status, 200, "{record}");
+        record
+    }
+
+    /// Asks for the end as an operator would, and waits for it. Answers with the exit code.
+    pub fn terminate(mut self) -> Option<i32> {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("a signal");
+        self.child.wait().expect("the end").code()
+    }
+
+    /// As `kill -9` does.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+async fn answer(request: reqwest::RequestBuilder) -> (u16, Value) {
+    let response = request.send().await.expect("an answer");
+    let status = response.status().as_u16();
+    let text = response.text().await.expect("a body");
+    (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
+}
+
+/// Reads what the server says until it says where it listens; the rest goes to the test's own standard error.
+fn listening_url(child: &mut Child) -> String {
+    let stderr = BufReader::new(child.stderr.take().expect("piped"));
+    let (found, url) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in stderr.lines().map_while(Result::ok) {
+            if let Some(address) = line.strip_prefix("Heapstead listens on ") {
+                let _ = found.send(address.split(['/', ' ']).filter(|part| part.contains(':') && !part.starts_with("http")).collect::<String>());
+            } else {
+                eprintln!("server: {line}");
+            }
+        }
+    });
+    format!("http://{}", url.recv_timeout(START_TIMEOUT).expect("the server says where it listens"))
+}

@@ -1,0 +1,236 @@
+//! Executions as callers see them: their record, their output page by page, their end on demand, and the list of them.
+
+use crate::live::{Live, Stop};
+use crate::record::{ExecutionRecord, iso_8601};
+use crate::{Caller, Service, ServiceError, sweep};
+use heapstead_store::metadata::{self, Cursor, ExecutionFilter};
+use heapstead_store::outputs::{Extent, PageRequest};
+use heapstead_types::{ExecutionId, SessionName, Status};
+use jiff::{SignedDuration, Timestamp};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How far back a list goes that is asked for without parameters.
+const LISTED_SINCE: SignedDuration = SignedDuration::from_hours(24);
+/// An execution in another process tells us nothing by itself; so often its record is looked at while somebody waits.
+const ELSEWHERE_INTERVAL: Duration = Duration::from_millis(100);
+
+/// A page of console output.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct OutputPage {
+    #[schemars(with = "String")]
+    pub execution_id: ExecutionId,
+    pub data: String,
+    /// The first line on the page; the first line of all is 1.
+    pub start_line: u64,
+    /// The last line on the page; one less than `start_line` when the page is empty.
+    pub end_line: u64,
+    /// Pass this as `line_offset` to go on.
+    pub next_line_offset: u64,
+    /// Whole lines so far.
+    pub total_lines: u64,
+    pub start_byte: u64,
+    /// Exclusive.
+    pub end_byte: u64,
+    /// Pass this as `byte_offset` to go on.
+    pub next_byte_offset: u64,
+    pub total_bytes: u64,
+    /// Whether there is more already. While the execution runs, more may still come.
+    pub has_more: bool,
+    #[schemars(schema_with = "crate::schema::status")]
+    pub status: Status,
+}
+
+/// Executions, newest first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ExecutionList {
+    pub executions: Vec<ExecutionSummary>,
+    /// Pass this as `cursor` for the rest. Absent when there is no rest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ExecutionSummary {
+    #[schemars(with = "String")]
+    pub execution_id: ExecutionId,
+    #[schemars(schema_with = "crate::schema::status")]
+    pub status: Status,
+    pub started_at: String,
+    pub completed_at: Option<String>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct ListRequest {
+    pub status: Option<Status>,
+    pub session: Option<SessionName>,
+    pub limit: Option<u32>,
+    pub cursor: Option<String>,
+}
+
+/// Where an execution is to be found.
+enum Found {
+    Here(Arc<Live>),
+    Stored(metadata::Execution),
+}
+
+impl Service {
+    /// The record, after at most `wait` if the execution still runs.
+    pub async fn execution(&self, caller: &Caller, id: &str, wait: Duration) -> Result<ExecutionRecord, ServiceError> {
+        let deadline = tokio::time::Instant::now() + wait;
+        loop {
+            match self.find(caller, id, true).await? {
+                Found::Here(live) => {
+                    let _ = tokio::time::timeout_at(deadline, live.ended()).await;
+                    return Ok(live.record());
+                }
+                Found::Stored(stored) if stored.status.is_terminal() || tokio::time::Instant::now() >= deadline => return Ok(record_of(stored)),
+                Found::Stored(_) => tokio::time::sleep(ELSEWHERE_INTERVAL).await,
+            }
+        }
+    }
+
+    /// A page, after at most `wait` if there is nothing past the cursor yet and the execution still runs.
+    pub async fn output(&self, caller: &Caller, id: &str, page: PageRequest, wait: Duration) -> Result<OutputPage, ServiceError> {
+        let deadline = tokio::time::Instant::now() + wait;
+        loop {
+            let (id, output, status) = match self.find(caller, id, false).await? {
+                Found::Here(live) => {
+                    let mut progress = live.watch();
+                    let past_cursor = progress.wait_for(|progress| progress.ended.is_some() || reaches(progress.output, page));
+                    let _ = tokio::time::timeout_at(deadline, past_cursor).await;
+                    let progress = progress.borrow();
+                    let status = progress.ended.as_ref().map_or(Status::Running, |record| record.status);
+                    (live.id().clone(), progress.output, status)
+                }
+                Found::Stored(stored) if stored.status.is_terminal() => (stored.id, stored.output, stored.status),
+                Found::Stored(stored) => {
+                    let (outputs, id) = (self.0.outputs.clone(), stored.id.clone());
+                    let output = blocking(move || Ok(outputs.measure(&id)?)).await?;
+                    if !reaches(output, page) && tokio::time::Instant::now() < deadline {
+                        tokio::time::sleep(ELSEWHERE_INTERVAL).await;
+                        continue;
+                    }
+                    (stored.id, output, stored.status)
+                }
+            };
+            let outputs = self.0.outputs.clone();
+            let named = id.clone();
+            let read = blocking(move || Ok(outputs.page(&named, output, status.is_terminal(), page)?)).await?;
+            return Ok(OutputPage {
+                execution_id: id,
+                data: read.data,
+                start_line: read.start_line,
+                end_line: read.end_line,
+                next_line_offset: read.next_line_offset,
+                total_lines: read.total_lines,
+                start_byte: read.start_byte,
+                end_byte: read.end_byte,
+                next_byte_offset: read.next_byte_offset,
+                total_bytes: read.total_bytes,
+                has_more: read.has_more,
+                status,
+            });
+        }
+    }
+
+    /// Ends an execution. When this returns its worker is dead and its end is `cancelled`; an error says what it was instead.
+    pub async fn cancel(&self, caller: &Caller, id: &str) -> Result<(), ServiceError> {
+        let status = match self.find(caller, id, false).await? {
+            Found::Here(live) => {
+                live.stop(Stop::Caller);
+                match live.ended().await.status {
+                    Status::Cancelled => return Ok(()),
+                    status => status,
+                }
+            }
+            Found::Stored(stored) if stored.status.is_terminal() => stored.status,
+            Found::Stored(_) => {
+                return Err(ServiceError::WrongState(format!("execution `{id}` runs in another server process: cancel it there")));
+            }
+        };
+        Err(ServiceError::WrongState(format!("execution `{id}` is not running: it is {}", status.as_str())))
+    }
+
+    /// Without parameters: all that run, and all that ended in the last 24 hours.
+    pub async fn executions(&self, caller: &Caller, request: ListRequest) -> Result<ExecutionList, ServiceError> {
+        let plain = request.status.is_none() && request.session.is_none() && request.limit.is_none() && request.cursor.is_none();
+        let before = request.cursor.as_deref().map(parse_cursor).transpose()?;
+        let filter = ExecutionFilter {
+            status: request.status,
+            session: request.session,
+            ended_since: plain.then(|| Timestamp::now() - LISTED_SINCE),
+            before,
+            limit: request.limit,
+        };
+        let (executions, next) = self.0.metadata.executions(&caller.principal, filter).await?;
+        Ok(ExecutionList { executions: executions.into_iter().map(summary).collect(), next_cursor: next.map(|Cursor(seq)| seq.to_string()) })
+    }
+
+    /// Follows an execution of this process by its progress; none when it runs elsewhere or has ended.
+    pub fn live(&self, caller: &Caller, id: &str) -> Option<Arc<Live>> {
+        self.0.live.find(&caller.principal, &id.parse().ok()?)
+    }
+
+    async fn find(&self, caller: &Caller, text: &str, with_result: bool) -> Result<Found, ServiceError> {
+        let unknown = || ServiceError::NotFound { what: "execution", name: text.chars().take(80).collect() };
+        let id: ExecutionId = text.parse().map_err(|_| unknown())?;
+        if let Some(live) = self.0.live.find(&caller.principal, &id) {
+            return Ok(Found::Here(live));
+        }
+        loop {
+            let stored = match with_result {
+                true => self.0.metadata.execution(&caller.principal, &id).await?,
+                false => self.0.metadata.execution_without_result(&caller.principal, &id).await?,
+            };
+            match stored {
+                None => return Err(unknown()),
+                // The process that ran it has died since this one started.
+                Some(stored) if stored.status == Status::Running && !self.0.metadata.lives(&stored.process) => {
+                    sweep::fail_orphan(self, &id).await?;
+                }
+                Some(stored) => return Ok(Found::Stored(stored)),
+            }
+        }
+    }
+}
+
+/// Whether there is anything at the cursor.
+fn reaches(output: Extent, page: PageRequest) -> bool {
+    match page {
+        PageRequest::Lines { offset, .. } => output.lines >= offset,
+        PageRequest::Bytes { offset, .. } => output.bytes > offset,
+    }
+}
+
+pub fn record_of(stored: metadata::Execution) -> ExecutionRecord {
+    ExecutionRecord {
+        execution_id: stored.id,
+        status: stored.status,
+        result: stored.result,
+        heap: stored.heap,
+        error: stored.error,
+        started_at: iso_8601(stored.started_at),
+        completed_at: stored.completed_at.map(iso_8601),
+        warnings: stored.warnings,
+    }
+}
+
+fn summary(stored: metadata::ExecutionSummary) -> ExecutionSummary {
+    ExecutionSummary {
+        execution_id: stored.id,
+        status: stored.status,
+        started_at: iso_8601(stored.started_at),
+        completed_at: stored.completed_at.map(iso_8601),
+    }
+}
+
+fn parse_cursor(text: &str) -> Result<Cursor, ServiceError> {
+    text.parse().map(Cursor).map_err(|_| ServiceError::bad_value("cursor", format!("`{text}`"), "expected a `next_cursor` from an earlier answer"))
+}
+
+pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, ServiceError> + Send + 'static) -> Result<T, ServiceError> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(ServiceError::Unavailable(error.to_string())))
+}

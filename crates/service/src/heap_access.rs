@@ -1,0 +1,104 @@
+//! Heaps between store and engine: verified once, hot ones kept in memory, and a new one only known once it is stored.
+
+use heapstead_engine::{EngineInfo, HeapImage};
+use heapstead_store::{HeapInfo, HeapStore, HeapStoreError};
+use heapstead_types::{Failure, HeapKey};
+use lru::LruCache;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Heaps kept in memory, in all. A chain goes on from the heap it just left, which then needs no reading.
+const HOT_BYTES_MAX: u64 = 256 << 20;
+
+#[derive(Clone)]
+pub struct HeapAccess {
+    store: Arc<dyn HeapStore>,
+    engine: EngineInfo,
+    hot: Arc<Mutex<Hot>>,
+}
+
+struct Hot {
+    heaps: LruCache<HeapKey, (HeapInfo, HeapImage)>,
+    bytes: u64,
+}
+
+impl HeapAccess {
+    pub fn new(store: Arc<dyn HeapStore>, engine: EngineInfo) -> Self {
+        Self { store, engine, hot: Arc::new(Mutex::new(Hot { heaps: LruCache::unbounded(), bytes: 0 })) }
+    }
+
+    pub fn store(&self) -> &Arc<dyn HeapStore> {
+        &self.store
+    }
+
+    /// The heap, verified, and written by an engine that this one can follow. One whose engine is not known is tried.
+    pub async fn restore(&self, key: HeapKey) -> Result<HeapImage, Failure> {
+        let this = self.clone();
+        blocking(move || this.restore_now(key)).await
+    }
+
+    fn restore_now(&self, key: HeapKey) -> Result<HeapImage, Failure> {
+        // What is in memory counts only while the store has it unchanged: a heap that was removed is not found, one that was damaged fails.
+        let info = self.store.describe(&key).map_err(store_failure)?;
+        if let Some(writer) = &info.engine {
+            self.engine.check(writer).map_err(|mismatch| Failure::HeapOfAnotherEngine { key, mismatch })?;
+        }
+        if let Some(image) = self.hot().find(&info) {
+            return Ok(image);
+        }
+        let heap = self.store.get(&key).map_err(store_failure)?;
+        let image =
+            HeapImage::from_payload(heap.payload()).map_err(|error| Failure::NoWorker(format!("memory for the heap: {error}")))?;
+        self.hot().insert(info, image.clone());
+        Ok(image)
+    }
+
+    /// Stores a heap. When this returns it survives a power cut.
+    pub async fn keep(&self, image: HeapImage) -> Result<HeapKey, Failure> {
+        let this = self.clone();
+        blocking(move || this.keep_now(image)).await
+    }
+
+    fn keep_now(&self, image: HeapImage) -> Result<HeapKey, Failure> {
+        let key = image.key();
+        let payload = image.payload().map_err(|error| Failure::Store(format!("the new heap can't be read back: {error}")))?;
+        self.store.put(&key, &payload, &self.engine.id).map_err(store_failure)?;
+        if let Ok(info) = self.store.describe(&key) {
+            self.hot().insert(info, image);
+        }
+        Ok(key)
+    }
+
+    fn hot(&self) -> std::sync::MutexGuard<'_, Hot> {
+        self.hot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Hot {
+    fn find(&mut self, info: &HeapInfo) -> Option<HeapImage> {
+        self.heaps.get(&info.key).filter(|(known, _)| known == info).map(|(_, image)| image.clone())
+    }
+
+    fn insert(&mut self, info: HeapInfo, image: HeapImage) {
+        self.bytes += image.length();
+        if let Some((_, (_, replaced))) = self.heaps.push(info.key, (info, image)) {
+            self.bytes -= replaced.length();
+        }
+        while self.bytes > HOT_BYTES_MAX
+            && let Some((_, (_, coldest))) = self.heaps.pop_lru()
+        {
+            self.bytes -= coldest.length();
+        }
+    }
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Failure> + Send + 'static) -> Result<T, Failure> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(Failure::Store(error.to_string())))
+}
+
+fn store_failure(error: HeapStoreError) -> Failure {
+    match error {
+        HeapStoreError::NotFound { key } => Failure::HeapNotFound { key },
+        HeapStoreError::Damaged { key, defect } => Failure::HeapDamaged { key, why: defect.to_string() },
+        other => Failure::Store(other.to_string()),
+    }
+}

@@ -1,0 +1,120 @@
+//! Executions that run in this process: how far they are, who waits for them, and who wants them stopped.
+
+use crate::end::{Begun, End};
+use crate::record::ExecutionRecord;
+use heapstead_store::outputs::Extent;
+use heapstead_types::{ExecutionId, Failure, Principal};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
+
+pub struct Live {
+    pub begun: Begun,
+    pub principal: Principal,
+    progress: watch::Sender<Progress>,
+    stop: watch::Sender<Option<Stop>>,
+}
+
+/// Who asked for the end of an execution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    Caller,
+    Shutdown,
+}
+
+impl Stop {
+    pub fn end(self) -> End {
+        match self {
+            Self::Caller => End::Cancelled,
+            Self::Shutdown => End::Failed(Failure::ServerStopped),
+        }
+    }
+}
+
+/// How far an execution is. Every change wakes whoever waits for it.
+#[derive(Debug, Clone, Default)]
+pub struct Progress {
+    pub output: Extent,
+    /// Set once, when the end would survive a crash.
+    pub ended: Option<Arc<ExecutionRecord>>,
+}
+
+impl Live {
+    pub fn new(begun: Begun, principal: Principal) -> Self {
+        Self { begun, principal, progress: watch::Sender::default(), stop: watch::Sender::default() }
+    }
+
+    pub fn id(&self) -> &ExecutionId {
+        &self.begun.execution_id
+    }
+
+    pub fn record(&self) -> ExecutionRecord {
+        match &self.progress.borrow().ended {
+            Some(record) => ExecutionRecord::clone(record),
+            None => self.begun.clone().running(),
+        }
+    }
+
+    pub fn watch(&self) -> watch::Receiver<Progress> {
+        self.progress.subscribe()
+    }
+
+    pub fn wrote(&self, output: Extent) {
+        self.progress.send_modify(|progress| progress.output = output);
+    }
+
+    pub fn end(&self, record: ExecutionRecord, output: Extent) {
+        self.progress.send_replace(Progress { output, ended: Some(Arc::new(record)) });
+    }
+
+    /// Waits for the end.
+    pub async fn ended(&self) -> Arc<ExecutionRecord> {
+        let mut progress = self.watch();
+        match progress.wait_for(|progress| progress.ended.is_some()).await {
+            Ok(progress) => progress.ended.clone().unwrap_or_else(|| Arc::new(self.record())),
+            // The sender is ours, so it is there.
+            Err(_) => Arc::new(self.record()),
+        }
+    }
+
+    /// Asks for the end. What the end was, `ended` tells.
+    pub fn stop(&self, stop: Stop) {
+        self.stop.send_if_modified(|asked| asked.is_none() && asked.replace(stop).is_none());
+    }
+
+    /// Waits until somebody asks for the end.
+    pub async fn stopped(&self) -> Stop {
+        let mut asked = self.stop.subscribe();
+        match asked.wait_for(Option::is_some).await {
+            Ok(stop) => stop.unwrap_or(Stop::Caller),
+            // The sender is ours, so this never comes.
+            Err(_) => Stop::Caller,
+        }
+    }
+}
+
+#[derive(Default)]
+pub struct Registry(Mutex<HashMap<ExecutionId, Arc<Live>>>);
+
+impl Registry {
+    pub fn insert(&self, live: Arc<Live>) {
+        self.lock().insert(live.id().clone(), live);
+    }
+
+    pub fn remove(&self, id: &ExecutionId) {
+        self.lock().remove(id);
+    }
+
+    /// An execution of this principal.
+    pub fn find(&self, principal: &Principal, id: &ExecutionId) -> Option<Arc<Live>> {
+        self.lock().get(id).filter(|live| live.principal == *principal).cloned()
+    }
+
+    pub fn all(&self) -> Vec<Arc<Live>> {
+        self.lock().values().cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ExecutionId, Arc<Live>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

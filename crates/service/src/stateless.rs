@@ -1,0 +1,64 @@
+//! Stateless mode: code in, output out, nothing kept.
+
+use crate::{Caller, Component, End, ServiceError};
+use crate::output_text::OutputText;
+use heapstead_engine::{Engine, Event, Job, Kind};
+use heapstead_types::{Limits, limits};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::time::Duration;
+
+/// The longest a caller waits, queueing included.
+const WAIT_MAX: Duration = Duration::from_secs(300);
+
+#[derive(Clone)]
+pub struct Stateless {
+    engine: Engine,
+    limits: Limits,
+}
+
+/// Everything the code wrote, and what stopped it if something did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct StatelessAnswer {
+    pub output: String,
+    /// Why it failed, timed out or was cancelled. Absent when it completed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+impl Stateless {
+    pub fn new(engine: Engine, limits: Limits) -> Self {
+        Self { engine, limits }
+    }
+
+    /// For runs that say nothing else.
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// Runs code to its end. Leaving this future stops it.
+    pub async fn run(&self, caller: &Caller, code: String, limits: Limits) -> Result<StatelessAnswer, ServiceError> {
+        limits::code(&code)?;
+        let job = Job { code, kind: Kind::Stateless, limits, headers: caller.headers.clone(), lane: caller.lane };
+        let mut execution = self.engine.submit(job)?;
+        let mut text = OutputText::new(&limits);
+        let mut output = Vec::new();
+        let end = tokio::time::timeout(WAIT_MAX, async {
+            loop {
+                match execution.next_event().await {
+                    Some(Event::Output(bytes)) => output.extend(text.written(bytes)),
+                    Some(Event::OutputDropped) => output.extend(text.dropped()),
+                    Some(Event::Ended(outcome)) => return End::from(outcome).error(),
+                    None => return Some("the engine is shut down".to_owned()),
+                }
+            }
+        })
+        .await;
+        let error = end.unwrap_or_else(|_| Some("Execution did not complete within polling timeout".to_owned()));
+        Ok(StatelessAnswer { output: String::from_utf8_lossy(&output).into_owned(), error })
+    }
+
+    pub fn health(&self) -> Component {
+        Component::from_check(Ok::<(), String>(()))
+    }
+}

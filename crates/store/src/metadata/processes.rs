@@ -1,0 +1,64 @@
+//! Which server processes live: each holds a lock on a file of its own in `processes/`, which the kernel takes back when it dies.
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::rand::{GetRandomFlags, getrandom};
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+const FOLDER: &str = "processes";
+
+pub struct Process {
+    name: String,
+    folder: PathBuf,
+    /// Held as long as we live.
+    _lock: File,
+}
+
+impl Process {
+    pub fn register(folder: &Path) -> io::Result<Self> {
+        let folder = folder.join(FOLDER);
+        std::fs::create_dir_all(&folder)?;
+        let mut bits = [0; 8];
+        getrandom(&mut bits, GetRandomFlags::empty())?;
+        let name = hex::encode(bits);
+        // Under a name that nobody looks at until the lock is held.
+        let unready = folder.join(format!(".{name}"));
+        let lock = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unready)?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        std::fs::rename(unready, folder.join(&name))?;
+        Ok(Self { name, folder, _lock: lock })
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether that process lives. What can't be told counts as alive: nothing is taken from it then.
+    pub fn is_alive(&self, name: &str) -> bool {
+        if name == self.name {
+            return true;
+        }
+        match File::open(self.folder.join(name)) {
+            Ok(file) => flock(&file, FlockOperation::NonBlockingLockExclusive).is_err(),
+            Err(error) => error.kind() != ErrorKind::NotFound,
+        }
+    }
+
+    /// Removes the files of processes that are gone.
+    pub fn forget_dead(&self) {
+        let Ok(files) = std::fs::read_dir(&self.folder) else { return };
+        for file in files.flatten() {
+            if file.file_name().to_str().is_some_and(|name| !name.starts_with('.') && !self.is_alive(name)) {
+                let _ = std::fs::remove_file(file.path());
+            }
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(self.folder.join(&self.name));
+    }
+}

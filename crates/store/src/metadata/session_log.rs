@@ -1,0 +1,93 @@
+//! The log of each session: one entry per execution that completed in it, numbered without gaps.
+
+use super::executions::{execution_id, heap_key, timestamp};
+use super::{Metadata, MetadataError};
+use heapstead_types::{ExecutionId, HeapKey, Principal, SessionName};
+use jiff::Timestamp;
+use rusqlite::{Connection, params};
+
+#[derive(Debug, Clone)]
+pub struct NewLogEntry {
+    pub session: SessionName,
+    pub input_heap: Option<HeapKey>,
+    pub output_heap: HeapKey,
+    /// The JavaScript that ran, after type stripping.
+    pub code: String,
+    pub timestamp: Timestamp,
+    pub execution_id: ExecutionId,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogEntry {
+    pub index: u64,
+    pub input_heap: Option<HeapKey>,
+    pub output_heap: HeapKey,
+    pub code: String,
+    pub timestamp: Timestamp,
+    pub execution_id: ExecutionId,
+}
+
+impl Metadata {
+    /// The names of all sessions that have at least one entry, in order.
+    pub async fn sessions(&self, principal: &Principal) -> Result<Vec<String>, MetadataError> {
+        let principal = principal.clone();
+        self.read(move |db| {
+            db.prepare_cached("SELECT name FROM sessions WHERE principal = ? AND next_index > 0 ORDER BY name")?
+                .query_map([principal.as_str()], |row| row.get(0))?
+                .collect()
+        })
+        .await
+    }
+
+    /// Entries from an index on, in order. None for a session that does not exist.
+    pub async fn log(
+        &self,
+        principal: &Principal,
+        session: &SessionName,
+        from: u64,
+        limit: Option<u32>,
+    ) -> Result<Vec<LogEntry>, MetadataError> {
+        let (principal, session) = (principal.clone(), session.clone());
+        self.read(move |db| {
+            db.prepare_cached(
+                "SELECT log.idx, input_heap, output_heap, code, timestamp, execution_id FROM log JOIN sessions ON sessions.id = log.session
+                 WHERE sessions.principal = ? AND sessions.name = ? AND log.idx >= ? ORDER BY log.idx LIMIT ?",
+            )?
+            .query_map(params![principal.as_str(), session.as_str(), from as i64, limit.map_or(-1, i64::from)], |row| {
+                Ok(LogEntry {
+                    index: row.get::<_, i64>(0)? as u64,
+                    input_heap: heap_key(row, 1)?,
+                    output_heap: heap_key(row, 2)?.ok_or(rusqlite::Error::InvalidQuery)?,
+                    code: row.get(3)?,
+                    timestamp: timestamp(row, 4)?,
+                    execution_id: execution_id(row, 5)?,
+                })
+            })?
+            .collect()
+        })
+        .await
+    }
+}
+
+/// Adds the next entry. The session comes into being with its first.
+pub fn append(db: &Connection, principal: &str, entry: &NewLogEntry) -> rusqlite::Result<()> {
+    let (session, next): (i64, i64) = db
+        .prepare_cached(
+            "INSERT INTO sessions (principal, name, next_index) VALUES (?, ?, 1)
+             ON CONFLICT (principal, name) DO UPDATE SET next_index = next_index + 1 RETURNING id, next_index",
+        )?
+        .query_row(params![principal, entry.session.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    db.prepare_cached(
+        "INSERT INTO log (session, idx, input_heap, output_heap, code, timestamp, execution_id) VALUES (?, ?, ?, ?, ?, ?, ?)",
+    )?
+    .execute(params![
+        session,
+        next - 1,
+        entry.input_heap.map(|key| key.to_string()),
+        entry.output_heap.to_string(),
+        entry.code,
+        entry.timestamp.as_microsecond(),
+        entry.execution_id.as_str(),
+    ])
+    .map(drop)
+}

@@ -1,0 +1,186 @@
+//! What the cache promises beyond the contract: reads without the store, a bound in bytes, and copies that are never trusted.
+
+use crate::place::{Cached, Place, engine, heap, heap_of};
+use crate::proxy::Fault;
+use heapstead_store::{CachedHeaps, FileHeaps, HeapStore, HeapStoreError, Owner};
+use heapstead_types::HeapKey;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+const MB: usize = 1 << 20;
+/// Longer ago than an unfinished write can be.
+const LONG_AGO: Duration = Duration::from_secs(100_000);
+
+/// A cache over files, where no server is needed.
+struct OverFiles {
+    root: tempfile::TempDir,
+    inner: Arc<FileHeaps>,
+}
+
+impl OverFiles {
+    fn new() -> Self {
+        let root = tempfile::tempdir().expect("folder");
+        let inner = Arc::new(FileHeaps::open(&root.path().join("inner"), Owner::Us).expect("store"));
+        Self { root, inner }
+    }
+
+    fn copies(&self) -> PathBuf {
+        self.root.path().join("copies")
+    }
+
+    fn open(&self, max_mb: u64) -> CachedHeaps {
+        CachedHeaps::open(self.inner.clone(), &self.copies(), max_mb).expect("cache")
+    }
+
+    fn put(&self, store: &dyn HeapStore, fill: u8) -> HeapKey {
+        let (key, payload) = heap_of(fill, MB);
+        store.put(&key, &payload, &engine(1)).expect("put");
+        key
+    }
+
+    fn has_copy(&self, key: &HeapKey) -> bool {
+        self.copies().join(key.to_string()).exists()
+    }
+}
+
+fn age(file: &Path, by: Duration) {
+    File::open(file).and_then(|file| file.set_modified(SystemTime::now() - by)).expect("time");
+}
+
+fn bytes_in(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).expect("folder").map(|entry| entry.expect("entry").metadata().expect("metadata"));
+    entries.filter(|metadata| metadata.is_file()).map(|metadata| metadata.len()).sum()
+}
+
+#[test]
+fn what_was_put_or_read_is_read_without_the_store() {
+    let place = Cached::new();
+    let store = place.open();
+    let ((put, put_payload), (read, read_payload)) = (heap(1), heap(2));
+    store.put(&put, &put_payload, &engine(1)).expect("put");
+    place.bucket.open().put(&read, &read_payload, &engine(2)).expect("put by another machine");
+    assert!(store.get(&read).is_ok());
+    place.bucket.proxy.do_always(Fault::Refuse);
+    for store in [store, place.open()] {
+        assert!(store.get(&put).expect("cached").payload() == put_payload);
+        assert_eq!(store.get(&read).expect("cached").engine(), Some(&engine(2)));
+    }
+    assert_eq!(place.bucket.proxy.requests(), 0);
+}
+
+#[test]
+fn what_the_store_did_not_take_is_not_in_the_cache() {
+    let place = Cached::new();
+    let store = place.open();
+    let (key, payload) = heap(1);
+    place.bucket.proxy.do_always(Fault::Forbidden);
+    assert!(matches!(store.put(&key, &payload, &engine(1)), Err(HeapStoreError::Unavailable { .. })));
+    assert!(!place.copy(&key).exists());
+}
+
+#[test]
+fn a_damaged_copy_is_fetched_again() {
+    let place = Cached::new();
+    let store = place.open();
+    let (key, payload) = heap(1);
+    store.put(&key, &payload, &engine(1)).expect("put");
+    let whole = fs::read(place.copy(&key)).expect("copy");
+    let mut flipped = whole.clone();
+    flipped[5000] ^= 1;
+    for damaged in [&flipped[..], &whole[..1000], b""] {
+        fs::write(place.copy(&key), damaged).expect("damage");
+        assert!(store.get(&key).expect("fetched").payload() == payload);
+        assert!(fs::read(place.copy(&key)).expect("copy") == whole, "and whole again");
+    }
+    fs::write(place.copies().join(".meta").join(format!("{key}.json")), "{").expect("damage");
+    assert_eq!(store.get(&key).expect("fetched").engine(), Some(&engine(1)));
+}
+
+#[test]
+fn a_copy_that_lost_its_engine_is_fetched_again() {
+    let place = Cached::new();
+    let store = place.open();
+    let (key, payload) = heap(1);
+    store.put(&key, &payload, &engine(1)).expect("put");
+    fs::remove_file(place.copies().join(".meta").join(format!("{key}.json"))).expect("remove");
+    assert_eq!(store.get(&key).expect("fetched").engine(), Some(&engine(1)));
+}
+
+#[test]
+fn its_bytes_are_bounded_and_what_was_not_used_for_longest_goes_first() {
+    let place = OverFiles::new();
+    let store = place.open(4);
+    let keys = [1, 2, 3].map(|fill| place.put(&store, fill));
+    for (key, hours) in keys.iter().zip([1, 3, 2]) {
+        age(&place.copies().join(key.to_string()), Duration::from_secs(hours * 3600));
+    }
+    assert!(store.get(&keys[1]).is_ok(), "the oldest is used again");
+    // Another process goes on, and knows it from the files.
+    let store = place.open(4);
+    let new = [4, 5].map(|fill| place.put(&store, fill));
+    assert!(!place.has_copy(&keys[2]), "now this one was not used for longest");
+    assert!(place.has_copy(&keys[1]) && new.iter().all(|key| place.has_copy(key)));
+    for fill in 10..40 {
+        place.put(&store, fill);
+        assert!(bytes_in(&place.copies()) <= 4 * (MB as u64 + 42), "{}", bytes_in(&place.copies()));
+    }
+    let sidecars = fs::read_dir(place.copies().join(".meta")).expect("folder").count();
+    assert!(sidecars <= 4, "{sidecars} sidecars");
+    assert!(keys.iter().all(|key| store.get(key).is_ok()), "the store has them all");
+}
+
+#[test]
+fn two_caches_in_one_folder_keep_its_bound_together() {
+    let place = OverFiles::new();
+    let (one, other) = (place.open(8), place.open(8));
+    for fill in 0..40 {
+        place.put(&one, fill * 2);
+        place.put(&other, fill * 2 + 1);
+        // Each may write a sixteenth, or one heap, before it looks.
+        assert!(bytes_in(&place.copies()) <= 10 * (MB as u64 + 42), "{}", bytes_in(&place.copies()));
+    }
+}
+
+#[test]
+fn a_heap_larger_than_the_cache_is_kept_all_the_same() {
+    let place = OverFiles::new();
+    let store = place.open(1);
+    let (key, payload) = heap_of(1, 2 * MB);
+    store.put(&key, &payload, &engine(1)).expect("put");
+    assert!(store.get(&key).expect("get").payload() == payload);
+    assert!(!place.has_copy(&key));
+}
+
+#[test]
+fn a_cache_that_does_not_work_fails_nothing() {
+    let place = OverFiles::new();
+    let store = place.open(8);
+    let old = place.put(&store, 1);
+    fs::remove_dir_all(place.copies()).expect("remove");
+    fs::write(place.copies(), "not a folder").expect("in its way");
+    let new = place.put(&store, 2);
+    assert!(store.get(&old).is_ok() && store.get(&new).is_ok());
+    store.check().expect("the store works");
+    store.remove(&old).expect("removed");
+    assert!(matches!(store.get(&old), Err(HeapStoreError::NotFound { .. })));
+    fs::remove_file(place.copies()).expect("remove");
+    assert!(store.get(&new).is_ok());
+    assert!(place.has_copy(&new), "and it mends itself");
+}
+
+#[test]
+fn what_crashes_left_in_it_is_removed_in_time() {
+    let place = OverFiles::new();
+    let store = place.open(2);
+    place.put(&store, 1);
+    let (stale, fresh) = (place.copies().join(".writing-1"), place.copies().join(".writing-2"));
+    for file in [&stale, &fresh] {
+        fs::write(file, "half a heap").expect("left behind");
+    }
+    age(&stale, LONG_AGO);
+    [2, 3, 4].map(|fill| place.put(&store, fill));
+    assert!(!stale.exists());
+    assert!(fresh.exists(), "somebody may be writing it now");
+}

@@ -1,0 +1,225 @@
+//! Where a store under test keeps its heaps, so that a test can look at them and harm them.
+
+use crate::proxy::{Fault, Proxy};
+use crate::s3_server;
+use heapstead_store::{CachedHeaps, FileHeaps, HeapStore, Owner, PAYLOAD_BYTES_MIN, S3Heaps, S3Settings, key_of};
+use heapstead_types::{EngineId, HeapKey};
+use object_store::aws::{AmazonS3, AmazonS3Builder};
+use object_store::path::Path as ObjectPath;
+use object_store::{Attribute, Attributes, ObjectStore, ObjectStoreExt, PutOptions};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub trait Place: Sync {
+    /// A store of its own on the same heaps.
+    fn open(&self) -> Arc<dyn HeapStore>;
+    /// The bytes that are kept under a key.
+    fn raw(&self, key: &HeapKey) -> Option<Vec<u8>>;
+    /// Puts bytes and an engine there without asking the store.
+    fn plant(&self, key: &HeapKey, bytes: &[u8], engine: Option<&str>);
+    fn down(&self);
+    fn up(&self);
+    /// What another process needs to open it: see [`open_at`].
+    fn address(&self) -> String;
+}
+
+/// Opens the store that [`Place::address`] names.
+pub fn open_at(address: &str) -> Arc<dyn HeapStore> {
+    match *address.split(' ').collect::<Vec<_>>() {
+        ["files", folder] => Arc::new(FileHeaps::open(Path::new(folder), Owner::Us).expect("store")),
+        ["s3", endpoint, bucket] => Arc::new(S3Heaps::open(&settings(endpoint, bucket), s3_server::runtime()).expect("store")),
+        ["cached", endpoint, bucket, folder] => {
+            let inner = Arc::new(S3Heaps::open(&settings(endpoint, bucket), s3_server::runtime()).expect("store"));
+            Arc::new(CachedHeaps::open(inner, Path::new(folder), CACHE_MAX_MB).expect("cache"))
+        }
+        _ => panic!("{address}"),
+    }
+}
+
+/// Room for a dozen of the heaps of these tests, so that they are driven out while others are read.
+const CACHE_MAX_MB: u64 = 2;
+/// Short, because the tests wait for it; long enough for a server that is busy with all of them at once.
+pub const DEADLINE: Duration = Duration::from_secs(10);
+
+pub fn settings(endpoint: &str, bucket: &str) -> S3Settings {
+    S3Settings {
+        endpoint: Some(endpoint.into()),
+        region: Some("us-east-1".into()),
+        access_key_id: Some("test".into()),
+        secret_access_key: Some("test".into()),
+        allow_http: Some(true),
+        deadline: DEADLINE,
+        ..S3Settings::new(bucket)
+    }
+}
+
+pub struct Files {
+    root: tempfile::TempDir,
+}
+
+impl Files {
+    pub fn new() -> Self {
+        Self { root: tempfile::tempdir().expect("folder") }
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.root.path().join("heaps")
+    }
+}
+
+impl Place for Files {
+    fn open(&self) -> Arc<dyn HeapStore> {
+        open_at(&self.address())
+    }
+
+    fn raw(&self, key: &HeapKey) -> Option<Vec<u8>> {
+        fs::read(self.folder().join(key.to_string())).ok()
+    }
+
+    fn plant(&self, key: &HeapKey, bytes: &[u8], engine: Option<&str>) {
+        let meta = self.folder().join(".meta");
+        fs::create_dir_all(&meta).expect("folder");
+        fs::write(self.folder().join(key.to_string()), bytes).expect("heap");
+        let sidecar = meta.join(format!("{key}.json"));
+        match engine {
+            Some(engine) => fs::write(sidecar, format!(r#"{{"engine":"{engine}"}}"#)).expect("sidecar"),
+            None => drop(fs::remove_file(sidecar)),
+        }
+    }
+
+    fn down(&self) {
+        fs::rename(self.folder(), self.root.path().join("away")).expect("moved away");
+    }
+
+    fn up(&self) {
+        fs::rename(self.root.path().join("away"), self.folder()).expect("moved back");
+    }
+
+    fn address(&self) -> String {
+        format!("files {}", self.folder().display())
+    }
+}
+
+/// A bucket of its own, behind a proxy of its own.
+pub struct Bucket {
+    pub proxy: Proxy,
+    pub name: String,
+    direct: AmazonS3,
+}
+
+impl Bucket {
+    pub fn new() -> Self {
+        let server = s3_server::start();
+        let name = server.new_bucket();
+        let endpoint = format!("http://127.0.0.1:{}", server.port);
+        // As the store does it; the second to do so changes nothing.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let builder = AmazonS3Builder::new().with_endpoint(endpoint).with_bucket_name(&name).with_allow_http(true);
+        let direct = builder.with_access_key_id("test").with_secret_access_key("test").build().expect("client");
+        Self { proxy: Proxy::start(server.port), name, direct }
+    }
+
+    pub fn store(&self, deadline: Duration) -> S3Heaps {
+        let settings = S3Settings { deadline, ..settings(&self.proxy.endpoint(), &self.name) };
+        S3Heaps::open(&settings, s3_server::runtime()).expect("store")
+    }
+
+    /// Puts an object that need not be a heap.
+    pub fn plant_object(&self, name: &str, bytes: &[u8], engine: Option<&str>) {
+        let engine = engine.map(|engine| (Attribute::Metadata("engine".into()), engine.to_owned()));
+        let options = PutOptions { attributes: Attributes::from_iter(engine), ..PutOptions::default() };
+        let path = ObjectPath::from(name);
+        s3_server::runtime().block_on(self.direct.put_opts(&path, bytes.to_vec().into(), options)).expect("planted");
+    }
+}
+
+impl Place for Bucket {
+    fn open(&self) -> Arc<dyn HeapStore> {
+        open_at(&self.address())
+    }
+
+    fn raw(&self, key: &HeapKey) -> Option<Vec<u8>> {
+        let path = ObjectPath::from(key.to_string());
+        s3_server::runtime().block_on(async { Some(self.direct.get(&path).await.ok()?.bytes().await.ok()?.to_vec()) })
+    }
+
+    fn plant(&self, key: &HeapKey, bytes: &[u8], engine: Option<&str>) {
+        self.plant_object(&key.to_string(), bytes, engine);
+    }
+
+    fn down(&self) {
+        self.proxy.do_always(Fault::Refuse);
+    }
+
+    fn up(&self) {
+        self.proxy.do_always(Fault::None);
+    }
+
+    fn address(&self) -> String {
+        format!("s3 {} {}", self.proxy.endpoint(), self.name)
+    }
+}
+
+pub struct Cached {
+    pub bucket: Bucket,
+    root: tempfile::TempDir,
+}
+
+impl Cached {
+    pub fn new() -> Self {
+        Self { bucket: Bucket::new(), root: tempfile::tempdir().expect("folder") }
+    }
+
+    pub fn copies(&self) -> PathBuf {
+        self.root.path().join("copies")
+    }
+
+    pub fn copy(&self, key: &HeapKey) -> PathBuf {
+        self.copies().join(key.to_string())
+    }
+}
+
+impl Place for Cached {
+    fn open(&self) -> Arc<dyn HeapStore> {
+        open_at(&self.address())
+    }
+
+    fn raw(&self, key: &HeapKey) -> Option<Vec<u8>> {
+        self.bucket.raw(key)
+    }
+
+    /// As another machine would do it, which has no say over the copies here; so they are dropped.
+    fn plant(&self, key: &HeapKey, bytes: &[u8], engine: Option<&str>) {
+        let _ = fs::remove_dir_all(self.copies());
+        self.bucket.plant(key, bytes, engine);
+    }
+
+    fn down(&self) {
+        let _ = fs::remove_dir_all(self.copies());
+        self.bucket.down();
+    }
+
+    fn up(&self) {
+        self.bucket.up();
+    }
+
+    fn address(&self) -> String {
+        format!("cached {} {} {}", self.bucket.proxy.endpoint(), self.bucket.name, self.copies().display())
+    }
+}
+
+/// A heap's worth of bytes, and their key.
+pub fn heap(fill: u8) -> (HeapKey, Vec<u8>) {
+    heap_of(fill, PAYLOAD_BYTES_MIN)
+}
+
+pub fn heap_of(fill: u8, bytes: usize) -> (HeapKey, Vec<u8>) {
+    let payload = vec![fill; bytes];
+    (key_of(&payload).expect("a heap"), payload)
+}
+
+pub fn engine(natives: u32) -> EngineId {
+    EngineId { v8: "14.6.202.34-node.18".into(), arch: "x86_64".into(), flags: 0x1a2b, natives, natives_digest: 0x5e6f }
+}

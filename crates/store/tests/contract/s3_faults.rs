@@ -1,0 +1,180 @@
+//! What becomes of a call when the network or the bucket misbehaves: it succeeds after all, or fails in time with an error that says why.
+
+use crate::place::{Bucket, DEADLINE, Place, engine, heap, settings};
+use crate::proxy::Fault;
+use crate::s3_server;
+use heapstead_store::{Defect, HeapStore, HeapStoreError, S3Heaps, S3Settings};
+use std::time::{Duration, Instant};
+
+/// So short that a test can wait until it has passed.
+const SHORT: Duration = Duration::from_secs(2);
+
+/// Long enough for what comes after the last moment at which a call may still be tried again.
+const IN_TIME: Duration = Duration::from_millis(2500);
+
+/// A bucket with one heap.
+fn bucket() -> Bucket {
+    let bucket = Bucket::new();
+    let (key, payload) = heap(1);
+    bucket.store(DEADLINE).put(&key, &payload, &engine(1)).expect("put");
+    bucket
+}
+
+fn unavailable<T: std::fmt::Debug>(answer: Result<T, HeapStoreError>) -> String {
+    match answer {
+        Err(error @ HeapStoreError::Unavailable { .. }) => error.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The text of the error, which came in time.
+fn fails_in_time<T: std::fmt::Debug>(call: impl FnOnce() -> Result<T, HeapStoreError>) -> String {
+    let began = Instant::now();
+    let text = unavailable(call());
+    assert!(began.elapsed() < IN_TIME, "{:?}: {text}", began.elapsed());
+    text
+}
+
+#[test]
+fn what_passes_is_tried_again_until_it_succeeds() {
+    let bucket = bucket();
+    let store = bucket.store(DEADLINE);
+    let ((key, payload), (new, new_payload)) = (heap(1), heap(2));
+    for fault in [Fault::Refuse, Fault::Busy, Fault::CutRequest] {
+        bucket.proxy.do_times(fault, 2);
+        store.put(&new, &new_payload, &engine(1)).unwrap_or_else(|error| panic!("{fault:?}: {error}"));
+        assert_eq!(bucket.proxy.requests(), 3, "{fault:?}");
+    }
+    for fault in [Fault::Refuse, Fault::Busy, Fault::CutAnswer] {
+        bucket.proxy.do_times(fault, 2);
+        let heap = store.get(&key).unwrap_or_else(|error| panic!("{fault:?}: {error}"));
+        assert!(heap.payload() == payload, "{fault:?}");
+        assert_eq!(bucket.proxy.requests(), 3, "{fault:?}");
+    }
+}
+
+#[test]
+fn silence_is_tried_again_once_half_of_the_time_has_passed() {
+    let bucket = bucket();
+    let store = bucket.store(SHORT);
+    let ((key, payload), (new, new_payload)) = (heap(1), heap(2));
+    for fault in [Fault::Silence, Fault::StallAnswer] {
+        bucket.proxy.do_times(fault, 1);
+        assert!(store.get(&key).unwrap_or_else(|error| panic!("{fault:?}: {error}")).payload() == payload);
+        assert_eq!(bucket.proxy.requests(), 2, "{fault:?}");
+    }
+    bucket.proxy.do_times(Fault::Silence, 1);
+    store.put(&new, &new_payload, &engine(1)).expect("put");
+}
+
+#[test]
+fn what_does_not_pass_fails_inside_the_deadline() {
+    std::thread::scope(|scope| {
+        for fault in [Fault::Refuse, Fault::Busy, Fault::Silence, Fault::CutRequest] {
+            scope.spawn(move || a_put_fails_in_time_and_leaves_nothing(fault));
+        }
+        for fault in [Fault::Refuse, Fault::Busy, Fault::Silence, Fault::CutAnswer, Fault::StallAnswer] {
+            scope.spawn(move || a_get_fails_in_time(fault));
+        }
+    });
+}
+
+fn a_put_fails_in_time_and_leaves_nothing(fault: Fault) {
+    let bucket = bucket();
+    let store = bucket.store(SHORT);
+    let (key, payload) = heap(2);
+    bucket.proxy.do_always(fault);
+    let text = fails_in_time(|| store.put(&key, &payload, &engine(1)));
+    assert!(text.starts_with(&format!("can't write `{key}` in the bucket `{}`: ", bucket.name)), "{text}");
+    assert!(bucket.raw(&key).is_none(), "{fault:?}: nothing partial is there");
+    bucket.proxy.do_always(Fault::None);
+    assert!(matches!(store.get(&key), Err(HeapStoreError::NotFound { .. })), "{fault:?}");
+    store.put(&key, &payload, &engine(1)).expect("it is well again");
+}
+
+fn a_get_fails_in_time(fault: Fault) {
+    let bucket = bucket();
+    let store = bucket.store(SHORT);
+    let (key, payload) = heap(1);
+    bucket.proxy.do_always(fault);
+    let text = fails_in_time(|| store.get(&key));
+    assert!(fault != Fault::Busy || text.contains("503"), "the store's own error is told: {text}");
+    bucket.proxy.do_always(Fault::None);
+    assert!(store.get(&key).expect("it is well again").payload() == payload);
+}
+
+#[test]
+fn an_upload_whose_answer_is_lost_may_have_happened_and_is_whole_then() {
+    let bucket = bucket();
+    let store = bucket.store(SHORT);
+    let (key, payload) = heap(2);
+    bucket.proxy.do_always(Fault::StallAnswer);
+    let _ = store.put(&key, &payload, &engine(1));
+    bucket.proxy.do_always(Fault::None);
+    match store.get(&key) {
+        Ok(heap) => assert!(heap.payload() == payload),
+        Err(error) => assert!(matches!(error, HeapStoreError::NotFound { .. }), "{error}"),
+    }
+}
+
+#[test]
+fn a_wrong_body_is_damage_and_not_a_heap() {
+    let bucket = bucket();
+    let store = bucket.store(DEADLINE);
+    let (key, _) = heap(1);
+    for (fault, expected) in [(Fault::FlipAnswer, Defect::Checksum), (Fault::ShortAnswer, Defect::TooShort { bytes: 51_179 })] {
+        bucket.proxy.do_times(fault, 1);
+        match store.get(&key) {
+            Err(HeapStoreError::Damaged { defect, .. }) => assert_eq!(defect, expected),
+            other => panic!("{fault:?}: {other:?}"),
+        }
+    }
+    assert!(store.get(&key).is_ok());
+}
+
+#[test]
+fn what_is_missing_is_the_heap_only_if_the_bucket_says_so() {
+    let bucket = bucket();
+    let (key, payload) = heap(1);
+    let no_bucket = S3Heaps::open(&settings(&bucket.proxy.endpoint(), "no-such-bucket"), s3_server::runtime()).expect("store");
+    for text in [
+        unavailable(no_bucket.get(&key)),
+        unavailable(no_bucket.describe(&key)),
+        unavailable(no_bucket.put(&key, &payload, &engine(1))),
+        unavailable(no_bucket.list(&mut |_| std::ops::ControlFlow::Continue(()))),
+        unavailable(no_bucket.remove(&key)),
+        unavailable(no_bucket.check()),
+    ] {
+        assert!(text.contains("NoSuchBucket"), "{text}");
+    }
+    let store = bucket.store(DEADLINE);
+    for fault in [Fault::NoSuchPage, Fault::Forbidden] {
+        bucket.proxy.do_always(fault);
+        unavailable(store.get(&key));
+        unavailable(store.describe(&key));
+        unavailable(store.remove(&key));
+    }
+    assert_eq!(bucket.proxy.requests(), 3, "what will not pass is not tried again");
+}
+
+#[test]
+fn a_host_that_is_not_there_fails_in_time() {
+    let (key, _) = heap(1);
+    // A port of documentation's network, where nobody answers or the way there is refused at once.
+    for endpoint in ["http://127.0.0.1:1", "http://192.0.2.1:9"] {
+        let settings = S3Settings { deadline: SHORT, ..settings(endpoint, "heaps") };
+        let store = S3Heaps::open(&settings, s3_server::runtime()).expect("opening asks nothing");
+        fails_in_time(|| store.get(&key));
+    }
+}
+
+#[test]
+fn what_others_keep_in_the_bucket_is_passed_over() {
+    let bucket = bucket();
+    let (key, _) = heap(1);
+    for name in ["notes.txt", "folder/inside", &format!("folder/{key}"), &key.to_string()[1..], &key.to_string().to_uppercase()] {
+        bucket.plant_object(name, b"something", None);
+    }
+    let listed = crate::suite::listed(&bucket.store(DEADLINE));
+    assert_eq!(listed.iter().map(|heap| heap.key).collect::<Vec<_>>(), [key]);
+}

@@ -1,0 +1,153 @@
+//! A disk that fails at one step of a write, step by step: the put fails, nothing partial is under the key, and it works again afterwards.
+//!
+//! The steps are made to fail by a filter on the system calls of one thread, which is what tells them apart.
+
+use heapstead_store::{FileHeaps, HeapStore, HeapStoreError, Owner, PAYLOAD_BYTES_MIN, key_of};
+use heapstead_types::{EngineId, HeapKey};
+use seccompiler::{BpfProgram, SeccompAction, SeccompCmpArgLen::Dword, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule};
+use std::path::{Path, PathBuf};
+
+struct Disk {
+    _root: tempfile::TempDir,
+    folder: PathBuf,
+    heaps: FileHeaps,
+}
+
+impl Disk {
+    fn new() -> Self {
+        let root = tempfile::tempdir().expect("folder");
+        let folder = root.path().join("heaps");
+        let heaps = FileHeaps::open(&folder, Owner::Us).expect("store");
+        Self { _root: root, folder, heaps }
+    }
+
+    fn put(&self) -> Result<(), HeapStoreError> {
+        let (key, payload, engine) = heap();
+        self.heaps.put(&key, &payload, &engine)
+    }
+
+    /// No heap, and nothing that a crash could have left.
+    fn is_clean(&self) -> bool {
+        let (key, ..) = heap();
+        let is_temporary = |folder: &Path| {
+            let entries = std::fs::read_dir(folder).into_iter().flatten();
+            entries.flatten().any(|entry| entry.file_name().to_string_lossy().starts_with(".writing-"))
+        };
+        let not_found = matches!(self.heaps.get(&key), Err(HeapStoreError::NotFound { .. }));
+        not_found && !is_temporary(&self.folder) && !is_temporary(&self.folder.join(".meta"))
+    }
+}
+
+fn heap() -> (HeapKey, Vec<u8>, EngineId) {
+    let payload = vec![1; PAYLOAD_BYTES_MIN];
+    (key_of(&payload).expect("a heap"), payload, "v8-14.6/x86_64/flags-0000001a/natives-3-0000005e".parse().expect("an engine id"))
+}
+
+/// Does something in a thread in which these calls fail with this error.
+fn where_fails<T: Send>(calls: Vec<(i64, Vec<SeccompRule>)>, errno: i32, act: impl FnOnce() -> T + Send) -> T {
+    let rules = calls.into_iter().collect();
+    let arch = std::env::consts::ARCH.try_into().expect("a known architecture");
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(errno as u32), arch).expect("filter");
+    let program: BpfProgram = filter.try_into().expect("program");
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(move || {
+            seccompiler::apply_filter(&program).expect("filter");
+            act()
+        });
+        thread.join().expect("thread")
+    })
+}
+
+fn always(call: i64) -> (i64, Vec<SeccompRule>) {
+    (call, Vec::new())
+}
+
+fn renames() -> Vec<(i64, Vec<SeccompRule>)> {
+    #[cfg(target_arch = "x86_64")]
+    let old = [always(libc::SYS_rename)];
+    #[cfg(not(target_arch = "x86_64"))]
+    let old = [];
+    [always(libc::SYS_renameat), always(libc::SYS_renameat2)].into_iter().chain(old).collect()
+}
+
+fn creating() -> Vec<(i64, Vec<SeccompRule>)> {
+    let flags = libc::O_CREAT as u64;
+    let condition = SeccompCondition::new(2, Dword, SeccompCmpOp::MaskedEq(flags), flags).expect("condition");
+    vec![(libc::SYS_openat, vec![SeccompRule::new(vec![condition]).expect("rule")])]
+}
+
+fn making_folders() -> Vec<(i64, Vec<SeccompRule>)> {
+    #[cfg(target_arch = "x86_64")]
+    let old = [always(libc::SYS_mkdir)];
+    #[cfg(not(target_arch = "x86_64"))]
+    let old = [];
+    [always(libc::SYS_mkdirat)].into_iter().chain(old).collect()
+}
+
+#[test]
+fn a_step_that_fails_fails_the_put_and_leaves_nothing() {
+    for (operation, calls, errno) in [
+        ("make the folder", making_folders(), libc::ENOSPC),
+        ("write in the folder", creating(), libc::EROFS),
+        ("write", vec![always(libc::SYS_write)], libc::ENOSPC),
+        ("sync", vec![always(libc::SYS_fsync)], libc::EIO),
+        ("name the file", renames(), libc::EIO),
+    ] {
+        let disk = Disk::new();
+        if operation == "make the folder" {
+            assert!(!disk.folder.join(".meta").exists());
+        } else {
+            std::fs::create_dir(disk.folder.join(".meta")).expect("folder");
+        }
+        match where_fails(calls, errno, || disk.put()) {
+            Err(HeapStoreError::Unavailable { operation: failed, error, .. }) => {
+                assert_eq!(failed, operation);
+                let error = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error);
+                assert_eq!(error, Some(errno), "{operation}");
+            }
+            other => panic!("{operation}: {other:?}"),
+        }
+        assert!(disk.is_clean(), "{operation}");
+        disk.put().unwrap_or_else(|error| panic!("after it could not {operation}: {error}"));
+        assert!(disk.heaps.get(&heap().0).is_ok());
+    }
+}
+
+/// The sidecar is there already, so it is the heap whose steps fail.
+#[test]
+fn a_heap_that_can_not_get_its_name_leaves_nothing() {
+    let disk = Disk::new();
+    let (key, ..) = heap();
+    let in_its_way = disk.folder.join(key.to_string());
+    std::fs::create_dir(&in_its_way).expect("folder");
+    let put = disk.put();
+    assert!(matches!(put, Err(HeapStoreError::Unavailable { operation: "name the file", .. })), "{put:?}");
+    std::fs::remove_dir(in_its_way).expect("remove");
+    assert!(disk.is_clean());
+    disk.put().expect("put");
+}
+
+#[test]
+fn a_folder_that_went_away_is_not_made_anew() {
+    let disk = Disk::new();
+    let away = disk.folder.with_file_name("away");
+    std::fs::rename(&disk.folder, &away).expect("rename");
+    let put = disk.put();
+    assert!(matches!(put, Err(HeapStoreError::Unavailable { operation: "make the folder", .. })), "{put:?}");
+    assert!(!disk.folder.exists(), "what was there may come back, and must not be hidden");
+    std::fs::rename(&away, &disk.folder).expect("rename");
+    assert!(disk.is_clean());
+    disk.put().expect("put");
+}
+
+#[test]
+fn a_disk_that_can_not_be_read_is_no_answer_about_its_heaps() {
+    let disk = Disk::new();
+    disk.put().expect("put");
+    let (key, ..) = heap();
+    let (get, describe) = where_fails(vec![always(libc::SYS_read)], libc::EIO, || (disk.heaps.get(&key).map(drop), disk.heaps.describe(&key).map(drop)));
+    for answer in [get, describe] {
+        assert!(matches!(answer, Err(HeapStoreError::Unavailable { operation: "read", .. })), "{answer:?}");
+    }
+    assert!(disk.heaps.get(&key).is_ok());
+}
