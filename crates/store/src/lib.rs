@@ -13,6 +13,6 @@ pub use metadata::{Durability, Metadata, MetadataError, Tags};
 pub use outputs::Outputs;
 
 pub use heaps::{
-    CachedHeaps, Defect, FileHeaps, HEADER_BYTES, HeapInfo, HeapStore, HeapStoreError, ListedHeap, Owner, PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN,
-    S3_DEADLINE_DEFAULT, S3Heaps, S3Settings, StoredHeap, header, key_of, verify,
+    CachedHeaps, Defect, FileHeaps, HEADER_BYTES, HeapInfo, HeapStore, HeapStoreError, ListedHeap, Owner, PAYLOAD_BYTES_MAX,
+    PAYLOAD_BYTES_MIN, S3_DEADLINE_DEFAULT, S3Heaps, S3Settings, StoredHeap, header, key_of, verify,
 };

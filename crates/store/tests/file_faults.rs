@@ -145,7 +145,8 @@ fn a_disk_that_can_not_be_read_is_no_answer_about_its_heaps() {
     let disk = Disk::new();
     disk.put().expect("put");
     let (key, ..) = heap();
-    let (get, describe) = where_fails(vec![always(libc::SYS_read)], libc::EIO, || (disk.heaps.get(&key).map(drop), disk.heaps.describe(&key).map(drop)));
+    let (get, describe) =
+        where_fails(vec![always(libc::SYS_read)], libc::EIO, || (disk.heaps.get(&key).map(drop), disk.heaps.describe(&key).map(drop)));
     for answer in [get, describe] {
         assert!(matches!(answer, Err(HeapStoreError::Unavailable { operation: "read", .. })), "{answer:?}");
     }

@@ -157,7 +157,12 @@ fn a_hundred_thousand_heaps_are_listed() {
         fs::File::create(kept.folder.join(HeapKey::from_digest(digest).to_string())).expect("an empty file");
     }
     let mut listed = 0;
-    kept.heaps.list(&mut |_| { listed += 1; ControlFlow::Continue(()) }).expect("list");
+    kept.heaps
+        .list(&mut |_| {
+            listed += 1;
+            ControlFlow::Continue(())
+        })
+        .expect("list");
     assert_eq!(listed, 100_001);
 }
 

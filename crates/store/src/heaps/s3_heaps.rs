@@ -86,7 +86,9 @@ impl HeapStore for S3Heaps {
         let asked = self.wait("ask for", &name, async {
             match self.client.get_opts(&path, GetOptions::default().with_head(true)).await {
                 // An answer without a body does not say what is missing, the object or the bucket; this one does.
-                Err(Error::NotFound { .. }) => self.client.get_opts(&path, GetOptions::default().with_range(Some(GetRange::from(0..1)))).await,
+                Err(Error::NotFound { .. }) => {
+                    self.client.get_opts(&path, GetOptions::default().with_range(Some(GetRange::from(0..1)))).await
+                }
                 answer => answer,
             }
         });

@@ -82,7 +82,9 @@ impl S3Settings {
     /// Refuses an endpoint that the client would only refuse at the first call, and names the bucket in the host where that is asked for.
     fn with_endpoint(&self, builder: AmazonS3Builder) -> Result<AmazonS3Builder, HeapStoreError> {
         let is_true = |key| builder.get_config_value(&key).is_some_and(|value| value == "true");
-        let Some(endpoint) = builder.get_config_value(&S3Endpoint).or_else(|| builder.get_config_value(&Endpoint)) else { return Ok(builder) };
+        let Some(endpoint) = builder.get_config_value(&S3Endpoint).or_else(|| builder.get_config_value(&Endpoint)) else {
+            return Ok(builder);
+        };
         let refused = |why: &str| Err(HeapStoreError::S3Settings { why: format!("the endpoint `{endpoint}` {why}") });
         let host = match endpoint.split_once("://") {
             Some(("https", host)) => host,

@@ -71,7 +71,8 @@ impl Metadata {
         let unavailable = |error: rusqlite::Error| unavailable(&path, &error);
         let mut connection = connect(&path).map_err(unavailable)?;
         migrations::run(&mut connection, &path)?;
-        let process = Process::register(folder).map_err(|error| MetadataError::Unavailable { path: folder.into(), why: error.to_string() })?;
+        let process =
+            Process::register(folder).map_err(|error| MetadataError::Unavailable { path: folder.into(), why: error.to_string() })?;
         let writer = Writer::start(connection, path.clone());
         Ok(Self(Arc::new(Inner { folder: folder.into(), path, writer, readers: Mutex::new(Vec::new()), process })))
     }

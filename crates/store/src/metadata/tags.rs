@@ -79,7 +79,9 @@ fn find(db: &Connection, principal: &str, query: &TagQuery) -> rusqlite::Result<
     }
     // The rarest pair leads, through the index; the others are looked up in what it finds.
     let mut statement = match rarest {
-        Some(_) => db.prepare_cached("SELECT heap FROM tags WHERE principal = ?1 AND key = ?3 AND value = ?4 AND heap > ?2 ORDER BY heap")?,
+        Some(_) => {
+            db.prepare_cached("SELECT heap FROM tags WHERE principal = ?1 AND key = ?3 AND value = ?4 AND heap > ?2 ORDER BY heap")?
+        }
         None => db.prepare_cached("SELECT DISTINCT heap FROM tags WHERE principal = ?1 AND heap > ?2 ORDER BY heap")?,
     };
     let mut rows = match rarest {

@@ -19,8 +19,14 @@ const CHARACTER_BYTES_MAX: u64 = 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageRequest {
     /// Whole lines from this one on; the first is 1.
-    Lines { offset: u64, limit: u64 },
-    Bytes { offset: u64, limit: u64 },
+    Lines {
+        offset: u64,
+        limit: u64,
+    },
+    Bytes {
+        offset: u64,
+        limit: u64,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

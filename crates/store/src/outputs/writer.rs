@@ -129,7 +129,9 @@ impl OutputWriter {
 fn unfinished_at(bytes: &[u8]) -> usize {
     let tail = bytes.len().saturating_sub(3);
     (tail..bytes.len())
-        .find(|start| matches!(std::str::from_utf8(&bytes[*start..]), Err(error) if error.valid_up_to() == 0 && error.error_len().is_none()))
+        .find(
+            |start| matches!(std::str::from_utf8(&bytes[*start..]), Err(error) if error.valid_up_to() == 0 && error.error_len().is_none()),
+        )
         .unwrap_or(bytes.len())
 }
 

@@ -180,7 +180,9 @@ fn what_crashes_left_in_it_is_removed_in_time() {
         fs::write(file, "half a heap").expect("left behind");
     }
     age(&stale, LONG_AGO);
-    [2, 3, 4].map(|fill| place.put(&store, fill));
+    for fill in [2, 3, 4] {
+        place.put(&store, fill);
+    }
     assert!(!stale.exists());
     assert!(fresh.exists(), "somebody may be writing it now");
 }

@@ -9,6 +9,7 @@ mod proxy;
 mod s3_faults;
 mod s3_server;
 mod suite;
+mod tls;
 
 /// One test for each promise.
 macro_rules! keeps_its_promises {

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -10,6 +10,9 @@ use tokio::runtime::{Handle, Runtime};
 
 pub struct S3Server {
     pub port: u16,
+    pub tls_port: u16,
+    /// What to trust there.
+    pub certificate: PathBuf,
     buckets: AtomicU32,
     /// It serves as long as this is open.
     _alive: ChildStdin,
@@ -21,12 +24,26 @@ pub fn start() -> &'static S3Server {
     SERVER.get_or_init(|| {
         let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/tools");
         let mut command = Command::new(tools.join("python"));
-        let mut server =
-            command.arg(tools.join("s3_server.py")).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().expect("python");
-        let mut port = String::new();
-        BufReader::new(server.stdout.take().expect("output")).read_line(&mut port).expect("a port");
-        let port = port.trim().parse().unwrap_or_else(|_| panic!("the S3 server did not start: {:?}", server.wait()));
-        S3Server { port, buckets: AtomicU32::new(0), _alive: server.stdin.take().expect("input"), _server: server }
+        let mut server = command
+            .arg(tools.join("s3_server.py"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .expect("python");
+        let mut ready = String::new();
+        BufReader::new(server.stdout.take().expect("output")).read_line(&mut ready).expect("output");
+        let [port, tls_port, certificate] = *ready.split_whitespace().collect::<Vec<_>>() else {
+            panic!("the S3 server did not start: {:?}", server.wait())
+        };
+        S3Server {
+            port: port.parse().expect("a port"),
+            tls_port: tls_port.parse().expect("a port"),
+            certificate: certificate.into(),
+            buckets: AtomicU32::new(0),
+            _alive: server.stdin.take().expect("input"),
+            _server: server,
+        }
     })
 }
 

@@ -1,0 +1,24 @@
+//! A bucket behind TLS: reached where its certificate is trusted, and nowhere else.
+
+use crate::place::{heap, settings};
+use crate::{processes, s3_server};
+use heapstead_store::{HeapStore, HeapStoreError, S3Heaps, S3Settings};
+use std::time::Duration;
+
+#[test]
+fn a_bucket_behind_tls_is_reached_where_its_certificate_is_trusted() {
+    let server = s3_server::start();
+    let address = format!("s3 https://localhost:{} {}", server.tls_port, server.new_bucket());
+    // In a process of its own: certificates are read once, from where the environment says.
+    processes::succeeds(processes::command(&address).env("SSL_CERT_FILE", &server.certificate).spawn().expect("process"));
+}
+
+#[test]
+fn a_bucket_whose_certificate_is_not_trusted_is_not_reached() {
+    let server = s3_server::start();
+    let settings = settings(&format!("https://localhost:{}", server.tls_port), &server.new_bucket());
+    let settings = S3Settings { deadline: Duration::from_secs(2), ..settings };
+    let store = S3Heaps::open(&settings, s3_server::runtime()).expect("store");
+    let get = store.get(&heap(1).0);
+    assert!(matches!(get, Err(HeapStoreError::Unavailable { .. })), "{get:?}");
+}
