@@ -37,10 +37,10 @@ impl Service {
     /// Accepts a run. When this returns its id is never forgotten; a refusal leaves nothing behind.
     pub async fn run(&self, caller: &Caller, request: RunRequest) -> Result<Arc<Live>, ServiceError> {
         limits::code(&request.code)?;
-        if self.0.closing.load(Relaxed) {
+        if self.running.closing.load(Relaxed) {
             return Err(ServiceError::Unavailable("the server is shutting down".into()));
         }
-        let place = self.0.engine.reserve(caller.lane, request.limits.heap_mb)?;
+        let place = self.running.engine.reserve(caller.lane, request.limits.heap_mb)?;
         let live = Arc::new(Live::new(Begun::now(), caller.principal.clone()));
         self.0.live.insert(live.clone());
         let (accepted, acceptance) = oneshot::channel();
@@ -122,7 +122,7 @@ impl Execution {
         let heap = tokio::select! {
             biased;
             stop = self.live.stopped() => return (stop.end(), None),
-            restored = origin::restore(&self.service.0.heaps, self.request.origin, warnings) => match restored {
+            restored = origin::restore(&self.service.running.heaps, self.request.origin, warnings) => match restored {
                 Ok(heap) => heap,
                 Err(failure) => return (End::Failed(failure), None),
             },
@@ -141,7 +141,7 @@ impl Execution {
         tokio::select! {
             biased;
             stop = self.live.stopped() => (stop.end(), None),
-            kept = self.service.0.heaps.keep(heap) => match kept {
+            kept = self.service.running.heaps.keep(heap) => match kept {
                 Ok(heap) => {
                     crash_point::pass("heap-stored");
                     (End::Completed { result, heap: Some(heap) }, Some(Completed { heap, heap_bytes, javascript, _storing: storing }))

@@ -2,7 +2,8 @@
 
 use crate::live::{Live, Stop};
 use crate::record::{ExecutionRecord, iso_8601};
-use crate::{Caller, Service, ServiceError, sweep};
+use crate::neighbours::{self, About, Question};
+use crate::{Archive, Caller, ServiceError, sweep};
 use heapstead_store::metadata::{self, Cursor, ExecutionFilter};
 use heapstead_store::outputs::{Extent, PageRequest};
 use heapstead_types::{ExecutionId, SessionName, Status};
@@ -11,10 +12,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// How far back a list goes that is asked for without parameters.
 const LISTED_SINCE: SignedDuration = SignedDuration::from_hours(24);
-/// An execution in another process tells us nothing by itself; so often its record is looked at while somebody waits.
+/// Where another process can't be asked, or its answer is not in the record yet: until the next look at the record.
 const ELSEWHERE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A page of console output.
@@ -76,25 +78,27 @@ enum Found {
     Stored(metadata::Execution),
 }
 
-impl Service {
+impl Archive {
     /// The record, after at most `wait` if the execution still runs.
     pub async fn execution(&self, caller: &Caller, id: &str, wait: Duration) -> Result<ExecutionRecord, ServiceError> {
-        let deadline = tokio::time::Instant::now() + wait;
+        let deadline = Instant::now() + wait;
+        let mut asked = Asked::default();
         loop {
             match self.find(caller, id, true).await? {
                 Found::Here(live) => {
                     let _ = tokio::time::timeout_at(deadline, live.ended()).await;
                     return Ok(live.record());
                 }
-                Found::Stored(stored) if stored.status.is_terminal() || tokio::time::Instant::now() >= deadline => return Ok(record_of(stored)),
-                Found::Stored(_) => tokio::time::sleep(ELSEWHERE_INTERVAL).await,
+                Found::Stored(stored) if stored.status.is_terminal() || Instant::now() >= deadline => return Ok(record_of(stored)),
+                Found::Stored(stored) => asked.wait(self, &stored, About::Ended, deadline).await,
             }
         }
     }
 
     /// A page, after at most `wait` if there is nothing past the cursor yet and the execution still runs.
     pub async fn output(&self, caller: &Caller, id: &str, page: PageRequest, wait: Duration) -> Result<OutputPage, ServiceError> {
-        let deadline = tokio::time::Instant::now() + wait;
+        let deadline = Instant::now() + wait;
+        let mut asked = Asked::default();
         loop {
             let (id, output, status) = match self.find(caller, id, false).await? {
                 Found::Here(live) => {
@@ -109,8 +113,8 @@ impl Service {
                 Found::Stored(stored) => {
                     let (outputs, id) = (self.0.outputs.clone(), stored.id.clone());
                     let output = blocking(move || Ok(outputs.measure(&id)?)).await?;
-                    if !reaches(output, page) && tokio::time::Instant::now() < deadline {
-                        tokio::time::sleep(ELSEWHERE_INTERVAL).await;
+                    if !reaches(output, page) && Instant::now() < deadline {
+                        asked.wait(self, &stored, About::output(page), deadline).await;
                         continue;
                     }
                     (stored.id, output, stored.status)
@@ -147,8 +151,19 @@ impl Service {
                 }
             }
             Found::Stored(stored) if stored.status.is_terminal() => stored.status,
-            Found::Stored(_) => {
-                return Err(ServiceError::WrongState(format!("execution `{id}` runs in another server process: cancel it there")));
+            Found::Stored(stored) => {
+                let question = Question { id: stored.id, about: About::Cancel };
+                match neighbours::ask(self, &stored.process, &question).await {
+                    Ok(true) => return Ok(()),
+                    // It ended before, or its process did; the record says how.
+                    Ok(false) | Err(_) => match self.find(caller, id, false).await? {
+                        Found::Stored(stored) if stored.status.is_terminal() => stored.status,
+                        _ => {
+                            let text = format!("execution `{id}` runs in another server process, which can't be reached: cancel it there");
+                            return Err(ServiceError::Unavailable(text));
+                        }
+                    },
+                }
             }
         };
         Err(ServiceError::WrongState(format!("execution `{id}` is not running: it is {}", status.as_str())))
@@ -197,8 +212,29 @@ impl Service {
     }
 }
 
+/// Waiting for an execution that runs in another process.
+#[derive(Default)]
+struct Asked {
+    before: bool,
+}
+
+impl Asked {
+    /// Waits until there may be news, at most until the deadline.
+    async fn wait(&mut self, archive: &Archive, stored: &metadata::Execution, about: About, deadline: Instant) {
+        let question = Question { id: stored.id.clone(), about };
+        let news = async {
+            // An answer that is not in the record yet is not asked for again at once.
+            if self.before || neighbours::ask(archive, &stored.process, &question).await.is_err() {
+                tokio::time::sleep(ELSEWHERE_INTERVAL).await;
+            }
+        };
+        let _ = tokio::time::timeout_at(deadline, news).await;
+        self.before = !self.before;
+    }
+}
+
 /// Whether there is anything at the cursor.
-fn reaches(output: Extent, page: PageRequest) -> bool {
+pub fn reaches(output: Extent, page: PageRequest) -> bool {
     match page {
         PageRequest::Lines { offset, .. } => output.lines >= offset,
         PageRequest::Bytes { offset, .. } => output.bytes > offset,

@@ -49,9 +49,9 @@ impl Component {
 
 impl Service {
     pub async fn health(&self) -> Health {
-        let store = self.0.heaps.store().clone();
+        let store = self.0.heaps.clone();
         let (heaps, metadata) = tokio::join!(blocking(move || Ok(store.check()?)), self.0.metadata.check());
-        let load = self.0.engine.load();
+        let load = self.running.engine.load();
         let components = Components {
             engine: Component::from_check(Ok::<(), String>(())),
             heaps: Component::from_check(heaps),

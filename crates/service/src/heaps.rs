@@ -2,7 +2,7 @@
 
 use crate::executions::blocking;
 use crate::record::iso_8601;
-use crate::{Service, ServiceError};
+use crate::{Archive, ServiceError};
 use heapstead_store::{HEADER_BYTES, HeapInfo, ListedHeap, StoredHeap, verify};
 use heapstead_types::{EngineId, HeapKey};
 use jiff::{SignedDuration, Timestamp};
@@ -33,15 +33,15 @@ pub struct Collected {
     pub kept: u64,
 }
 
-impl Service {
+impl Archive {
     pub async fn heap(&self, key: HeapKey) -> Result<HeapSummary, ServiceError> {
-        let store = self.0.heaps.store().clone();
+        let store = self.0.heaps.clone();
         blocking(move || Ok(summary(store.describe(&key)?))).await
     }
 
     /// Heaps in the order of their keys, and whether there are more.
     pub async fn heaps(&self, after: Option<HeapKey>, limit: Option<u32>) -> Result<(Vec<HeapSummary>, bool), ServiceError> {
-        let store = self.0.heaps.store().clone();
+        let store = self.0.heaps.clone();
         let mut listed = self.list_heaps().await?;
         listed.retain(|heap| after.is_none_or(|after| heap.key > after));
         let more = limit.is_some_and(|limit| listed.len() > limit as usize);
@@ -55,7 +55,7 @@ impl Service {
 
     /// Every heap in the store, in the order of their keys.
     async fn list_heaps(&self) -> Result<Vec<ListedHeap>, ServiceError> {
-        let store = self.0.heaps.store().clone();
+        let store = self.0.heaps.clone();
         blocking(move || {
             let mut heaps = Vec::new();
             store.list(&mut |heap| {
@@ -70,13 +70,13 @@ impl Service {
 
     /// A heap with everything that a read verifies verified.
     pub async fn export_heap(&self, key: HeapKey) -> Result<StoredHeap, ServiceError> {
-        let store = self.0.heaps.store().clone();
+        let store = self.0.heaps.clone();
         blocking(move || Ok(store.get(&key)?)).await
     }
 
     /// Brings in a heap file as `export` wrote it. Everything that a read verifies is verified first.
     pub async fn import_heap(&self, file: Vec<u8>, engine: EngineId) -> Result<HeapKey, ServiceError> {
-        let store = self.0.heaps.store().clone();
+        let store = self.0.heaps.clone();
         blocking(move || {
             let digest = file.get(10..HEADER_BYTES).and_then(|digest| digest.try_into().ok());
             let key = HeapKey::from_digest(digest.unwrap_or_default());
@@ -109,7 +109,7 @@ impl Service {
     async fn remove_heap(&self, key: HeapKey, old_before: SystemTime) -> Result<bool, ServiceError> {
         // A run that is about to record this very heap holds the other side of this lock.
         let _alone = self.0.storing.write().await;
-        let store = self.0.heaps.store().clone();
+        let store = self.0.heaps.clone();
         let removed = blocking(move || {
             match store.describe(&key) {
                 Ok(info) if info.stored_at >= old_before => return Ok(false),

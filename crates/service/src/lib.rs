@@ -6,6 +6,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod archive;
 mod caller;
 mod crash_point;
 mod end;
@@ -16,6 +17,7 @@ mod health;
 mod heap_access;
 mod heaps;
 mod live;
+mod neighbours;
 mod origin;
 mod output_text;
 mod record;
@@ -28,6 +30,7 @@ mod stateless;
 mod sweep;
 mod tags;
 
+pub use archive::{Archive, Policy};
 pub use caller::Caller;
 pub use end::{End, Finished};
 pub use error::ServiceError;
@@ -40,7 +43,7 @@ pub use live::{Live, Progress};
 pub use origin::{OnMissingHeap, Origin};
 pub use record::ExecutionRecord;
 pub use run::{Mode, Request, Run};
-pub use service::{Policy, Service};
+pub use service::Service;
 pub use session_log::{EntryField, LogRequest, SessionEntries, SessionEntry, SessionNames};
 pub use stateless::{Stateless, StatelessAnswer};
 pub use tags::{TAG_KEY_CHARS_MAX, TAG_VALUE_CHARS_MAX, TAGS_MAX, TaggedHeap, TaggedHeaps, check_tags};

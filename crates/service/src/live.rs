@@ -110,6 +110,11 @@ impl Registry {
         self.lock().get(id).filter(|live| live.principal == *principal).cloned()
     }
 
+    /// An execution, whoever's it is.
+    pub fn get(&self, id: &ExecutionId) -> Option<Arc<Live>> {
+        self.lock().get(id).cloned()
+    }
+
     pub fn all(&self) -> Vec<Arc<Live>> {
         self.lock().values().cloned().collect()
     }

@@ -1,6 +1,6 @@
 //! The logs of sessions: what ran in each, in order.
 
-use crate::{Caller, Service, ServiceError};
+use crate::{Archive, Caller, ServiceError};
 use heapstead_store::metadata::LogEntry;
 use heapstead_types::{HeapKey, SessionName};
 use schemars::JsonSchema;
@@ -93,7 +93,7 @@ pub struct LogRequest {
     pub cursor: Option<String>,
 }
 
-impl Service {
+impl Archive {
     pub async fn sessions(&self, caller: &Caller) -> Result<SessionNames, ServiceError> {
         Ok(SessionNames { sessions: self.0.metadata.sessions(&caller.principal).await? })
     }

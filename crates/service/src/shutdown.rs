@@ -8,7 +8,7 @@ use std::time::Duration;
 impl Service {
     /// Accepts nothing new, gives what runs this long to end, then stops it. When this returns, every execution has its end stored.
     pub async fn close(&self, grace: Duration) {
-        self.0.closing.store(true, Relaxed);
+        self.running.closing.store(true, Relaxed);
         let running = self.0.live.all();
         let all_ended = async {
             for live in &running {

@@ -1,6 +1,6 @@
 //! Keeping house: runs of processes that died have failed, and what is past its time is removed.
 
-use crate::{Service, ServiceError};
+use crate::{Archive, ServiceError};
 use heapstead_store::metadata::ExecutionEnd;
 use heapstead_types::{ExecutionId, Status};
 use jiff::Timestamp;
@@ -12,11 +12,11 @@ const STRAY_OUTPUT_AGE: Duration = Duration::from_secs(24 * 3600);
 
 pub const LOST: &str = "server restarted";
 
-pub fn start(service: &Service) {
-    let weak = std::sync::Arc::downgrade(&service.0);
+pub fn start(archive: &Archive) {
+    let weak = std::sync::Arc::downgrade(&archive.0);
     tokio::spawn(async move {
         while let Some(parts) = weak.upgrade() {
-            if let Err(error) = sweep(&Service(parts)).await {
+            if let Err(error) = sweep(&Archive(parts)).await {
                 tracing::warn!(%error, "old executions and heaps could not be removed");
             }
             tokio::time::sleep(INTERVAL).await;
@@ -25,15 +25,15 @@ pub fn start(service: &Service) {
 }
 
 /// Ends what runs in processes that are gone.
-pub async fn fail_orphans(service: &Service) -> Result<(), ServiceError> {
-    for id in service.0.metadata.orphans().await? {
-        fail_orphan(service, &id).await?;
+pub async fn fail_orphans(archive: &Archive) -> Result<(), ServiceError> {
+    for id in archive.0.metadata.orphans().await? {
+        fail_orphan(archive, &id).await?;
     }
     Ok(())
 }
 
-pub async fn fail_orphan(service: &Service, id: &ExecutionId) -> Result<(), ServiceError> {
-    let (outputs, lost) = (service.0.outputs.clone(), id.clone());
+pub async fn fail_orphan(archive: &Archive, id: &ExecutionId) -> Result<(), ServiceError> {
+    let (outputs, lost) = (archive.0.outputs.clone(), id.clone());
     let recovered = tokio::task::spawn_blocking(move || outputs.recover(&lost)).await;
     let output = match recovered {
         Ok(recovered) => recovered?,
@@ -51,28 +51,28 @@ pub async fn fail_orphan(service: &Service, id: &ExecutionId) -> Result<(), Serv
         log: None,
     };
     // Another process may have done it meanwhile; either way it has ended.
-    service.0.metadata.end_execution(id.clone(), end).await?;
+    archive.0.metadata.end_execution(id.clone(), end).await?;
     Ok(())
 }
 
-async fn sweep(service: &Service) -> Result<(), ServiceError> {
-    fail_orphans(service).await?;
-    service.0.metadata.forget_dead_processes();
-    let retained = service.0.policy.retain_executions;
+async fn sweep(archive: &Archive) -> Result<(), ServiceError> {
+    fail_orphans(archive).await?;
+    archive.0.metadata.forget_dead_processes();
+    let retained = archive.0.policy.retain_executions;
     let before = Timestamp::now() - jiff::SignedDuration::try_from(retained).unwrap_or(jiff::SignedDuration::MAX);
     loop {
-        let forgotten = service.0.metadata.forget_executions(before).await?;
+        let forgotten = archive.0.metadata.forget_executions(before).await?;
         if forgotten.is_empty() {
             break;
         }
-        let outputs = service.0.outputs.clone();
+        let outputs = archive.0.outputs.clone();
         let removed = tokio::task::spawn_blocking(move || forgotten.iter().for_each(|id| outputs.remove(id)));
         removed.await.map_err(|error| ServiceError::Unavailable(error.to_string()))?;
     }
-    let outputs = service.0.outputs.clone();
+    let outputs = archive.0.outputs.clone();
     let strays = tokio::task::spawn_blocking(move || outputs.remove_older_than(retained + STRAY_OUTPUT_AGE)).await;
     if let Ok(Err(error)) = strays {
         tracing::warn!(%error, "old output could not be removed");
     }
-    service.collect_heaps(false).await.map(drop)
+    archive.collect_heaps(false).await.map(drop)
 }

@@ -1,6 +1,6 @@
 //! Tags on heaps: who may see them, and how large they may be.
 
-use crate::{Caller, Service, ServiceError};
+use crate::{Archive, Caller, ServiceError};
 use heapstead_store::Tags;
 use heapstead_store::metadata::TagQuery;
 use heapstead_types::HeapKey;
@@ -48,7 +48,7 @@ pub fn check_tags(tags: &Tags) -> Result<(), ServiceError> {
     Ok(())
 }
 
-impl Service {
+impl Archive {
     pub async fn heap_tags(&self, caller: &Caller, heap: HeapKey) -> Result<Tags, ServiceError> {
         Ok(self.0.metadata.tags(&caller.principal, heap).await?)
     }

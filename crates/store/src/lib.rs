@@ -1,7 +1,9 @@
-//! Where heaps are kept: one trait, [`HeapStore`], and the backends behind it. It knows bytes and keys, not V8, HTTP or MCP.
+//! Where heaps, and what is known about them, are kept. It knows bytes and keys, not V8, HTTP or MCP.
 //!
 //! ```text
-//! HeapStore ─► FileHeaps ─► heap_file (the format), sidecar (the engine id), atomic_file (whole or not at all)
+//! heaps/     one trait, HeapStore, and the stores behind it: files, S3, either with a cache
+//! metadata/  the database of sessions, executions and tags
+//! outputs/   what code wrote to its console
 //! ```
 #![forbid(unsafe_code)]
 

@@ -55,6 +55,11 @@ impl StoredHeap {
         self.file.get(HEADER_BYTES..).unwrap_or_default()
     }
 
+    /// The file as it is kept.
+    pub fn into_file(self) -> Vec<u8> {
+        self.file
+    }
+
     /// Which engine wrote it; none when that was not kept with it.
     pub fn engine(&self) -> Option<&EngineId> {
         self.engine.as_ref()

@@ -1,9 +1,9 @@
 //! Heaps: one trait, and the stores behind it.
 //!
 //! ```text
-//! HeapStore ─┬► FileHeaps    files                  ┐
-//!            ├► S3Heaps      objects                ├─► heap_file (the format)
-//!            └► CachedHeaps  any of them, with files ┘   sidecar (the engine id), atomic_file (whole or not at all)
+//!              ┌► FileHeaps ──┐
+//! HeapStore ───┼► S3Heaps ────┴─► heap_file (the format), sidecar (the engine id), atomic_file (whole or not at all)
+//!              └► CachedHeaps ──► one of those, and FileHeaps for its copies
 //! ```
 
 mod atomic_file;

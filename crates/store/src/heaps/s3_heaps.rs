@@ -23,7 +23,7 @@ const FILE_BYTES_MAX: u64 = (HEADER_BYTES + PAYLOAD_BYTES_MAX) as u64;
 const ERROR_CHARS_MAX: usize = 600;
 
 /// Its methods wait for the client, so they must not be called on a thread that drives the runtime.
-#[derive(Debug)]
+// Without `Debug`, like its settings: both hold a secret.
 pub struct S3Heaps {
     client: AmazonS3,
     bucket: String,

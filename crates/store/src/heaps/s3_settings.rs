@@ -15,6 +15,7 @@ const FIRST_RETRY_AFTER: Duration = Duration::from_millis(100);
 /// More than fit into any deadline: it is time that ends the retries.
 const RETRIES_MAX: usize = 1000;
 
+// Without `Debug`: it holds a secret.
 #[derive(Clone)]
 pub struct S3Settings {
     pub bucket: String,

@@ -88,8 +88,8 @@ impl Metadata {
                 new.session.as_ref().map(SessionName::as_str),
                 new.started_at.as_microsecond(),
                 new.input_heap.map(|key| key.to_string()),
-            ])
-            .map(drop)
+            ])?;
+            new.input_heap.map_or(Ok(()), |key| heap_uses::note_again(db, new.principal.as_str(), &key, new.started_at))
         })
         .await
     }

@@ -59,3 +59,10 @@ pub fn note(db: &Connection, principal: &str, key: &HeapKey, bytes: u64, at: Tim
     .execute(params![principal, key.to_string(), bytes as i64, at.as_microsecond()])
     .map(drop)
 }
+
+/// A heap that is known is used again.
+pub fn note_again(db: &Connection, principal: &str, key: &HeapKey, at: Timestamp) -> rusqlite::Result<()> {
+    db.prepare_cached("UPDATE heaps SET last_used_at = ? WHERE principal = ? AND key = ?")?
+        .execute(params![at.as_microsecond(), principal, key.to_string()])
+        .map(drop)
+}

@@ -15,6 +15,7 @@ mod writer;
 
 pub use executions::{Cursor, Execution, ExecutionEnd, ExecutionFilter, ExecutionSummary, NewExecution};
 pub use heap_uses::HeapUse;
+pub use processes::SOCKET_SUFFIX;
 pub use session_log::{LogEntry, NewLogEntry};
 pub use tags::{TagQuery, TaggedHeap, Tags};
 
@@ -79,6 +80,16 @@ impl Metadata {
 
     pub fn folder(&self) -> &Path {
         &self.0.folder
+    }
+
+    /// Where each process that uses this database has a file, and a socket if it can be asked something.
+    pub fn processes_folder(&self) -> PathBuf {
+        self.0.process.folder().to_owned()
+    }
+
+    /// This process's own name there.
+    pub fn process_name(&self) -> &str {
+        self.0.process.name()
     }
 
     /// Runs `work` inside a transaction; answers when it is committed. Where `work` fails, nothing of it is kept.

@@ -2,12 +2,14 @@
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::rand::{GetRandomFlags, getrandom};
-use std::fs::{File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 const FOLDER: &str = "processes";
+/// What a process's socket is called after its name.
+pub const SOCKET_SUFFIX: &str = ".sock";
 
 pub struct Process {
     name: String,
@@ -19,7 +21,7 @@ pub struct Process {
 impl Process {
     pub fn register(folder: &Path) -> io::Result<Self> {
         let folder = folder.join(FOLDER);
-        std::fs::create_dir_all(&folder)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
         let mut bits = [0; 8];
         getrandom(&mut bits, GetRandomFlags::empty())?;
         let name = hex::encode(bits);
@@ -33,6 +35,10 @@ impl Process {
 
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// Whether that process lives. What can't be told counts as alive: nothing is taken from it then.
@@ -50,7 +56,9 @@ impl Process {
     pub fn forget_dead(&self) {
         let Ok(files) = std::fs::read_dir(&self.folder) else { return };
         for file in files.flatten() {
-            if file.file_name().to_str().is_some_and(|name| !name.starts_with('.') && !self.is_alive(name)) {
+            let name = file.file_name();
+            let Some(name) = name.to_str().filter(|name| !name.starts_with('.')) else { continue };
+            if !self.is_alive(name.strip_suffix(SOCKET_SUFFIX).unwrap_or(name)) {
                 let _ = std::fs::remove_file(file.path());
             }
         }
@@ -60,5 +68,6 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(self.folder.join(&self.name));
+        let _ = std::fs::remove_file(self.folder.join(format!("{}{SOCKET_SUFFIX}", self.name)));
     }
 }
