@@ -1,5 +1,6 @@
 //! The engine against raw V8.
 
+use crate::fail;
 use crate::raw_loop::RawLoop;
 use crate::report::{Bar, Report, Row};
 use crate::sample::{Effort, Samples, ratios};
@@ -18,11 +19,6 @@ pub async fn measure(artifacts: &Artifacts, effort: Effort, report: &mut Report)
     chains(&engine, effort, report).await;
     sizes(&mut raw, report);
     latency(&engine, effort, report).await;
-}
-
-fn fail(why: &str) -> ! {
-    eprintln!("error: {why}");
-    std::process::exit(1)
 }
 
 async fn run(engine: &Engine, code: &str, kind: Kind) -> Option<HeapImage> {

@@ -5,6 +5,7 @@ mod noise;
 mod raw_loop;
 mod report;
 mod sample;
+mod server;
 
 use heapstead_engine::Artifacts;
 use report::Report;
@@ -24,6 +25,7 @@ async fn main() -> std::process::ExitCode {
     let effort = if asked("--short") { Effort::Short } else { Effort::Full };
     let mut report = Report::new(noise::measure(effort));
     engine::measure(&artifacts, effort, &mut report).await;
+    server::measure(&artifacts, effort, &mut report).await;
     report.print();
     match report.write() {
         Ok(file) => eprintln!("written to {}", file.display()),
@@ -33,4 +35,9 @@ async fn main() -> std::process::ExitCode {
         true => std::process::ExitCode::FAILURE,
         false => std::process::ExitCode::SUCCESS,
     }
+}
+
+fn fail(why: &str) -> ! {
+    eprintln!("error: {why}");
+    std::process::exit(1)
 }
