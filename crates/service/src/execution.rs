@@ -2,6 +2,7 @@
 
 use crate::crash_point;
 use crate::end::{Begun, End};
+use crate::executions::blocking;
 use crate::live::{Live, Stop};
 use crate::origin::{self, Origin};
 use crate::output_text::OutputText;
@@ -109,13 +110,15 @@ impl Execution {
     async fn execute(&self, place: Place) -> Ended {
         let mut warnings = Vec::new();
         let mut writer = self.service.0.outputs.writer(self.live.id());
-        let (outcome, completed) = self.run(place, &mut warnings, &mut writer).await;
-        let (output, outcome) = match tokio::task::spawn_blocking(move || writer.finish()).await {
-            Ok(Ok(output)) => (output, outcome),
-            Ok(Err(error)) => (Extent::default(), End::Failed(Failure::Store(error.to_string()))),
-            Err(error) => (Extent::default(), End::Failed(Failure::Store(error.to_string()))),
-        };
-        Ended { end: outcome, warnings, output, completed }
+        let (end, completed) = self.run(place, &mut warnings, &mut writer).await;
+        let written = if writer.is_empty() { Ok(Extent::default()) } else { blocking(move || Ok(writer.finish()?)).await };
+        match written {
+            Ok(output) => Ended { end, warnings, output, completed },
+            Err(error) => {
+                let end = End::Failed(Failure::Store(error.to_string()));
+                Ended { end, warnings, output: Extent::default(), completed: None }
+            }
+        }
     }
 
     async fn run(&self, place: Place, warnings: &mut Vec<String>, writer: &mut OutputWriter) -> (End, Option<Completed>) {

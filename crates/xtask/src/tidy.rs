@@ -10,7 +10,8 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("worker", &["tokio", "axum", "heapstead-engine", "heapstead-store"]),
     ("engine", &["v8", "axum", "rmcp", "rusqlite", "heapstead-worker", "heapstead-store"]),
     ("store", &["v8", "axum", "rmcp", "heapstead-engine", "heapstead-worker"]),
-    ("server", &["v8", "rusqlite", "heapstead-worker"]),
+    ("service", &["v8", "axum", "rmcp", "rusqlite", "object_store", "heapstead-worker"]),
+    ("server", &["v8", "rusqlite", "object_store", "heapstead-worker"]),
 ];
 
 const LINES_MAX: usize = 700;

@@ -68,6 +68,11 @@ impl OutputWriter {
         self.counts.running()
     }
 
+    /// Whether nothing was written, so that there is nothing to sync.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_none() && self.unfinished.is_empty()
+    }
+
     /// Appends what the code wrote. What is not UTF-8 becomes replacement characters, so that every reader gets text.
     pub fn append(&mut self, bytes: Vec<u8>) -> Result<(), OutputError> {
         let mut bytes = if self.unfinished.is_empty() { bytes } else { [std::mem::take(&mut self.unfinished), bytes].concat() };

@@ -1,0 +1,191 @@
+//! `kill -9` in the middle of everything: what was acknowledged is there afterwards, once, and every heap that is named loads.
+//!
+//! Clients run chains in sessions of their own and write down what the server told them. The server is killed at a random moment, or kills itself
+//! at a named point; the next one on the same folders has to know all of it. `SEED=… cargo test … crash` replays a failure.
+
+use crate::fixture::{Folders, Server};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+const CLIENTS: usize = 4;
+/// Where the server is made to die: see `crash_point` in the service.
+const POINTS: [&str; 4] = ["accepted", "heap-stored", "before-commit", "committed"];
+/// A round without a crash of its own ends at the latest after this.
+const ROUND_MAX: Duration = Duration::from_millis(600);
+
+/// What one client was told.
+#[derive(Default)]
+struct Told {
+    /// Ids that were handed out, and the last record that was seen of each.
+    records: BTreeMap<String, Value>,
+    /// Output that was read, from the beginning.
+    outputs: BTreeMap<String, String>,
+    /// Tags that were acknowledged, by heap.
+    tags: BTreeMap<String, Value>,
+    /// Where its chain stands: the last heap that was acknowledged, and how many runs led there.
+    head: Option<(String, u64)>,
+}
+
+struct Random(AtomicU64);
+
+impl Random {
+    fn below(&self, bound: u64) -> u64 {
+        // SplitMix64: enough to pick moments, and a seed replays it.
+        let mut mixed = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Relaxed);
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % bound
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_that_was_acknowledged_is_lost_or_doubled() {
+    let rounds = if crate::fixture::torture() { 500 } else { 40 };
+    let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| u64::from(std::process::id()));
+    println!("SEED={seed}");
+    let random = Arc::new(Random(AtomicU64::new(seed)));
+    let folders = Folders::new();
+    let mut clients: Vec<Told> = (0..CLIENTS).map(|_| Told::default()).collect();
+    for round in 0..rounds {
+        let crash = match round % 2 {
+            0 => Some(format!("{}:{}", POINTS[round / 2 % POINTS.len()], 1 + random.below(20))),
+            _ => None,
+        };
+        let variables: Vec<_> = crash.iter().map(|crash| ("HEAPSTEAD_CRASH_AT", crash.as_str())).collect();
+        let mut server = Server::start_in(&folders, &["--log", "error"], &variables);
+        for (number, told) in clients.iter().enumerate() {
+            verify(&server, number, told).await.unwrap_or_else(|what| panic!("round {round}, client {number}: {what}; SEED={seed}"));
+        }
+        // Only the last round keeps its server, to be looked at once more.
+        let (client, url) = (server.client.clone(), server.url.clone());
+        let working = clients.into_iter().enumerate().map(|(number, told)| {
+            let (client, url, random) = (client.clone(), url.clone(), random.clone());
+            tokio::spawn(async move { work(&client, &url, number, told, &random).await })
+        });
+        let working: Vec<_> = working.collect();
+        if crash.is_none() {
+            tokio::time::sleep(Duration::from_millis(random.below(ROUND_MAX.as_millis() as u64))).await;
+        } else {
+            let _ = tokio::time::timeout(ROUND_MAX * 4, server.ended()).await;
+        }
+        server.kill();
+        clients = Vec::new();
+        for work in working {
+            clients.push(work.await.expect("no panic"));
+        }
+    }
+    let server = Server::start_with(&folders, &[]);
+    for (number, told) in clients.iter().enumerate() {
+        verify(&server, number, told).await.unwrap_or_else(|what| panic!("at the end, client {number}: {what}; SEED={seed}"));
+        check_chain(&server, told).await;
+    }
+    let acknowledged: usize = clients.iter().map(|told| told.records.len()).sum();
+    println!("{acknowledged} executions acknowledged over {rounds} crashes");
+    assert!(acknowledged > rounds, "the clients hardly got anything done: {acknowledged}");
+}
+
+/// Runs a chain until the server is gone, and writes down what it said.
+async fn work(client: &reqwest::Client, url: &str, number: usize, mut told: Told, random: &Random) -> Told {
+    // Whatever fails here fails because the server was killed.
+    while step(client, url, number, &mut told, random).await.is_some() {}
+    told
+}
+
+async fn step(client: &reqwest::Client, url: &str, number: usize, told: &mut Told, random: &Random) -> Option<()> {
+    let (heap, length) = told.head.clone().unwrap_or_default();
+    let code = if length == 0 {
+        "var kept = [0]; console.log('é run', kept.length)".to_owned()
+    } else {
+        format!("kept.push({length}); console.log('é run', kept.length); kept.length")
+    };
+    let tags = json!({ "client": number.to_string(), "length": (length + 1).to_string() });
+    let mut body = json!({ "code": code, "heap": heap, "session": format!("client-{number}"), "tags": tags, "on_missing_heap": "fail" });
+    let waits = random.below(2) == 0;
+    if waits {
+        body["wait_secs"] = 20.into();
+    }
+    let answer: Value = ask(client.post(format!("{url}/api/exec")).json(&body)).await?;
+    let id = answer["execution_id"].as_str()?.to_owned();
+    told.records.insert(id.clone(), answer.clone());
+    let record = if waits { answer } else { ask(client.get(format!("{url}/api/executions/{id}?wait_secs=20"))).await? };
+    told.records.insert(id.clone(), record.clone());
+    assert_eq!(record["status"], "completed", "{record}");
+    let heap = record["heap"].as_str()?.to_owned();
+    told.head = Some((heap.clone(), length + 1));
+    told.tags.insert(heap, tags);
+    let page = ask(client.get(format!("{url}/api/executions/{id}/output"))).await?;
+    told.outputs.insert(id, page["data"].as_str()?.to_owned());
+    Some(())
+}
+
+async fn ask(request: reqwest::RequestBuilder) -> Option<Value> {
+    let response = request.send().await.ok()?;
+    assert!(response.status().is_success(), "{:?}", response.text().await);
+    serde_json::from_str(&response.text().await.ok()?).ok()
+}
+
+/// Compares everything a client was told with what the server knows now.
+async fn verify(server: &Server, number: usize, told: &Told) -> Result<(), String> {
+    for (id, seen) in &told.records {
+        let (status, record) = server.get(&format!("/api/executions/{id}")).await;
+        if status != 200 {
+            return Err(format!("{id} was handed out and is forgotten: {record}"));
+        }
+        match seen["status"].as_str() {
+            Some("completed") if record != *seen => return Err(format!("{id} was {seen} and is {record}")),
+            Some("completed") => {}
+            _ if record["status"] == "running" => return Err(format!("{id} runs in a server that is dead")),
+            _ if record["status"] == "failed" && record["error"] != "server restarted" => return Err(format!("{id} failed by itself: {record}")),
+            _ => {}
+        }
+    }
+    for (id, seen) in &told.outputs {
+        let (_, page) = server.get(&format!("/api/executions/{id}/output")).await;
+        if page["data"] != **seen {
+            return Err(format!("{id} had written {seen:?}, now {page}"));
+        }
+    }
+    for (heap, tags) in told.tags.iter().rev().take(20) {
+        let (_, now) = server.get(&format!("/api/heaps/{heap}/tags")).await;
+        if now["tags"] != *tags {
+            return Err(format!("{heap} had the tags {tags}, now {now}"));
+        }
+    }
+    verify_log(server, number, told).await
+}
+
+async fn verify_log(server: &Server, number: usize, told: &Told) -> Result<(), String> {
+    let fields = "index,output_heap,execution_id";
+    let (_, log) = server.get(&format!("/api/session-snapshots?session=client-{number}&fields={fields}")).await;
+    let entries = log["entries"].as_array().ok_or_else(|| format!("no log: {log}"))?;
+    let mut logged = HashSet::new();
+    for (index, entry) in entries.iter().enumerate() {
+        if entry["index"] != index as u64 {
+            return Err(format!("entry {index} has another index: {entry}"));
+        }
+        if !logged.insert(entry["execution_id"].as_str().unwrap_or_default().to_owned()) {
+            return Err(format!("an execution is in the log twice: {entry}"));
+        }
+    }
+    for entry in entries.iter().rev().take(10) {
+        let (status, heap) = server.get(&format!("/api/heaps/{}", entry["output_heap"].as_str().unwrap_or_default())).await;
+        if status != 200 {
+            return Err(format!("the log names a heap that is not there: {entry}: {heap}"));
+        }
+    }
+    let completed = told.records.iter().filter(|(_, record)| record["status"] == "completed");
+    match completed.into_iter().find(|(id, _)| !logged.contains(*id)) {
+        Some((id, record)) => Err(format!("{id} completed and is not in the log: {record}")),
+        None => Ok(()),
+    }
+}
+
+/// The last heap of a chain holds the work of every run that led to it.
+async fn check_chain(server: &Server, told: &Told) {
+    let Some((heap, length)) = &told.head else { return };
+    let record = server.run_with(json!({ "code": "kept.length", "heap": heap, "on_missing_heap": "fail" })).await;
+    assert_eq!(record["result"], length.to_string(), "{record}");
+}

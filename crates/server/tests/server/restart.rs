@@ -1,0 +1,97 @@
+//! What a restart leaves: every id, every output, and the truth about what was going when the server died.
+
+use crate::fixture::{Folders, Server};
+use heapstead_store::metadata::{ExecutionEnd, NewExecution};
+use heapstead_store::outputs::Extent;
+use heapstead_store::{Metadata, Owner};
+use heapstead_types::{ExecutionId, Principal, Status};
+use jiff::Timestamp;
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+#[tokio::test]
+async fn a_run_that_was_going_when_the_server_died_has_failed_and_keeps_its_output() {
+    let folders = Folders::new();
+    let mut server = Server::start_with(&folders, &[]);
+    let done = server.run("console.log('é'); 6 * 7").await;
+    let (_, accepted) = server.post("/api/exec", json!({ "code": "console.log('before'); await new Promise(() => setTimeout(() => {}, 60000))" })).await;
+    let id = accepted["execution_id"].as_str().expect("an id").to_owned();
+    let (_, page) = server.get(&format!("/api/executions/{id}/output?wait_secs=10")).await;
+    assert_eq!(page["data"], "before\n");
+    server.kill();
+    let server = Server::start_with(&folders, &[]);
+    let (_, record) = server.get(&format!("/api/executions/{id}")).await;
+    assert_eq!((&record["status"], &record["error"]), (&json!("failed"), &json!("server restarted")), "{record}");
+    assert!(record["completed_at"].is_string(), "{record}");
+    let (_, page) = server.get(&format!("/api/executions/{id}/output")).await;
+    assert_eq!((&page["data"], &page["status"]), (&json!("before\n"), &json!("failed")), "{page}");
+    let path = format!("/api/executions/{}", done["execution_id"].as_str().expect("an id"));
+    assert_eq!(server.get(&path).await.1, done, "what was told stays as it was told");
+    assert_eq!(server.get(&format!("{path}/output")).await.1["data"], "é\n");
+}
+
+#[tokio::test]
+async fn a_server_beside_another_one_leaves_its_runs_alone_and_sees_them() {
+    let folders = Folders::new();
+    let mut first = Server::start_with(&folders, &[]);
+    let (_, accepted) = first.post("/api/exec", json!({ "code": "console.log('here'); await new Promise(done => setTimeout(done, 1500)); 'done'" })).await;
+    let id = accepted["execution_id"].as_str().expect("an id").to_owned();
+    let second = Server::start_with(&folders, &[]);
+    assert_eq!(second.get(&format!("/api/executions/{id}")).await.1["status"], "running", "it runs in the other server");
+    assert_eq!(second.get(&format!("/api/executions/{id}/output?wait_secs=10")).await.1["data"], "here\n");
+    let (_, record) = second.get(&format!("/api/executions/{id}?wait_secs=20")).await;
+    assert_eq!((&record["status"], &record["result"]), (&json!("completed"), &json!("\"done\"")), "{record}");
+    let (_, accepted) = first.post("/api/exec", json!({ "code": "await new Promise(done => setTimeout(done, 60000))" })).await;
+    let lost = accepted["execution_id"].as_str().expect("an id").to_owned();
+    first.kill();
+    let (_, record) = second.get(&format!("/api/executions/{lost}")).await;
+    assert_eq!((&record["status"], &record["error"]), (&json!("failed"), &json!("server restarted")), "told without a restart of its own: {record}");
+}
+
+#[tokio::test]
+async fn a_server_with_10_000_executions_is_ready_in_under_a_second() {
+    let folders = Folders::new();
+    fill(&folders, 10_000).await;
+    let mut times = Vec::new();
+    for _ in 0..5 {
+        let began = Instant::now();
+        let mut server = Server::start_with(&folders, &[]);
+        let (status, list) = server.get("/api/executions?limit=1").await;
+        times.push(began.elapsed());
+        assert_eq!(status, 200, "{list}");
+        server.kill();
+    }
+    times.sort_unstable();
+    println!("ready after {times:?}");
+    assert!(times[2] < Duration::from_secs(1), "{times:?}");
+}
+
+/// Executions that ended, and some that a dead server left running.
+async fn fill(folders: &Folders, count: u64) {
+    let metadata = Metadata::open(&folders.database(), Owner::Anyone).expect("a database");
+    let work = (0..count).map(|number| {
+        let metadata = metadata.clone();
+        async move {
+            let mut bits = [0; 16];
+            bits[..8].copy_from_slice(&number.to_le_bytes());
+            let id = ExecutionId::from_random(bits);
+            let new = NewExecution { id: id.clone(), principal: Principal::anonymous(), session: None, started_at: Timestamp::now(), input_heap: None };
+            metadata.begin_execution(new).await.expect("begun");
+            if number % 100 != 0 {
+                let end = ExecutionEnd {
+                    status: Status::Completed,
+                    completed_at: Timestamp::now(),
+                    result: Some("42".into()),
+                    error: None,
+                    warnings: vec![],
+                    output: Extent::default(),
+                    heap: None,
+                    tags: None,
+                    log: None,
+                };
+                metadata.end_execution(id, end).await.expect("ended");
+            }
+        }
+    });
+    futures_util::future::join_all(work).await;
+}
