@@ -7,7 +7,7 @@ use super::support::{Chain, engine};
 use heapstead_engine::{Engine, HeapImage};
 use std::path::{Path, PathBuf};
 
-/// Magic and checksum before the payload: see `crates/store/src/heap_file.rs`.
+/// Magic and checksum before the payload: see `crates/store/src/heaps/heap_file.rs`.
 const HEADER_BYTES: usize = 42;
 
 fn folder() -> PathBuf {

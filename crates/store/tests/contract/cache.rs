@@ -135,7 +135,7 @@ fn its_bytes_are_bounded_and_what_was_not_used_for_longest_goes_first() {
 fn two_caches_in_one_folder_keep_its_bound_together() {
     let place = OverFiles::new();
     let (one, other) = (place.open(8), place.open(8));
-    for fill in 0..40 {
+    for fill in 0..15 {
         place.put(&one, fill * 2);
         place.put(&other, fill * 2 + 1);
         // Each may write a sixteenth, or one heap, before it looks.
