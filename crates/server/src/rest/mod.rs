@@ -1,9 +1,84 @@
-//! REST: one endpoint per operation of the API, made from its table.
+//! REST: one endpoint per operation of the API, made from its table, and the few that are not JSON in, JSON out.
 
+mod arguments;
+mod events;
+mod heap_files;
+mod openapi;
+mod pages;
+
+pub use heap_files::ENGINE_HEADER;
+
+use crate::api::{Operation, Success};
 use crate::edge::Edge;
-use axum::Router;
+use crate::http::{self, JSON_BYTES_MAX, Problem, Shutdown};
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodFilter, MethodRouter, on};
+use axum::{Router, middleware};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub fn router(_edge: Arc<Edge>) -> Router {
-    Router::new()
+const JSON: &str = "application/json";
+
+/// What every endpoint has at hand.
+#[derive(Clone)]
+struct Rest {
+    edge: Arc<Edge>,
+    shutdown: Shutdown,
+}
+
+pub fn router(edge: Arc<Edge>, shutdown: Shutdown) -> Router {
+    let rest = Rest { edge, shutdown };
+    let mut endpoints: BTreeMap<&'static str, MethodRouter> = BTreeMap::new();
+    for operation in rest.edge.api.operations() {
+        let endpoint = endpoint(&rest, operation);
+        let there = endpoints.remove(operation.route.path).unwrap_or_default();
+        endpoints.insert(operation.route.path, there.merge(endpoint));
+    }
+    let mut routes = endpoints.into_iter().fold(Router::new(), |routes, (path, endpoint)| routes.route(path, endpoint));
+    routes = routes.layer(middleware::from_fn_with_state(JSON_BYTES_MAX, http::buffered));
+    if rest.edge.service.is_some() {
+        routes = routes.merge(events::router(&rest)).merge(heap_files::router(&rest));
+    }
+    routes.merge(openapi::router(&rest)).merge(pages::router())
+}
+
+fn endpoint(rest: &Rest, operation: &Operation) -> MethodRouter {
+    let (rest, operation) = (rest.clone(), operation.clone());
+    let method = match operation.route.method {
+        "POST" => MethodFilter::POST,
+        "PUT" => MethodFilter::PUT,
+        "DELETE" => MethodFilter::DELETE,
+        _ => MethodFilter::GET,
+    };
+    on(method, move |request: Request| answer(rest.clone(), operation.clone(), request))
+}
+
+async fn answer(rest: Rest, operation: Operation, request: Request) -> Result<Response, Problem> {
+    let (mut parts, body) = request.into_parts();
+    http::require_accept(&parts.headers, JSON)?;
+    let caller = http::caller(&rest.edge, &parts)?;
+    let arguments = arguments::collect(&operation, &mut parts, body).await?;
+    let Success { body, pending } = rest.in_time(operation.call(caller, arguments)).await??;
+    Ok(json(if pending { StatusCode::ACCEPTED } else { StatusCode::OK }, body.to_string()))
+}
+
+impl Rest {
+    /// Does this, unless the server ends first.
+    async fn in_time<T>(&self, work: impl Future<Output = T>) -> Result<T, Problem> {
+        tokio::select! {
+            biased;
+            done = work => Ok(done),
+            () = self.shutdown.last_call() => Err(Problem::unavailable("the server is shutting down")),
+        }
+    }
+}
+
+fn json(status: StatusCode, body: impl Into<Body>) -> Response {
+    let mut response = (status, body.into()).into_response();
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
 }

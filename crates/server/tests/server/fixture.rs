@@ -25,7 +25,12 @@ pub struct Folders(std::sync::Arc<TempDir>);
 
 impl Folders {
     pub fn new() -> Self {
-        Self(std::sync::Arc::new(tempfile::tempdir().expect("a temporary folder")))
+        Self::named("heapstead-")
+    }
+
+    /// In a folder whose name begins like this.
+    pub fn named(prefix: &str) -> Self {
+        Self(std::sync::Arc::new(tempfile::Builder::new().prefix(prefix).tempdir().expect("a temporary folder")))
     }
 
     pub fn path(&self) -> &Path {
@@ -78,6 +83,13 @@ impl Server {
         self.child.id()
     }
 
+    /// What the server process itself holds in memory now, without its workers.
+    pub fn memory_mb(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("a living server");
+        let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+        kib.expect("its memory") >> 10
+    }
+
     pub fn folders(&self) -> &Folders {
         &self.folders
     }
@@ -111,11 +123,24 @@ impl Server {
         self.child.wait().expect("the end").code()
     }
 
+    /// Waits until it has ended by itself.
+    pub async fn ended(&mut self) {
+        let pidfd = rustix::process::pidfd_open(rustix::process::Pid::from_child(&self.child), rustix::process::PidfdFlags::empty());
+        let Ok(pidfd) = pidfd else { return };
+        let ended = tokio::io::unix::AsyncFd::new(pidfd).expect("a descriptor");
+        let _ = ended.readable().await;
+    }
+
     /// As `kill -9` does.
     pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Whether the long forms of tests are asked for: `make torture`.
+pub fn torture() -> bool {
+    std::env::var_os("HEAPSTEAD_TORTURE").is_some()
 }
 
 impl Drop for Server {

@@ -1,0 +1,45 @@
+//! Who calls, as far as the headers and the connection tell.
+
+use super::Problem;
+use crate::edge::Edge;
+use axum::extract::ConnectInfo;
+use axum::http::request::Parts;
+use heapstead_engine::Lane;
+use heapstead_service::Caller;
+use heapstead_types::SessionName;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::{IpAddr, SocketAddr};
+
+/// Names the session that a call belongs to.
+const SESSION_HEADER: &str = "x-mcp-session-id";
+/// Headers that begin like this are readable in a run.
+const PASSED_ON: &str = "x-mcp-";
+
+pub fn caller(edge: &Edge, parts: &Parts) -> Result<Caller, Problem> {
+    let mut headers = Vec::new();
+    for (name, value) in parts.headers.iter().filter(|(name, _)| name.as_str().starts_with(PASSED_ON)) {
+        let value = std::str::from_utf8(value.as_bytes()).map_err(|_| Problem::bad_input(format!("header `{name}` is not UTF-8")))?;
+        headers.push((name.as_str().to_owned(), value.to_owned()));
+    }
+    let mut named = headers.iter().filter(|(name, _)| name == SESSION_HEADER).map(|(_, value)| value);
+    let session = match (named.next(), named.next()) {
+        (Some(_), Some(_)) => return Err(Problem::bad_input(format!("header `{SESSION_HEADER}` is given twice"))),
+        (Some(name), None) => Some(name.parse().map_err(|error| {
+            Problem::bad_input(format!("header `{SESSION_HEADER}` is `{}`: {error}", name.escape_debug()))
+        })?),
+        (None, _) => edge.session.clone(),
+    };
+    let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(address)| address.ip());
+    let lane = lane(session.as_ref(), peer);
+    Ok(Caller { session, headers, lane, ..Caller::default() })
+}
+
+/// A session is a client; so is an address that names none. However many connections it has, it has one turn.
+fn lane(session: Option<&SessionName>, peer: Option<IpAddr>) -> Lane {
+    let mut hasher = DefaultHasher::new();
+    match session {
+        Some(session) => session.hash(&mut hasher),
+        None => peer.hash(&mut hasher),
+    }
+    Lane(hasher.finish())
+}

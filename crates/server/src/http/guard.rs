@@ -1,0 +1,110 @@
+//! Who may ask at all: a browser must not be talked into speaking to a server on its user's machine, by a name that points there or by a page.
+
+use super::Problem;
+use crate::edge::Access;
+use axum::extract::{Request, State};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use std::sync::Arc;
+
+/// How long a browser remembers what it may do.
+const PREFLIGHT_SECS: &str = "600";
+const METHODS: &str = "GET, HEAD, POST, PUT, DELETE";
+/// What pages may read beside the body.
+const EXPOSED: &str = "Retry-After, Mcp-Session-Id, X-Heapstead-Engine";
+
+pub async fn guard(State(access): State<Arc<Access>>, request: Request, next: Next) -> Response {
+    let origin = match check(&access, request.uri(), request.headers()) {
+        Ok(origin) => origin,
+        Err(problem) => return problem.closing().into_response(),
+    };
+    let mut response = match &origin {
+        Some(_) if is_preflight(&request) => preflight(request.headers()),
+        _ => next.run(request).await,
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if let Some(origin) = origin {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
+        headers.append(header::VARY, HeaderValue::from_static("origin"));
+    }
+    response
+}
+
+/// The origin to tell the browser about; none when the request comes from no other page.
+fn check(access: &Access, uri: &Uri, headers: &HeaderMap) -> Result<Option<HeaderValue>, Problem> {
+    let host = only(headers, header::HOST)?;
+    let named = host.and_then(|value| value.to_str().ok()).or_else(|| uri.authority().map(Authority::as_str));
+    let Some(named) = named else { return Err(Problem::bad_input("the request has no `Host` that can be read")) };
+    // A target such as http://other/ names a host too.
+    for name in [Some(named), uri.authority().map(Authority::as_str)].into_iter().flatten() {
+        if !allowed(&access.hosts, without_port(name)) {
+            let detail = format!("requests to the host `{}` are not answered: `--allowed-hosts` decides", name.escape_debug());
+            return Err(Problem::new(StatusCode::FORBIDDEN, detail));
+        }
+    }
+    let Some(origin) = only(headers, header::ORIGIN)? else { return Ok(None) };
+    let text = origin.to_str().unwrap_or_default();
+    if allowed(&access.origins, text) {
+        return Ok(Some(origin.clone()));
+    }
+    // Our own pages. Where any host name is taken, a foreign page can make itself look like one.
+    let is_own = !access.hosts.iter().any(|host| host == "*") && text.split_once("://").is_some_and(|(_, authority)| authority == named);
+    if is_own {
+        return Ok(None);
+    }
+    let detail = format!("pages of the origin `{}` may not call this server: `--allowed-origins` decides", text.escape_debug());
+    Err(Problem::new(StatusCode::FORBIDDEN, detail))
+}
+
+fn only(headers: &HeaderMap, name: header::HeaderName) -> Result<Option<&HeaderValue>, Problem> {
+    let mut values = headers.get_all(&name).iter();
+    match (values.next(), values.next()) {
+        (_, Some(_)) => Err(Problem::bad_input(format!("header `{name}` is given twice"))),
+        (value, None) => Ok(value),
+    }
+}
+
+fn allowed(list: &[String], value: &str) -> bool {
+    list.iter().any(|allowed| allowed == "*" || allowed.eq_ignore_ascii_case(value))
+}
+
+/// `[::1]:80` without `:80`.
+fn without_port(authority: &str) -> &str {
+    match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !(host.starts_with('[') && !host.ends_with(']')) => host,
+        _ => authority,
+    }
+}
+
+fn is_preflight(request: &Request) -> bool {
+    request.method() == Method::OPTIONS && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+fn preflight(asked: &HeaderMap) -> Response {
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(METHODS));
+    headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static(PREFLIGHT_SECS));
+    if let Some(names) = asked.get(header::ACCESS_CONTROL_REQUEST_HEADERS) {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, names.clone());
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_do_not_count() {
+        for (authority, host) in
+            [("localhost:8420", "localhost"), ("localhost", "localhost"), ("[::1]:80", "[::1]"), ("[::1]", "[::1]"), ("a:b", "a:b")]
+        {
+            assert_eq!(without_port(authority), host);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! JSON read strictly: no name given twice, no depth without end, no document of a million values, and a refusal says where.
+
+use super::Problem;
+use serde::Deserializer;
+use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+use std::cell::Cell;
+use std::fmt;
+
+/// Arguments are an object of values and of maps of strings.
+const DEPTH_MAX: usize = 32;
+/// A value takes ten times the memory of its shortest text, so their count is bounded too.
+const VALUES_MAX: usize = 10_000;
+
+/// The members of the object that the text is.
+pub fn object(bytes: &[u8]) -> Result<Map<String, Value>, Problem> {
+    let text = std::str::from_utf8(bytes)
+        .map_err(|error| Problem::bad_input(format!("the body is not UTF-8: byte {} can't stand there", error.valid_up_to())))?;
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let strict = Strict { depth_left: DEPTH_MAX, values_left: &Cell::new(VALUES_MAX) };
+    let parsed = strict.deserialize(&mut deserializer).and_then(|value| deserializer.end().map(|()| value));
+    match parsed {
+        Ok(Value::Object(members)) => Ok(members),
+        Ok(_) => Err(Problem::bad_input("the body is not a JSON object")),
+        Err(error) => Err(Problem::bad_input(format!("the body is not good JSON: {error}"))),
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Strict<'a> {
+    depth_left: usize,
+    values_left: &'a Cell<usize>,
+}
+
+impl Strict<'_> {
+    fn inside<E: Error>(self) -> Result<Self, E> {
+        match self.depth_left.checked_sub(1) {
+            Some(depth_left) => Ok(Self { depth_left, ..self }),
+            None => Err(E::custom(format_args!("it is nested more than {DEPTH_MAX} deep"))),
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Strict<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        match self.values_left.get().checked_sub(1) {
+            Some(left) => self.values_left.set(left),
+            None => return Err(D::Error::custom(format_args!("it has more than {VALUES_MAX} values"))),
+        }
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Strict<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
+        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("a number is too large"))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let inside = self.inside()?;
+        let mut values = Vec::new();
+        while let Some(value) = items.next_element_seed(inside)? {
+            values.push(value);
+        }
+        Ok(Value::Array(values))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let inside = self.inside()?;
+        let mut members = Map::new();
+        while let Some(name) = items.next_key::<String>()? {
+            if members.contains_key(&name) {
+                let shown: String = name.chars().take(80).collect();
+                return Err(A::Error::custom(format_args!("`{shown}` is given twice")));
+            }
+            let value = items.next_value_seed(inside)?;
+            members.insert(name, value);
+        }
+        Ok(Value::Object(members))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(bytes: &[u8], expected: &str) {
+        let problem = format!("{:?}", object(bytes).expect_err("a refusal"));
+        assert!(problem.contains(expected), "{problem}");
+    }
+
+    #[test]
+    fn what_is_not_strict_is_refused_and_says_where() {
+        check(br#"{"a": 1, "a": 2}"#, "`a` is given twice at line 1 column 12");
+        check(br#"{"t": {"b": 1, "\u0062": 2}}"#, "`b` is given twice");
+        check(b"{\"a\": \"\xff\"}", "byte 7 can't stand there");
+        check(br#"{"a": "\ud800"}"#, "line 1 column");
+        check(br#"{"a": 1} x"#, "trailing characters at line 1 column 10");
+        check(br#"{"a": 1e999}"#, "number out of range");
+        check(b"[1]", "not a JSON object");
+        check(b"", "EOF while parsing");
+        check(format!("{}{}", r#"{"a":"#.repeat(40), "}".repeat(40)).as_bytes(), "more than 32 deep");
+        check("[".repeat(200_000).as_bytes(), "more than 32 deep");
+        check(format!("{{\"a\": [{}0]}}", "0,".repeat(20_000)).as_bytes(), "more than 10000 values");
+    }
+
+    #[test]
+    fn what_is_good_is_taken_as_it_is() {
+        let text = r#"{"a": [1, -2, 2.5, true, null, "é\n"], "b": {"c": {}}}"#;
+        assert_eq!(Value::Object(object(text.as_bytes()).expect("good")), serde_json::from_str::<Value>(text).expect("good"));
+    }
+}

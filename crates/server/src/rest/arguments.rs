@@ -1,0 +1,153 @@
+//! The arguments of a call, from wherever a request carries them: path, query and JSON body.
+
+use crate::api::{Arguments, Operation};
+use crate::http::{self, Problem};
+use axum::RequestPartsExt;
+use axum::body::Body;
+use axum::extract::Path;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use http_body_util::BodyExt;
+use percent_encoding::percent_decode_str;
+use serde_json::{Number, Value};
+
+/// How much of the caller's own text is repeated to it.
+const SHOWN_CHARS_MAX: usize = 80;
+
+pub async fn collect(operation: &Operation, parts: &mut Parts, body: Body) -> Result<Arguments, Problem> {
+    let mut arguments = match parts.method {
+        Method::POST | Method::PUT => {
+            if let Some((name, _)) = query(parts)?.first() {
+                return Err(Problem::bad_input(format!("`{}` is in the query: here arguments are taken in the body", shown(name))));
+            }
+            json(&parts.headers, body).await?
+        }
+        _ => {
+            let known = operation.input.get("properties");
+            let mut arguments = Arguments::new();
+            for (name, text) in query(parts)? {
+                let value = coerce(known.and_then(|known| known.get(&name)), text);
+                insert(&mut arguments, name, value)?;
+            }
+            arguments
+        }
+    };
+    for (name, text) in path(parts).await? {
+        insert(&mut arguments, name, Value::String(text))?;
+    }
+    Ok(arguments)
+}
+
+/// What stands in the braces of the route.
+pub async fn path(parts: &mut Parts) -> Result<Vec<(String, String)>, Problem> {
+    let path = parts.extract::<Path<Vec<(String, String)>>>().await;
+    path.map(|Path(values)| values).map_err(|_| Problem::bad_input("the path is not UTF-8 where its percent signs are read"))
+}
+
+pub fn query(parts: &Parts) -> Result<Vec<(String, String)>, Problem> {
+    let decode = |text: &str| {
+        let text = text.replace('+', " ");
+        percent_decode_str(&text).decode_utf8().map(|text| text.into_owned())
+    };
+    let pairs = parts.uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
+    pairs
+        .map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            match (decode(name), decode(value)) {
+                (Ok(name), Ok(value)) => Ok((name, value)),
+                _ => Err(Problem::bad_input(format!("`{}` in the query is not UTF-8 where its percent signs are read", shown(pair)))),
+            }
+        })
+        .collect()
+}
+
+/// No parameters, in the query of an endpoint that takes none.
+pub fn no_query(parts: &Parts) -> Result<(), Problem> {
+    match query(parts)?.first() {
+        Some((name, _)) => Err(Problem::bad_input(format!("`{}` is not a parameter here: there are none", shown(name)))),
+        None => Ok(()),
+    }
+}
+
+fn insert(arguments: &mut Arguments, name: String, value: Value) -> Result<(), Problem> {
+    if arguments.contains_key(&name) {
+        return Err(Problem::bad_input(format!("`{}` is given twice", shown(&name))));
+    }
+    arguments.insert(name, value);
+    Ok(())
+}
+
+fn shown(text: &str) -> String {
+    text.chars().take(SHOWN_CHARS_MAX).collect()
+}
+
+/// Text in the type that its parameter has. What does not fit stays text, and is refused as such by who knows what is allowed.
+fn coerce(property: Option<&Value>, text: String) -> Value {
+    let kind = property.and_then(|property| property.get("type")).and_then(Value::as_str);
+    let coerced = match (kind, text.as_str()) {
+        (Some("integer" | "number"), number) if !number.contains(char::is_whitespace) => serde_json::from_str::<Number>(number).ok().map(Value::Number),
+        (Some("boolean"), "true") => Some(Value::Bool(true)),
+        (Some("boolean"), "false") => Some(Value::Bool(false)),
+        _ => None,
+    };
+    coerced.unwrap_or(Value::String(text))
+}
+
+/// The members of a JSON body; none for no body.
+async fn json(headers: &HeaderMap, body: Body) -> Result<Arguments, Problem> {
+    // Read already, within bounds.
+    let body = body.collect().await.map_err(|error| Problem::bad_input(format!("the body can't be read: {error}")))?.to_bytes();
+    if body.is_empty() {
+        return Ok(Arguments::new());
+    }
+    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if !is_json(content_type) {
+        let detail = format!("`Content-Type` is `{}`: expected application/json", shown(content_type));
+        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
+    }
+    if headers.get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "`Content-Encoding` is given: bodies are taken as they are"));
+    }
+    http::json_object(&body)
+}
+
+fn is_json(content_type: &str) -> bool {
+    let mut parts = content_type.split(';').map(|part| part.trim().to_ascii_lowercase());
+    parts.next().is_some_and(|kind| kind == "application/json")
+        && parts.all(|parameter| parameter.is_empty() || matches!(parameter.split_once('='), Some((name, value)) if name != "charset" || matches!(value.trim_matches('"'), "utf-8" | "utf8" | "us-ascii")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn query_values_have_the_type_of_their_parameter() {
+        for (kind, text, expected) in [
+            ("integer", "5", json!(5)),
+            ("integer", "-5", json!(-5)),
+            ("integer", "5.5", json!(5.5)),
+            ("integer", " 5", json!(" 5")),
+            ("integer", "five", json!("five")),
+            ("integer", "", json!("")),
+            ("number", "2.5", json!(2.5)),
+            ("number", "NaN", json!("NaN")),
+            ("boolean", "true", json!(true)),
+            ("boolean", "1", json!("1")),
+            ("string", "5", json!("5")),
+        ] {
+            assert_eq!(coerce(Some(&json!({ "type": kind })), text.into()), expected, "{kind} {text:?}");
+        }
+    }
+
+    #[test]
+    fn json_is_told_by_its_media_type() {
+        for good in ["application/json", "Application/JSON; charset=UTF-8", "application/json;", "application/json; profile=x"] {
+            assert!(is_json(good), "{good}");
+        }
+        for bad in ["", "text/plain", "application/jsonx", "application/json; charset=latin1", "application/problem+json"] {
+            assert!(!is_json(bad), "{bad}");
+        }
+    }
+}

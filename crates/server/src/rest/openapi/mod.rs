@@ -1,0 +1,52 @@
+//! The OpenAPI document: the table of operations in that language, and what the table does not hold in `base.json` beside this file.
+
+mod operation;
+
+use super::{Rest, json};
+use crate::edge::Edge;
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::get;
+use bytes::Bytes;
+use serde_json::{Map, Value};
+
+pub const PATH: &str = "/api-doc/openapi.json";
+/// Title, servers, shared answers; and the endpoints for which the table has no form: `kept` only where anything is kept.
+const BASE: &str = include_str!("base.json");
+const EXAMPLES: &str = include_str!("examples.json");
+
+pub fn router(rest: &Rest) -> Router {
+    let document = Bytes::from(format!("{:#}\n", document(&rest.edge)));
+    Router::new().route(PATH, get(async move || json(StatusCode::OK, document)))
+}
+
+fn document(edge: &Edge) -> Value {
+    let mut document: Value = serde_json::from_str(BASE).unwrap_or_default();
+    let examples: Value = serde_json::from_str(EXAMPLES).unwrap_or_default();
+    document["info"]["version"] = env!("CARGO_PKG_VERSION").into();
+    let kept = document.as_object_mut().and_then(|document| document.remove("kept"));
+    let mut paths = match kept {
+        Some(Value::Object(paths)) if edge.service.is_some() => paths,
+        _ => Map::new(),
+    };
+    for operation in edge.api.operations() {
+        let described = operation::describe(operation, edge.service.is_some(), &examples[operation.name]);
+        let path = paths.entry(operation.route.path).or_insert_with(|| Value::Object(Map::new()));
+        path[operation.route.method.to_ascii_lowercase()] = described;
+    }
+    paths.sort_keys();
+    document["paths"] = Value::Object(paths);
+    document
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_files_beside_this_one_are_json() {
+        for text in [BASE, EXAMPLES] {
+            serde_json::from_str::<Value>(text).expect("JSON");
+        }
+    }
+}

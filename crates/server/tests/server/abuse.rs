@@ -1,0 +1,187 @@
+//! Callers who break the rules of HTTP, or the patience of a server: the right refusal, and everybody else goes on.
+
+use crate::fixture::{Folders, Server};
+use serde_json::json;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// As long as anything here may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+async fn connect(server: &Server) -> TcpStream {
+    TcpStream::connect(server.url.strip_prefix("http://").expect("an address")).await.expect("a connection")
+}
+
+/// Sends these bytes, and reads until the server closes. Answers with the status of the first answer, 0 when there is none.
+async fn talk(server: &Server, bytes: &[u8]) -> u16 {
+    let mut stream = connect(server).await;
+    let _ = stream.write_all(bytes).await;
+    status(&mut stream).await
+}
+
+async fn status(stream: &mut TcpStream) -> u16 {
+    let mut answer = Vec::new();
+    tokio::time::timeout(PATIENCE, async {
+        let mut buffer = [0; 4096];
+        while let Ok(count @ 1..) = stream.read(&mut buffer).await {
+            answer.extend_from_slice(&buffer[..count]);
+            if answer.windows(4).any(|end| end == b"\r\n\r\n") {
+                break;
+            }
+        }
+    })
+    .await
+    .expect("an answer or the end");
+    std::str::from_utf8(answer.get(9..12).unwrap_or_default()).ok().and_then(|status| status.parse().ok()).unwrap_or_default()
+}
+
+#[tokio::test]
+async fn what_is_no_http_or_too_much_of_it_is_refused() {
+    let server = Server::start();
+    let many: String = (0..200).map(|n| format!("x-{n}: 1\r\n")).collect();
+    let long = "x".repeat(100_000);
+    let (get, post) = ("GET /api/health HTTP/1.1\r\nhost: localhost\r\n", "POST /api/exec HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n");
+    for (what, bytes, allowed) in [
+        ("no HTTP", "hello\r\n\r\n".to_owned(), &[400][..]),
+        ("another protocol", "\u{16}\u{3}\u{1}\r\n\r\n".to_owned(), &[400]),
+        ("HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(), &[400, 505]),
+        ("no host", "GET /api/health HTTP/1.1\r\n\r\n".to_owned(), &[400]),
+        ("two hosts", format!("{get}host: localhost\r\n\r\n"), &[400]),
+        ("a foreign host in the target", "GET http://evil.example/api/health HTTP/1.1\r\nhost: localhost\r\n\r\n".to_owned(), &[403]),
+        ("a foreign host", "GET /api/health HTTP/1.1\r\nhost: evil.example\r\n\r\n".to_owned(), &[403]),
+        ("a foreign origin", format!("{get}origin: http://evil.example\r\n\r\n"), &[403]),
+        ("two origins", format!("{get}origin: http://127.0.0.1\r\norigin: http://127.0.0.1\r\n\r\n"), &[400]),
+        ("two lengths", format!("{post}content-length: 5\r\ncontent-length: 6\r\n\r\n123456"), &[400]),
+        ("no length", format!("{post}content-length: x\r\n\r\n"), &[400]),
+        ("a bad chunk", format!("{post}transfer-encoding: chunked\r\n\r\nzz\r\n"), &[400]),
+        ("many headers", format!("{get}{many}\r\n"), &[400, 431]),
+        ("a long header", format!("{get}x: {long}\r\n\r\n"), &[400, 431]),
+        ("a long path", format!("GET /{long} HTTP/1.1\r\nhost: localhost\r\n\r\n"), &[400, 414, 431]),
+        ("a header that is no text", "GET /api/health HTTP/1.1\r\nhost: localhost\r\nx-mcp-\u{1}: 1\r\n\r\n".to_owned(), &[400]),
+        ("a session that is no name", format!("{get}x-mcp-session-id: \r\n\r\n"), &[400]),
+        ("two sessions", format!("{get}x-mcp-session-id: a\r\nx-mcp-session-id: b\r\n\r\n"), &[400]),
+        ("a path that is no text", "GET /api/executions/%ff HTTP/1.1\r\nhost: localhost\r\n\r\n".to_owned(), &[400]),
+        ("a path with a zero", "GET /api/executions/%00 HTTP/1.1\r\nhost: localhost\r\n\r\n".to_owned(), &[404]),
+    ] {
+        let status = talk(&server, bytes.as_bytes()).await;
+        assert!(allowed.contains(&status), "{what}: {status}");
+    }
+    assert_eq!(server.terminate(), Some(0));
+}
+
+#[tokio::test]
+async fn bodies_that_are_too_long_are_refused_before_they_are_read() {
+    let server = Server::start();
+    let head = "POST /api/exec HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
+    assert_eq!(talk(&server, format!("{head}content-length: 104857601\r\n\r\n").as_bytes()).await, 413);
+    assert_eq!(talk(&server, format!("{head}content-length: 18446744073709551615\r\n\r\n").as_bytes()).await, 413);
+    let import = "POST /api/heaps HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/octet-stream\r\n";
+    assert_eq!(talk(&server, format!("{import}content-length: 536870913\r\n\r\n").as_bytes()).await, 413);
+
+    let before = server.memory_mb();
+    let mut endless = connect(&server).await;
+    endless.write_all(format!("{head}transfer-encoding: chunked\r\n\r\n").as_bytes()).await.expect("sent");
+    let chunk = format!("100000\r\n{}\r\n", " ".repeat(1 << 20));
+    let (mut reader, mut writer) = endless.split();
+    let writing = async {
+        // Until the server has enough of it.
+        while writer.write_all(chunk.as_bytes()).await.is_ok() {}
+        std::future::pending::<()>().await
+    };
+    let mut answer = [0; 12];
+    let reading = tokio::time::timeout(PATIENCE, reader.read_exact(&mut answer));
+    tokio::select! {
+        () = writing => unreachable!("it never ends"),
+        read = reading => drop(read.expect("in time").expect("an answer")),
+    }
+    assert_eq!(&answer[9..], b"413");
+    let after = server.memory_mb();
+    assert!(after < before + 300, "{before} MB before, {after} MB after");
+    assert_eq!(server.run("1").await["status"], "completed");
+}
+
+#[tokio::test]
+async fn clients_that_send_too_slowly_are_let_go() {
+    let server = Server::start();
+    let began = Instant::now();
+    let silent = async {
+        let mut stream = connect(&server).await;
+        assert_eq!(status(&mut stream).await, 0, "nothing was asked, so nothing is answered");
+    };
+    let slow_head = async {
+        let mut stream = connect(&server).await;
+        stream.write_all(b"GET /api/health HTTP/1.1\r\nhost: localhost\r\nx-slow: ").await.expect("sent");
+        let (mut reader, mut writer) = stream.split();
+        let mut tick = tokio::time::interval(Duration::from_millis(500));
+        let mut buffer = [0; 100];
+        loop {
+            tokio::select! {
+                read = reader.read(&mut buffer) => { assert!(matches!(read, Ok(0) | Err(_))); break }
+                _ = tick.tick() => drop(writer.write_all(b"x").await),
+            }
+        }
+    };
+    let slow_body = async {
+        let mut stream = connect(&server).await;
+        let head = "POST /api/exec HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 100000\r\n\r\n{";
+        stream.write_all(head.as_bytes()).await.expect("sent");
+        let (mut reader, mut writer) = stream.split();
+        let mut tick = tokio::time::interval(Duration::from_millis(500));
+        let mut answer = [0; 12];
+        let mut reading = Box::pin(reader.read_exact(&mut answer));
+        loop {
+            tokio::select! {
+                read = &mut reading => { read.expect("an answer"); break }
+                _ = tick.tick() => drop(writer.write_all(b" ").await),
+            }
+        }
+        drop(reading);
+        assert_eq!(&answer[9..], b"408");
+    };
+    let everybody_else = async { assert_eq!(server.run("1").await["status"], "completed") };
+    tokio::time::timeout(PATIENCE, async { tokio::join!(silent, slow_head, slow_body, everybody_else) }).await.expect("in time");
+    assert!(began.elapsed() >= Duration::from_secs(9), "who is merely slow has time: {:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn a_thousand_idle_listeners_cost_little_and_all_hear_the_end() {
+    let server = Server::start();
+    let before = server.memory_mb();
+    let (_, answer) = server.post("/api/exec", json!({ "code": "await new Promise((done) => setTimeout(done, 120_000))", "execution_timeout_secs": 300 })).await;
+    let id = answer["execution_id"].as_str().expect("an id");
+    let mut listeners = Vec::new();
+    for _ in 0..1000 {
+        let mut stream = connect(&server).await;
+        let head = format!("GET /api/executions/{id}/events HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.expect("sent");
+        listeners.push(stream);
+    }
+    for stream in &mut listeners {
+        assert_eq!(status(stream).await, 200);
+    }
+    let during = server.memory_mb();
+    assert!(during < before + 200, "{before} MB before, {during} MB with all of them");
+    assert_eq!(server.run("1").await["status"], "completed", "others go on");
+    assert_eq!(server.post(&format!("/api/executions/{id}/cancel"), json!({})).await.0, 200);
+    for mut stream in listeners {
+        let mut rest = String::new();
+        tokio::time::timeout(PATIENCE, stream.read_to_string(&mut rest)).await.expect("in time").expect("the end");
+        assert!(rest.contains("event: record") && rest.contains("\"status\":\"cancelled\""), "{rest}");
+    }
+}
+
+#[tokio::test]
+async fn callers_that_go_away_leave_nothing_behind() {
+    let server = Server::start_with(&Folders::new(), &["--stateless", "--max-concurrent-executions", "1"]);
+    let address = server.url.strip_prefix("http://").expect("an address").to_owned();
+    let body = r#"{"code": "for (;;) {}", "execution_timeout_secs": 300}"#;
+    for _ in 0..3 {
+        let mut stream = TcpStream::connect(&address).await.expect("a connection");
+        let head = format!("POST /api/exec HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+        stream.write_all(head.as_bytes()).await.expect("sent");
+        drop(stream);
+    }
+    let (status, answer) = server.post("/api/exec", json!({ "code": "console.log('next')" })).await;
+    assert_eq!((status, answer), (200, json!({ "output": "next\n" })), "their runs hold the one place no longer");
+}

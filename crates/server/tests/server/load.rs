@@ -1,0 +1,116 @@
+//! Many clients at once, some of them hostile: nobody gets an error that is not their own, nobody starves, and memory stays bounded.
+
+use crate::fixture::{Folders, Server};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+const CLIENTS: usize = 200;
+/// More than the server has needed so far, by a factor; a leak of a run's output or heap passes it within seconds.
+const MEMORY_MB_MAX: u64 = 700;
+
+/// What a client does over and over, and how each of its runs has to end.
+struct Habit {
+    name: &'static str,
+    code: &'static str,
+    ends: &'static str,
+    /// How many of the clients, out of twenty.
+    share: usize,
+}
+
+const HABITS: &[Habit] = &[
+    Habit { name: "chain", code: "globalThis.n = (globalThis.n ?? 0) + 1", ends: "completed", share: 8 },
+    Habit { name: "timer", code: "await new Promise((done) => setTimeout(done, 20)); 'waited'", ends: "completed", share: 4 },
+    Habit { name: "writer", code: "for (let i = 0; i < 200; i++) console.log('line', i, { i })", ends: "completed", share: 3 },
+    Habit { name: "thrower", code: "throw new Error('mine')", ends: "failed", share: 1 },
+    Habit { name: "looper", code: "for (;;) {}", ends: "timed_out", share: 1 },
+    Habit { name: "hoarder", code: "const all = []; for (;;) all.push(new Array(1e5).fill(all))", ends: "failed", share: 1 },
+    Habit { name: "flooder", code: "for (let i = 0; i < 50; i++) console.log('x'.repeat(1 << 17)); 'flooded'", ends: "completed", share: 1 },
+    Habit { name: "never", code: "await new Promise(() => {})", ends: "failed", share: 1 },
+];
+
+fn habit(client: usize) -> &'static Habit {
+    let mut place = client % 20;
+    for habit in HABITS {
+        match place.checked_sub(habit.share) {
+            None => return habit,
+            Some(rest) => place = rest,
+        }
+    }
+    unreachable!("the shares add up to twenty")
+}
+
+/// Runs code over and over until the time is up. Answers with how many of its runs ended.
+async fn client(url: String, number: usize, until: Instant) -> usize {
+    let (http, habit, mut heap, mut runs) = (reqwest::Client::new(), habit(number), Value::Null, 0);
+    while Instant::now() < until {
+        let body = json!({ "code": habit.code, "heap": heap, "wait_secs": 120, "execution_timeout_secs": 1, "heap_memory_max_mb": 16 });
+        let request = http.post(format!("{url}/api/exec")).header("X-MCP-Session-Id", format!("client-{number}")).json(&body);
+        let response = request.send().await.unwrap_or_else(|error| panic!("{} {number}: {error}", habit.name));
+        let status = response.status().as_u16();
+        if status == 429 {
+            let secs = response.headers()["retry-after"].to_str().expect("text").parse().expect("seconds");
+            tokio::time::sleep(Duration::from_secs(secs)).await;
+            continue;
+        }
+        let record: Value = response.json().await.expect("JSON");
+        assert_eq!(status, 200, "{} {number}: {record}", habit.name);
+        // Its own time counts too: a second of a shared core may not be enough for anything.
+        let expected = record["status"] == habit.ends || record["status"] == "timed_out";
+        assert!(expected, "{} {number}: {record}", habit.name);
+        if habit.name == "chain" && record["status"] == "completed" {
+            heap = record["heap"].clone();
+        }
+        runs += 1;
+    }
+    runs
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_hundred_clients_are_served_fairly() {
+    let server = Server::start_with(&Folders::new(), &["--max-queued", "150"]);
+    let secs = if std::env::var_os("HEAPSTEAD_TORTURE").is_some() { 60 } else { 10 };
+    let began = Instant::now();
+    let until = began + Duration::from_secs(secs);
+    let clients: Vec<_> = (0..CLIENTS).map(|number| tokio::spawn(client(server.url.clone(), number, until))).collect();
+    let mut memory_mb = 0;
+    while Instant::now() < until {
+        tokio::time::sleep(Duration::from_millis(250)).await;
+        memory_mb = memory_mb.max(server.memory_mb());
+    }
+    let mut runs: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (number, client) in clients.into_iter().enumerate() {
+        let ended = client.await.expect("a client without an error");
+        runs.entry(habit(number).name).or_default().push(ended);
+    }
+    eprintln!("{:?}, {memory_mb} MB, runs per client: {runs:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(secs + 60), "nothing hangs: {:?}", began.elapsed());
+    assert!(memory_mb < MEMORY_MB_MAX, "the server held {memory_mb} MB");
+    for (name, mut counts) in runs {
+        counts.sort();
+        let (least, median) = (counts[0], counts[counts.len() / 2]);
+        assert!(least >= 1 && least * 4 >= median, "{name}: somebody was served {least} times, the middle one {median} times");
+    }
+    let (_, health) = server.get("/api/health").await;
+    assert_eq!((&health["status"], &health["running"], &health["queued"]), (&json!("ok"), &json!(0), &json!(0)));
+    assert_eq!(server.terminate(), Some(0));
+}
+
+#[tokio::test]
+async fn a_greedy_client_does_not_keep_a_modest_one_waiting() {
+    let server = Server::start_with(&Folders::new(), &["--max-concurrent-executions", "1"]);
+    let run = async |session: &str, wait_secs: Option<u32>| {
+        let body = json!({ "code": "const end = Date.now() + 20; while (Date.now() < end);", "wait_secs": wait_secs });
+        let request = server.client.post(format!("{}/api/exec", server.url)).header("X-MCP-Session-Id", session).json(&body);
+        request.send().await.expect("an answer").json::<Value>().await.expect("JSON")
+    };
+    for _ in 0..200 {
+        run("greedy", None).await;
+    }
+    let queued = async || server.get("/api/health").await.1["queued"].as_u64().expect("a count");
+    let before = queued().await;
+    assert!(before > 50, "the greedy one's queue is long: {before}");
+    assert_eq!(run("modest", Some(60)).await["status"], "completed");
+    let after = queued().await;
+    assert!(before - after <= 10, "lanes take turns, so only a few went first: {before} waited before, {after} after");
+}
