@@ -1,5 +1,28 @@
 //! MCP: the API's operations as tools, over stdio, Streamable HTTP and the older HTTP with server-sent events.
+//!
+//! ```text
+//! stdio ───┐
+//! /sse ────┼─► wire (one JSON message, strictly read) ─► rmcp (lifecycles of all versions) ─► handler ─► api
+//! /mcp ────┘
+//! ```
 
+mod answer;
+mod dialect;
+mod execution_task;
+mod handler;
 pub mod http;
+mod legacy_tasks;
+mod progress;
+mod resources;
+mod sessions;
 pub mod sse;
 pub mod stdio;
+mod tools;
+mod wire;
+
+use std::time::Duration;
+
+/// Between two signs of life on a stream that has nothing to say, so that nothing between us and the client takes it for dead.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// Connections that are open at once, on each transport; more are asked to come back later.
+const CONNECTIONS_MAX: usize = 2_000;

@@ -1,0 +1,233 @@
+//! One MCP connection: what the client may ask, answered by the API.
+
+use super::{answer, execution_task, legacy_tasks, progress, resources, tools};
+use crate::api::{Arguments, Failed, Operation, Success};
+use crate::edge::Edge;
+use crate::http;
+use axum::http::request::Parts;
+use heapstead_engine::Lane;
+use heapstead_service::Caller;
+use rmcp::ErrorData;
+use rmcp::handler::server::ServerHandler;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, ErrorCode, GetTaskParams,
+    GetTaskResult, Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
+    ReadResourceResponse, ServerCapabilities, ServerConfig, Tool,
+};
+use rmcp::service::{RequestContext, RoleServer};
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+
+/// How long a client may keep the list of tools: it is the same for as long as the server runs.
+const TOOLS_TTL_MS: u64 = 60 * 60 * 1000;
+
+pub struct Handler {
+    edge: Arc<Edge>,
+    /// Who calls, as the `initialize` of this connection told; a client of 2026-07-28 tells it with every request.
+    introduced: OnceLock<Caller>,
+    /// Connections take turns.
+    lane: Lane,
+}
+
+impl Handler {
+    pub fn new(edge: Arc<Edge>) -> Self {
+        static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
+        Self { edge, introduced: OnceLock::new(), lane: Lane(CONNECTIONS.fetch_add(1, Relaxed)) }
+    }
+
+    fn caller(&self, context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
+        match self.introduced.get() {
+            Some(caller) => Ok(caller.clone()),
+            None => self.read_caller(context),
+        }
+    }
+
+    fn read_caller(&self, context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
+        match context.extensions.get::<Parts>() {
+            Some(parts) => http::caller(&self.edge, parts).map_err(|problem| ErrorData::invalid_params(problem.detail().to_owned(), None)),
+            None => Ok(Caller { session: self.edge.session.clone(), lane: self.lane, ..Caller::default() }),
+        }
+    }
+
+    fn tool(&self, name: &str) -> Result<&Operation, ErrorData> {
+        let known = || self.edge.api.tools().map(|operation| operation.name).collect::<Vec<_>>().join(", ");
+        self.edge.api.tool(name).ok_or_else(|| {
+            let shown: String = name.chars().take(NAME_CHARS_MAX).collect();
+            ErrorData::invalid_params(format!("there is no tool `{shown}`: there are {}", known()), None)
+        })
+    }
+
+    /// Resources are executions, of which a server that keeps nothing has none.
+    fn keeps(&self, method: &str) -> Result<(), ErrorData> {
+        if self.edge.service.is_some() { Ok(()) } else { Err(no_method(method)) }
+    }
+
+    /// Does it, tells of its progress, and leaves off when the client says so. A run that was accepted goes on then; one that nobody could
+    /// ask for again ends with the call.
+    async fn call(&self, operation: &Operation, caller: Caller, arguments: Arguments, context: &RequestContext<RoleServer>) -> Called {
+        let work = async {
+            match context.meta.get_progress_token() {
+                None => operation.call(caller, arguments).await,
+                Some(token) => self.call_with_progress(operation, caller, arguments, progress::Reporter::new(context.peer.clone(), token)).await,
+            }
+        };
+        tokio::select! {
+            biased;
+            outcome = work => Ok(answer::of(operation, outcome, self.edge.inline_chars_max)),
+            () = context.ct.cancelled() => Err(ErrorData::internal_error("the call was cancelled", None)),
+        }
+    }
+
+    async fn call_with_progress(
+        &self,
+        operation: &Operation,
+        caller: Caller,
+        arguments: Arguments,
+        reporter: progress::Reporter,
+    ) -> Result<Success, Failed> {
+        let Some(service) = &self.edge.service else { return reporter.during(None, operation.call(caller, arguments)).await };
+        let (operation, arguments) = match execution_task::split_wait(operation, &arguments) {
+            Some((wait_secs, at_once)) => {
+                let begun = operation.call(caller.clone(), at_once).await?;
+                let Some(get_execution) = self.edge.api.tool("get_execution") else { return Ok(begun) };
+                let asked = json!({ "execution_id": begun.body["execution_id"], "wait_secs": wait_secs });
+                (get_execution, asked.as_object().cloned().unwrap_or_default())
+            }
+            None => (operation, arguments),
+        };
+        let live = arguments.get("execution_id").and_then(Value::as_str).and_then(|id| service.live(&caller, id));
+        reporter.during(live, operation.call(caller, arguments)).await
+    }
+}
+
+/// How much of an unknown name is repeated.
+const NAME_CHARS_MAX: usize = 80;
+
+type Called = Result<CallToolResult, ErrorData>;
+
+impl ServerHandler for Handler {
+    fn get_info(&self) -> ServerConfig {
+        let stateful = self.edge.service.is_some();
+        let builder = ServerCapabilities::builder().enable_tools();
+        let capabilities = if stateful { builder.enable_resources().enable_tasks().build() } else { builder.build() };
+        let server = Implementation::new("heapstead", env!("CARGO_PKG_VERSION")).with_title("Heapstead").with_description("Runs JavaScript, and keeps its heap alive between calls");
+        InitializeResult::new(capabilities)
+            .with_server_info(server)
+            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+            .with_instructions(if stateful { include_str!("instructions.md") } else { include_str!("instructions_stateless.md") })
+    }
+
+    async fn initialize(&self, request: InitializeRequestParams, context: RequestContext<RoleServer>) -> Result<InitializeResult, ErrorData> {
+        let caller = Caller { lane: self.lane, ..self.read_caller(&context)? };
+        // A second `initialize` on the same connection changes nothing about who it is.
+        let _ = self.introduced.set(caller);
+        context.peer.set_peer_info(request.clone());
+        let mut answer = self.negotiate_initialize(&request)?;
+        // The tasks of the versions that have an `initialize` are others: the dialect speaks of those.
+        answer.capabilities.extensions = None;
+        Ok(answer)
+    }
+
+    async fn list_tools(&self, _: Option<PaginatedRequestParams>, _: RequestContext<RoleServer>) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(tools::all(&self.edge.api)).with_ttl_ms(TOOLS_TTL_MS))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.edge.api.tool(name).map(tools::tool)
+    }
+
+    async fn call_tool(&self, request: CallToolRequestParams, context: RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
+        let operation = self.tool(&request.name)?;
+        let caller = self.caller(&context)?;
+        let arguments = request.arguments.unwrap_or_default();
+        let takes_tasks = is_modern(&context) && context.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks());
+        if takes_tasks && let Some(service) = &self.edge.service && execution_task::may_be_task(operation, &arguments) {
+            return match operation.call(caller.clone(), arguments).await {
+                Ok(begun) => execution_task::created(service, &caller, &begun.body).await.map(CallToolResponse::Task),
+                refused => Ok(answer::of(operation, refused, self.edge.inline_chars_max).into()),
+            };
+        }
+        self.call(operation, caller, arguments, &context).await.map(Into::into)
+    }
+
+    async fn get_task(&self, request: GetTaskParams, context: RequestContext<RoleServer>) -> Result<GetTaskResult, ErrorData> {
+        execution_task::get(&self.edge, &self.caller(&context)?, &request.task_id).await
+    }
+
+    async fn cancel_task(&self, request: CancelTaskParams, context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        execution_task::cancel(&self.edge, &self.caller(&context)?, &request.task_id).await
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        self.keeps("resources/list")?;
+        resources::list(&self.edge, &self.caller(&context)?, request.and_then(|request| request.cursor)).await
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        self.keeps("resources/templates/list")?;
+        Ok(resources::templates())
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        self.keeps("resources/read")?;
+        resources::read(&self.edge, &self.caller(&context)?, &request.uri).await.map(Into::into)
+    }
+
+    async fn list_prompts(&self, _: Option<PaginatedRequestParams>, _: RequestContext<RoleServer>) -> Result<ListPromptsResult, ErrorData> {
+        Err(no_method("prompts/list"))
+    }
+
+    async fn complete(&self, _: CompleteRequestParams, _: RequestContext<RoleServer>) -> Result<CompleteResult, ErrorData> {
+        Err(no_method("completion/complete"))
+    }
+
+    /// What rmcp does not know, and what it knows by name but could not read.
+    async fn on_custom_request(&self, request: CustomRequest, context: RequestContext<RoleServer>) -> Result<CustomResult, ErrorData> {
+        let CustomRequest { method, params, .. } = request;
+        let task_request = if is_modern(&context) { None } else { legacy_tasks::Request::read(&method, params)? };
+        match task_request {
+            Some(legacy_tasks::Request::Call { name, arguments }) => {
+                let caller = self.caller(&context)?;
+                legacy_tasks::begin(&self.edge, self.tool(&name)?, caller, arguments).await
+            }
+            Some(request) => {
+                let caller = self.caller(&context)?;
+                tokio::select! {
+                    answer = legacy_tasks::answer(&self.edge, &caller, request) => answer,
+                    () = context.ct.cancelled() => Err(ErrorData::internal_error("the request was cancelled", None)),
+                }
+            }
+            None if WITH_PARAMS.contains(&method.as_str()) => {
+                Err(ErrorData::invalid_params(format!("the `params` of {method} are not what it takes"), None))
+            }
+            None => Err(no_method(&method)),
+        }
+    }
+}
+
+/// Methods that can be called wrongly.
+const WITH_PARAMS: [&str; 5] = ["tools/call", "resources/read", "tasks/get", "tasks/cancel", "tasks/update"];
+
+fn no_method(name: &str) -> ErrorData {
+    let shown: String = name.chars().take(NAME_CHARS_MAX).collect();
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method `{shown}` here"), None)
+}
+
+/// Whether the request speaks of itself, as all do since 2026-07-28.
+fn is_modern(context: &RequestContext<RoleServer>) -> bool {
+    context.protocol_version().is_some_and(|version| !version.has_initialize())
+}

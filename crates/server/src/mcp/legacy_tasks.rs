@@ -1,0 +1,156 @@
+//! An execution as a task of MCP 2025-11-25: the client asks for one with `tools/call`, and for what became of it with `tasks/…`.
+
+use super::dialect::TASK_CALL;
+use super::execution_task::{self, POLL_INTERVAL_MS, error, service};
+use crate::api::{Arguments, Operation};
+use crate::edge::Edge;
+use heapstead_service::{Caller, ExecutionRecord, ExecutionSummary, ListRequest, Service};
+use heapstead_types::Status;
+use rmcp::ErrorData;
+use rmcp::model::CustomResult;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+/// Tasks on a page of the list.
+const PAGE_MAX: u32 = 100;
+/// Names the task that a result belongs to.
+const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
+/// Longer than any execution runs; the longest that is waited for at once.
+const WAIT: Duration = Duration::from_secs(300);
+
+#[derive(Debug)]
+pub enum Request {
+    /// `tools/call` with `task`.
+    Call { name: String, arguments: Arguments },
+    Get(String),
+    Result(String),
+    Cancel(String),
+    List { cursor: Option<String> },
+}
+
+#[derive(Deserialize)]
+struct CallParams {
+    name: String,
+    #[serde(default)]
+    arguments: Option<Map<String, Value>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct TaskParams {
+    task_id: String,
+}
+
+#[derive(Deserialize, Default)]
+struct ListParams {
+    #[serde(default)]
+    cursor: Option<String>,
+}
+
+impl Request {
+    /// None when the method is no business of tasks.
+    pub fn read(method: &str, params: Option<Value>) -> Result<Option<Self>, ErrorData> {
+        fn params_of<P: for<'de> Deserialize<'de>>(params: Option<Value>) -> Result<P, ErrorData> {
+            serde_json::from_value(params.unwrap_or_else(|| json!({}))).map_err(|error| ErrorData::invalid_params(error.to_string(), None))
+        }
+        let task_id = |params| params_of::<TaskParams>(params).map(|params| params.task_id);
+        Ok(Some(match super::dialect::known_as(method) {
+            TASK_CALL => {
+                let CallParams { name, arguments } = params_of(params)?;
+                Self::Call { name, arguments: arguments.unwrap_or_default() }
+            }
+            "tasks/get" => Self::Get(task_id(params)?),
+            "tasks/result" => Self::Result(task_id(params)?),
+            "tasks/cancel" => Self::Cancel(task_id(params)?),
+            "tasks/list" => Self::List { cursor: params_of::<ListParams>(params)?.cursor },
+            _ => return Ok(None),
+        }))
+    }
+}
+
+/// Accepts the run, and answers with its task. Bad input is refused as the call itself would refuse it, so it is no task either.
+pub async fn begin(edge: &Edge, operation: &Operation, caller: Caller, mut arguments: Arguments) -> Result<CustomResult, ErrorData> {
+    let service = service(edge)?;
+    if operation.name != "run_js" {
+        return Err(ErrorData::new(rmcp::model::ErrorCode::METHOD_NOT_FOUND, format!("{} can't be called as a task: only run_js can", operation.name), None));
+    }
+    if let Some((_, at_once)) = execution_task::split_wait(operation, &arguments) {
+        arguments = at_once;
+    }
+    let begun = operation.call(caller.clone(), arguments).await.map_err(|failed| error(failed.error))?;
+    let id = begun.body["execution_id"].as_str().unwrap_or_default().to_owned();
+    let record = service.execution(&caller, &id, Duration::ZERO).await.map_err(error)?;
+    Ok(CustomResult::new(json!({ "task": task_of(service, &record) })))
+}
+
+pub async fn answer(edge: &Edge, caller: &Caller, request: Request) -> Result<CustomResult, ErrorData> {
+    let service = service(edge)?;
+    let answer = match request {
+        Request::Get(id) => task_of(service, &service.execution(caller, &id, Duration::ZERO).await.map_err(error)?),
+        Request::Cancel(id) => {
+            service.cancel(caller, &id).await.map_err(error)?;
+            task_of(service, &service.execution(caller, &id, Duration::ZERO).await.map_err(error)?)
+        }
+        Request::Result(id) => {
+            let record = ended(service, caller, &id).await?;
+            let mut result = execution_task::result(edge, record)?;
+            // Peers of this version know no kinds of results.
+            result.result_type = None;
+            let mut result = serde_json::to_value(result).unwrap_or_default();
+            result["_meta"] = json!({ RELATED_TASK: { "taskId": id } });
+            result
+        }
+        Request::List { cursor } => {
+            let request = ListRequest { limit: Some(PAGE_MAX), cursor, ..ListRequest::default() };
+            let list = service.executions(caller, request).await.map_err(error)?;
+            let tasks: Vec<_> = list.executions.iter().map(|summary| task_in_list(service, summary)).collect();
+            match list.next_cursor {
+                Some(cursor) => json!({ "tasks": tasks, "nextCursor": cursor }),
+                None => json!({ "tasks": tasks }),
+            }
+        }
+        Request::Call { name, .. } => return Err(ErrorData::invalid_params(format!("{name} is not asked for like this"), None)),
+    };
+    Ok(CustomResult::new(answer))
+}
+
+/// The record at its end, however long a queue delays that.
+async fn ended(service: &Service, caller: &Caller, id: &str) -> Result<ExecutionRecord, ErrorData> {
+    loop {
+        let record = service.execution(caller, id, WAIT).await.map_err(error)?;
+        if record.status.is_terminal() {
+            return Ok(record);
+        }
+    }
+}
+
+fn task_of(service: &Service, record: &ExecutionRecord) -> Value {
+    let mut task = task(service, record.execution_id.as_str(), record.status, &record.started_at, record.completed_at.as_deref());
+    if let Some(error) = &record.error {
+        task["statusMessage"] = json!(error);
+    }
+    task
+}
+
+fn task_in_list(service: &Service, summary: &ExecutionSummary) -> Value {
+    task(service, summary.execution_id.as_str(), summary.status, &summary.started_at, summary.completed_at.as_deref())
+}
+
+fn task(service: &Service, id: &str, status: Status, started_at: &str, completed_at: Option<&str>) -> Value {
+    let status = match status {
+        Status::Running => "working",
+        Status::Completed => "completed",
+        // In this version a call that was answered with an error is a task that failed.
+        Status::Failed | Status::TimedOut => "failed",
+        Status::Cancelled => "cancelled",
+    };
+    json!({
+        "taskId": id,
+        "status": status,
+        "createdAt": started_at,
+        "lastUpdatedAt": completed_at.unwrap_or(started_at),
+        "ttl": execution_task::ttl_ms(service),
+        "pollInterval": POLL_INTERVAL_MS,
+    })
+}

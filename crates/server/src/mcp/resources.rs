@@ -1,0 +1,129 @@
+//! Executions as MCP resources: their record, their output and their result, each under an address of its own.
+
+use super::execution_task;
+use crate::api::Failed;
+use crate::edge::Edge;
+use heapstead_service::{Caller, ListRequest, ServiceError};
+use rmcp::ErrorData;
+use rmcp::model::{
+    CacheScope, ListResourceTemplatesResult, ListResourcesResult, MetaObject, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
+};
+use serde::de::IgnoredAny;
+use serde_json::{Value, json};
+
+const PREFIX: &str = "heapstead://executions/";
+/// Executions on a page of the list.
+const PAGE_MAX: u32 = 100;
+/// Output in one answer; the rest is under the address that the answer names.
+const OUTPUT_BYTES_MAX: u64 = 4 << 20;
+/// Where an answer says how to go on.
+const NEXT: &str = "heapstead/next";
+
+/// What of an execution an address means.
+#[derive(Debug, PartialEq, Eq)]
+enum Part {
+    Record,
+    Output { byte_offset: u64 },
+    Result,
+}
+
+pub async fn list(edge: &Edge, caller: &Caller, cursor: Option<String>) -> Result<ListResourcesResult, ErrorData> {
+    let service = execution_task::service(edge)?;
+    let request = ListRequest { limit: Some(PAGE_MAX), cursor, ..ListRequest::default() };
+    let page = service.executions(caller, request).await.map_err(execution_task::error)?;
+    let resources = page.executions.iter().map(|execution| {
+        Resource::new(format!("{PREFIX}{}", execution.execution_id), execution.execution_id.as_str())
+            .with_title(format!("Execution of {}", execution.started_at))
+            .with_description(format!("{}; its console output is under /output, its result under /result", execution.status.as_str()))
+            .with_mime_type("application/json")
+    });
+    let mut list = ListResourcesResult::with_all_items(resources.collect()).with_ttl_ms(0).with_cache_scope(CacheScope::Private);
+    list.next_cursor = page.next_cursor;
+    Ok(list)
+}
+
+pub fn templates() -> ListResourceTemplatesResult {
+    let template = |path: &str, name: &str, title: &str, text: &str, kind: &str| {
+        ResourceTemplate::new(format!("{PREFIX}{{execution_id}}{path}"), name).with_title(title).with_description(text).with_mime_type(kind)
+    };
+    ListResourceTemplatesResult::with_all_items(vec![
+        template("", "execution", "Execution", "The record of an execution, as get_execution answers it.", "application/json"),
+        template("/output{?byte_offset}", "output", "Console output", "What the code wrote, from a byte on.", "text/plain"),
+        ResourceTemplate::new(format!("{PREFIX}{{execution_id}}/result"), "result")
+            .with_title("Result")
+            .with_description("The completion value of an execution that completed, whole: JSON where JSON can hold it, else a readable text."),
+    ])
+}
+
+pub async fn read(edge: &Edge, caller: &Caller, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+    let not_found = |why: String| ErrorData::resource_not_found(why, Some(json!({ "uri": uri })));
+    let (id, part) = parse(uri).ok_or_else(|| not_found(format!("there is no resource `{uri}`: they begin with {PREFIX}")))?;
+    let (tool, arguments) = match part {
+        Part::Record | Part::Result => ("get_execution", json!({ "execution_id": id })),
+        Part::Output { byte_offset } => {
+            ("get_execution_output", json!({ "execution_id": id, "byte_offset": byte_offset, "byte_limit": OUTPUT_BYTES_MAX }))
+        }
+    };
+    let operation = edge.api.tool(tool).ok_or_else(|| not_found("this server keeps nothing, so it has no resources".into()))?;
+    let answered = operation.call(caller.clone(), arguments.as_object().cloned().unwrap_or_default()).await;
+    let body = answered.map_err(|Failed { error, .. }| match error {
+        ServiceError::NotFound { .. } => not_found(error.to_string()),
+        other => execution_task::error(other),
+    })?;
+    let body = body.body;
+    let text = |member: &str| body[member].as_str().unwrap_or_default().to_owned();
+    let contents = match part {
+        Part::Record => ResourceContents::text(body.to_string(), uri).with_mime_type("application/json"),
+        Part::Output { .. } if body["has_more"] == true => {
+            ResourceContents::text(text("data"), uri).with_meta(next(format!("{PREFIX}{id}/output?byte_offset={}", body["next_byte_offset"])))
+        }
+        Part::Output { .. } => ResourceContents::text(text("data"), uri),
+        Part::Result if body["result"].is_null() => return Err(not_found(format!("execution `{id}` has no result: it is {}", text("status")))),
+        Part::Result => {
+            let result = text("result");
+            let is_json = serde_json::from_str::<IgnoredAny>(&result).is_ok();
+            ResourceContents::text(result, uri).with_mime_type(if is_json { "application/json" } else { "text/plain" })
+        }
+    };
+    Ok(ReadResourceResult::new(vec![contents]).with_ttl_ms(0).with_cache_scope(CacheScope::Private))
+}
+
+fn next(uri: String) -> MetaObject {
+    let mut meta = MetaObject::new();
+    meta.insert(NEXT.into(), Value::String(uri));
+    meta
+}
+
+fn parse(uri: &str) -> Option<(&str, Part)> {
+    let path = uri.strip_prefix(PREFIX)?;
+    let Some((id, part)) = path.split_once('/') else { return Some((path, Part::Record)) };
+    let part = match part.split_once('?') {
+        None if part == "output" => Part::Output { byte_offset: 0 },
+        None if part == "result" => Part::Result,
+        Some(("output", query)) => Part::Output { byte_offset: query.strip_prefix("byte_offset=")?.parse().ok()? },
+        _ => return None,
+    };
+    Some((id, part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        for (uri, meant) in [
+            ("heapstead://executions/a", Some(("a", Part::Record))),
+            ("heapstead://executions/a/output", Some(("a", Part::Output { byte_offset: 0 }))),
+            ("heapstead://executions/a/output?byte_offset=12", Some(("a", Part::Output { byte_offset: 12 }))),
+            ("heapstead://executions/a/result", Some(("a", Part::Result))),
+            ("heapstead://executions/a/output?byte_offset=-1", None),
+            ("heapstead://executions/a/output?line=1", None),
+            ("heapstead://executions/a/heap", None),
+            ("heapstead://heaps/a", None),
+            ("file:///etc/passwd", None),
+        ] {
+            assert_eq!(parse(uri), meant, "{uri}");
+        }
+    }
+}

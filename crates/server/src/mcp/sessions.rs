@@ -1,0 +1,98 @@
+//! The connections that clients of older versions keep over Streamable HTTP: as many as are meant to be, the one unused for longest gives way.
+
+use super::CONNECTIONS_MAX;
+use super::dialect::Dialect;
+use futures_util::Stream;
+use lru::LruCache;
+use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::transport::WorkerTransport;
+use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, LocalSessionManagerError, LocalSessionWorker};
+use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId, SessionManager};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// A client that says nothing for so long has forgotten us. Much longer than any call can wait.
+const IDLE_MAX: Duration = Duration::from_secs(24 * 3600);
+
+pub struct Sessions {
+    local: LocalSessionManager,
+    /// The least recently used first.
+    used: Mutex<LruCache<SessionId, ()>>,
+}
+
+impl Sessions {
+    pub fn new() -> Self {
+        let mut local = LocalSessionManager::default();
+        local.session_config.keep_alive = Some(IDLE_MAX);
+        // Clients before 2025-11-25 take an event without data for a broken message.
+        local.session_config.sse_retry = None;
+        Self { local, used: Mutex::new(LruCache::unbounded()) }
+    }
+
+    /// Notes that a session is used. Answers with the one that has to go for it.
+    fn note(&self, id: &SessionId) -> Option<SessionId> {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        used.put(id.clone(), ());
+        if used.len() > CONNECTIONS_MAX { used.pop_lru().map(|(id, ())| id) } else { None }
+    }
+
+    fn forget(&self, id: &SessionId) {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner).pop(id);
+    }
+}
+
+type Outcome<T> = Result<T, LocalSessionManagerError>;
+
+impl SessionManager for Sessions {
+    type Error = LocalSessionManagerError;
+    type Transport = Dialect<WorkerTransport<LocalSessionWorker>>;
+
+    async fn create_session(&self) -> Outcome<(SessionId, Self::Transport)> {
+        let (id, transport) = self.local.create_session().await?;
+        if let Some(oldest) = self.note(&id) {
+            self.local.close_session(&oldest).await?;
+        }
+        Ok((id, Dialect::new(transport)))
+    }
+
+    async fn initialize_session(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Outcome<ServerJsonRpcMessage> {
+        self.local.initialize_session(id, message).await
+    }
+
+    async fn has_session(&self, id: &SessionId) -> Outcome<bool> {
+        self.local.has_session(id).await
+    }
+
+    async fn close_session(&self, id: &SessionId) -> Outcome<()> {
+        self.forget(id);
+        self.local.close_session(id).await
+    }
+
+    async fn create_stream(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Outcome<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static> {
+        self.note(id);
+        self.local.create_stream(id, message).await
+    }
+
+    async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Outcome<()> {
+        self.note(id);
+        self.local.accept_message(id, message).await
+    }
+
+    async fn create_standalone_stream(&self, id: &SessionId) -> Outcome<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static> {
+        self.note(id);
+        self.local.create_standalone_stream(id).await
+    }
+
+    async fn resume(
+        &self,
+        id: &SessionId,
+        last_event_id: String,
+    ) -> Outcome<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static> {
+        self.note(id);
+        self.local.resume(id, last_event_id).await
+    }
+}

@@ -1,0 +1,45 @@
+//! The API's operations as MCP describes tools.
+
+use crate::api::{Api, FailureShape, Operation};
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+pub fn all(api: &Api) -> Vec<Tool> {
+    api.tools().map(tool).collect()
+}
+
+pub fn tool(operation: &Operation) -> Tool {
+    let mut tool = Tool::new(operation.name, operation.description, object(&operation.input));
+    tool.title = Some(operation.title.to_owned());
+    tool.output_schema = Some(object(&output_schema(operation)));
+    tool.annotations = Some(annotations(operation));
+    tool
+}
+
+fn annotations(operation: &Operation) -> ToolAnnotations {
+    // HTTP's methods say it already: PUT and DELETE do away with what was there and may be repeated.
+    let replaces = matches!(operation.route.method, "PUT" | "DELETE");
+    ToolAnnotations::with_title(operation.title)
+        .read_only(operation.read_only)
+        .destructive(replaces || operation.name == "cancel_execution")
+        .idempotent(operation.read_only || replaces)
+        .open_world(false)
+}
+
+/// Clients check errors against the schema too, so it has to allow what is said then.
+fn output_schema(operation: &Operation) -> Value {
+    let mut schema = operation.output.clone();
+    if operation.failure == FailureShape::Ok && schema["properties"].get("ok").is_none() {
+        schema["properties"]["ok"] = json!({ "type": "boolean", "description": "False when it failed, and only there then." });
+        schema["properties"]["error"] = json!({ "type": "string", "description": "Why it failed." });
+        if let Some(members) = schema.as_object_mut() {
+            members.remove("required");
+        }
+    }
+    schema
+}
+
+fn object(schema: &Value) -> Arc<JsonObject> {
+    Arc::new(schema.as_object().cloned().unwrap_or_default())
+}

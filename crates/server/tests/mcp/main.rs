@@ -1,0 +1,16 @@
+//! The running server, seen through MCP: by hand on every transport and version, and by the clients of others.
+
+mod abuse;
+mod caller;
+mod clients;
+mod conformance;
+#[path = "../server/fixture.rs"]
+#[allow(dead_code)]
+mod fixture;
+mod lifecycle;
+mod peer;
+mod progress;
+mod resources;
+mod shutdown;
+mod tasks;
+mod tools;

@@ -1,0 +1,152 @@
+//! Tools: what they say about themselves, and the two forms of every answer.
+
+use crate::fixture::{Folders, Server};
+use crate::peer::{Http, Stdio, request, result};
+use serde_json::{Value, json};
+
+async fn tools(client: &Http) -> Vec<Value> {
+    result(client.ask("tools/list", json!({})).await)["tools"].as_array().cloned().expect("tools")
+}
+
+#[tokio::test]
+async fn tools_are_described_so_that_an_agent_can_act_on_it() {
+    let server = Server::start();
+    let client = Http::connect(&server, "2025-11-25", &[]).await;
+    let tools = tools(&client).await;
+    let hints = |name: &str| {
+        let tool = tools.iter().find(|tool| tool["name"] == name).unwrap_or_else(|| panic!("{name} is missing"));
+        assert!(tool["title"].is_string() && tool["description"].as_str().is_some_and(|text| text.len() > 40), "{tool}");
+        assert_eq!(tool["inputSchema"]["type"], "object");
+        assert_eq!(tool["outputSchema"]["type"], "object");
+        let hint = |hint: &str| tool["annotations"][hint].as_bool().expect("a hint");
+        assert!(!hint("openWorldHint"));
+        (hint("readOnlyHint"), hint("destructiveHint"), hint("idempotentHint"))
+    };
+    for name in ["get_execution", "get_execution_output", "list_executions", "get_heap_tags", "query_heaps_by_tags", "list_sessions", "health_check"] {
+        assert_eq!(hints(name), (true, false, true), "{name}");
+    }
+    assert_eq!(hints("run_js"), (false, false, false));
+    assert_eq!(hints("cancel_execution"), (false, true, false));
+    assert_eq!(hints("set_heap_tags"), (false, true, true));
+    assert_eq!(hints("delete_heap_tags"), (false, true, true));
+    assert_eq!(hints("list_session_snapshots").0, true);
+}
+
+/// The text is the same JSON as the structured content.
+fn both(answer: &Value) -> &Value {
+    let text = answer["content"][0]["text"].as_str().expect("text");
+    assert_eq!(serde_json::from_str::<Value>(text).expect("JSON"), answer["structuredContent"], "{answer}");
+    &answer["structuredContent"]
+}
+
+#[tokio::test]
+async fn answers_come_structured_and_as_the_same_text() {
+    let server = Server::start();
+    for client in [Http::connect(&server, "2025-06-18", &[]).await, Http::modern(&server, &[])] {
+        let answer = client.call("run_js", json!({ "code": "({ a: [1, 'é'] })", "wait_secs": 60 })).await;
+        assert_eq!(answer["isError"], false);
+        assert_eq!(both(&answer)["result"], r#"{"a":[1,"é"]}"#);
+        let begun = client.call("run_js", json!({ "code": "1" })).await;
+        let id = both(&begun)["execution_id"].clone();
+        assert_eq!(begun["structuredContent"], json!({ "execution_id": id }));
+        let record = client.call("get_execution", json!({ "execution_id": id, "wait_secs": 60 })).await;
+        assert_eq!(both(&record)["status"], "completed");
+    }
+}
+
+#[tokio::test]
+async fn failures_are_tool_errors_that_say_why() {
+    let server = Server::start();
+    let client = Http::connect(&server, "2025-11-25", &[]).await;
+    let refused = |arguments: Value| {
+        let client = client.clone();
+        async move {
+            let answer = client.call("run_js", arguments).await;
+            assert_eq!(answer["isError"], true, "{answer}");
+            assert!(answer.get("structuredContent").is_none(), "{answer}");
+            answer["content"][0]["text"].as_str().expect("text").to_owned()
+        }
+    };
+    for (arguments, named) in [
+        (json!({}), "`code`"),
+        (json!({ "code": "" }), "`code`"),
+        (json!({ "code": "1", "execution_timeout_secs": 0 }), "`execution_timeout_secs` is 0"),
+        (json!({ "code": "1", "heap": "ABC" }), "`heap` is `ABC`"),
+        (json!({ "code": "1", "tags": { "a": 1 } }), "`tags`"),
+        (json!({ "code": "1", "wait_secs": 301 }), "`wait_secs` is 301"),
+        (json!({ "code": "1", "colour": "red" }), "`colour` is not a parameter of run_js"),
+    ] {
+        let text = refused(arguments).await;
+        assert!(text.contains(named), "{text}");
+    }
+    let answer = client.call("cancel_execution", json!({ "execution_id": "nobody" })).await;
+    assert_eq!(answer["isError"], true);
+    assert_eq!(both(&answer)["ok"], false);
+    assert!(both(&answer)["error"].as_str().is_some_and(|error| error.contains("nobody")), "{answer}");
+    // Code that fails is an execution with a record, and a call that did not do what it was for.
+    let answer = client.call("run_js", json!({ "code": "let x = ;", "wait_secs": 60 })).await;
+    assert_eq!(answer["isError"], true);
+    assert_eq!(both(&answer)["status"], "failed");
+    let asked = client.call("get_execution", json!({ "execution_id": answer["structuredContent"]["execution_id"] })).await;
+    assert_eq!(asked["isError"], false);
+    assert_eq!(both(&asked), &answer["structuredContent"]);
+}
+
+#[tokio::test]
+async fn what_is_no_tool_or_no_method_is_an_error_of_the_protocol() {
+    let server = Server::start();
+    for client in [Http::connect(&server, "2025-11-25", &[]).await, Http::modern(&server, &[])] {
+        let answer = client.ask("tools/call", json!({ "name": "rm", "arguments": {} })).await;
+        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+        assert!(answer["error"]["message"].as_str().is_some_and(|text| text.contains("`rm`") && text.contains("run_js")), "{answer}");
+        assert_eq!(client.ask("tools/call", json!({ "name": "run_js", "arguments": [] })).await["error"]["code"], -32602);
+        for method in ["prompts/list", "completion/complete", "no/such"] {
+            let params = json!({ "ref": { "type": "ref/prompt", "name": "x" }, "argument": { "name": "a", "value": "b" } });
+            assert_eq!(client.ask(method, params).await["error"]["code"], -32601, "{method}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn long_text_is_cut_with_a_line_that_says_how_to_get_the_rest_and_structured_content_is_not() {
+    let server = Server::start_with(&Folders::new(), &["--max-inline-chars", "1000"]);
+    let client = Http::connect(&server, "2025-11-25", &[]).await;
+    let answer = client.call("run_js", json!({ "code": "'é'.repeat(50_000)", "wait_secs": 60 })).await;
+    let record = &answer["structuredContent"];
+    assert_eq!(record["result"].as_str().map(|text| text.chars().count()), Some(50_002));
+    let text = answer["content"][0]["text"].as_str().expect("text");
+    assert_eq!(text.chars().count(), 1000);
+    let shown: Value = serde_json::from_str(text).expect("still JSON");
+    assert_eq!(shown["heap"], record["heap"]);
+    let note = answer["content"][1]["text"].as_str().expect("a note");
+    let uri = format!("heapstead://executions/{}/result", record["execution_id"].as_str().expect("an id"));
+    assert!(note.contains(&uri) && note.lines().count() == 1, "{note}");
+    let read = result(client.ask("resources/read", json!({ "uri": uri })).await);
+    assert_eq!(read["contents"][0]["text"], record["result"]);
+
+    let begun = client.call("run_js", json!({ "code": "for (let i = 0; i < 1000; i++) console.log('line', i)", "wait_secs": 60 })).await;
+    let id = &begun["structuredContent"]["execution_id"];
+    let page = client.call("get_execution_output", json!({ "execution_id": id, "line_limit": 500 })).await;
+    assert!(page["content"][1]["text"].as_str().is_some_and(|note| note.contains("line_limit")), "{page}");
+    assert_eq!(page["structuredContent"]["end_line"], 500);
+}
+
+#[tokio::test]
+async fn without_state_there_is_one_tool_that_waits() {
+    let mut client = Stdio::connect(&Folders::new(), "2025-11-25", &["--stateless"]).await;
+    let listed = result(client.ask("tools/list", json!({})).await);
+    let names: Vec<_> = listed["tools"].as_array().expect("tools").iter().map(|tool| tool["name"].clone()).collect();
+    assert_eq!(names, ["run_js", "health_check"]);
+    let answer = client.call("run_js", json!({ "code": "console.log('hello')" })).await;
+    assert_eq!((&answer["isError"], both(&answer)), (&json!(false), &json!({ "output": "hello\n" })));
+    let answer = client.call("run_js", json!({ "code": "console.log('before'); null.x" })).await;
+    assert_eq!(answer["isError"], true);
+    assert_eq!(both(&answer)["output"], "before\n");
+    assert!(both(&answer)["error"].as_str().is_some_and(|error| error.contains("TypeError")), "{answer}");
+    let answer = client.call("run_js", json!({ "code": "1", "heap": "" })).await;
+    assert!(answer["content"][0]["text"].as_str().is_some_and(|text| text.contains("`heap`")), "{answer}");
+    for method in ["resources/list", "tasks/list"] {
+        assert!(client.ask(method, json!({})).await["error"]["code"].is_i64(), "{method}");
+    }
+    assert_eq!(client.answer(&request("ping", json!({}))).await["result"], json!({}));
+}
