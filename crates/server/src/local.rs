@@ -1,5 +1,6 @@
 //! Engine and heap store of this machine, opened for a command that runs code itself.
 
+use crate::cli::FlagError;
 use heapstead_engine::{Artifacts, ArtifactsError, Config, Engine, StartError};
 use heapstead_store::{FileHeaps, HeapStoreError, Metadata, MetadataError, Owner};
 use heapstead_types::Failure;
@@ -16,6 +17,8 @@ const START_NOTICE_AFTER: Duration = Duration::from_secs(1);
 #[derive(Debug, thiserror::Error)]
 pub enum LocalError {
     #[error(transparent)]
+    Flags(#[from] FlagError),
+    #[error(transparent)]
     Parts(#[from] ArtifactsError),
     #[error(transparent)]
     Engine(#[from] StartError),
@@ -28,7 +31,7 @@ pub enum LocalError {
 impl From<LocalError> for Failure {
     fn from(error: LocalError) -> Self {
         match error {
-            LocalError::Heaps(_) | LocalError::Metadata(_) => Self::Store(error.to_string()),
+            LocalError::Flags(_) | LocalError::Heaps(_) | LocalError::Metadata(_) => Self::Store(error.to_string()),
             LocalError::Parts(_) | LocalError::Engine(_) => Self::NoWorker(error.to_string()),
         }
     }

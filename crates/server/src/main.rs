@@ -4,6 +4,7 @@
 mod api;
 mod cli;
 mod edge;
+mod http;
 mod local;
 mod mcp;
 mod rest;

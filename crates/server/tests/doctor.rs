@@ -4,8 +4,8 @@ mod common;
 
 use common::{Place, Ran};
 
-const NAMES: [&str; 9] =
-    ["V8 host", "worker library", "Landlock", "seccomp", "pidfd_open", "memfd sealing", "engine", "heap folder", "disk space"];
+const NAMES: [&str; 10] =
+    ["V8 host", "worker library", "Landlock", "seccomp", "pidfd_open", "memfd sealing", "engine", "heap folder", "disk space", "database"];
 
 #[test]
 fn a_machine_that_runs_code_passes() {

@@ -23,6 +23,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
@@ -31,6 +32,8 @@ use tokio::sync::Semaphore;
 const LINE_BYTES_MAX: u64 = 128;
 /// Questions answered at once; further ones wait in the socket's queue.
 const QUESTIONS_MAX: usize = 1024;
+/// After an error that is not one connection's, such as too many open files.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const YES: &str = "ok\n";
 const NO: &str = "no\n";
 
@@ -72,7 +75,15 @@ pub fn listen(archive: &Archive) {
     let kept = Arc::downgrade(&archive.0);
     let places = Arc::new(Semaphore::new(QUESTIONS_MAX));
     tokio::spawn(async move {
-        while let (Ok(place), Ok((stream, _))) = (places.clone().acquire_owned().await, listener.accept().await) {
+        while let Ok(place) = places.clone().acquire_owned().await {
+            let stream = match listener.accept().await {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    tracing::warn!(%error, "a question from another process can't be taken in");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    continue;
+                }
+            };
             let Some(kept) = kept.upgrade() else { return };
             tokio::spawn(async move {
                 // Whoever asked and went away again wants no answer.

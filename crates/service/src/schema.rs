@@ -1,6 +1,7 @@
 //! JSON schemas of values whose types live where schemas are not known.
 
-use heapstead_types::Status;
+use crate::tags::{TAG_KEY_CHARS_MAX, TAG_VALUE_CHARS_MAX, TAGS_MAX};
+use heapstead_types::{SESSION_NAME_CHARS_MAX, Status};
 use schemars::{Schema, SchemaGenerator, json_schema};
 
 /// What a heap key looks like.
@@ -16,4 +17,23 @@ pub fn heap_key(_: &mut SchemaGenerator) -> Schema {
 
 pub fn optional_heap_key(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": ["string", "null"], "pattern": HEAP_KEY_PATTERN })
+}
+
+/// What `check_tags` allows.
+pub fn tags(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "maxProperties": TAGS_MAX,
+        "propertyNames": { "minLength": 1, "maxLength": TAG_KEY_CHARS_MAX, "pattern": "^[^,\\u0000-\\u001f\\u007f-\\u009f]+$" },
+        "additionalProperties": { "type": "string", "maxLength": TAG_VALUE_CHARS_MAX },
+    })
+}
+
+/// Where a list goes on whose rows are counted.
+pub fn cursor(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "pattern": "^[0-9]{1,18}$" })
+}
+
+pub fn session_name(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "minLength": 1, "maxLength": SESSION_NAME_CHARS_MAX, "pattern": "^[^\\u0000-\\u001f\\u007f-\\u009f]+$" })
 }

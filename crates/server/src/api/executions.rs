@@ -15,8 +15,10 @@ use std::time::Duration;
 struct RunJs {
     /// JavaScript or TypeScript; types are stripped before it runs. The value of the last expression is the result. Top-level `await`,
     /// `let`, `const`, `class` and `function` work, and live on in the heap.
+    #[schemars(length(min = 1))]
     code: String,
     /// Key of the heap to go on from (64 lowercase hex digits, from an earlier run's record). Empty or absent: a fresh heap.
+    #[schemars(regex(pattern = "^([0-9a-f]{64})?$"))]
     heap: Option<String>,
     /// Memory cap of this run in MB.
     #[schemars(range(min = 8, max = 4096))]
@@ -25,8 +27,12 @@ struct RunJs {
     #[schemars(range(min = 1, max = 300))]
     execution_timeout_secs: Option<i64>,
     /// Tags to set on the heap that the run leaves; they replace whatever tags that heap had.
+    #[schemars(schema_with = "heapstead_service::schema::tags")]
+    #[serde(default)]
     tags: Option<Tags>,
     /// Name of the session whose log the run goes into; absent: the session of the connection, if it has one.
+    #[schemars(schema_with = "heapstead_service::schema::session_name")]
+    #[serde(default)]
     session: Option<String>,
     /// What to do when `heap` is not found: begin with a fresh heap and a warning, or fail.
     on_missing_heap: Option<Missing>,
@@ -85,11 +91,15 @@ struct ListExecutions {
     #[serde(default)]
     status: Option<Status>,
     /// Only those of this session.
+    #[schemars(schema_with = "heapstead_service::schema::session_name")]
+    #[serde(default)]
     session: Option<String>,
     /// At most this many; `next_cursor` in the answer leads to the rest.
     #[schemars(range(min = 1, max = 10_000))]
     limit: Option<u32>,
     /// Goes on where an earlier answer's `next_cursor` says.
+    #[schemars(schema_with = "heapstead_service::schema::cursor")]
+    #[serde(default)]
     cursor: Option<String>,
 }
 

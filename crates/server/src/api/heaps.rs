@@ -12,12 +12,15 @@ struct ListHeaps {
     #[schemars(range(min = 1, max = 10_000))]
     limit: Option<u32>,
     /// Goes on where an earlier answer's `next_cursor` says.
+    #[schemars(schema_with = "heapstead_service::schema::heap_key")]
+    #[serde(default)]
     cursor: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct ShowHeap {
     /// The heap's key: 64 lowercase hex digits.
+    #[schemars(schema_with = "heapstead_service::schema::heap_key")]
     heap: String,
 }
 

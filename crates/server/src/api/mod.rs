@@ -10,7 +10,8 @@ mod sessions;
 mod stateless;
 mod tags;
 
-pub use operation::{Failed, Operation, Route, Success};
+pub use executions::heap_key;
+pub use operation::{Arguments, Failed, FailureShape, Operation, Route, Success};
 
 use heapstead_service::{Service, Stateless};
 

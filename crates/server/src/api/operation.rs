@@ -27,6 +27,7 @@ pub struct Operation {
     pub input: Value,
     /// JSON schema of the answer.
     pub output: Value,
+    pub failure: FailureShape,
     handler: Handler,
 }
 
@@ -131,7 +132,7 @@ impl Operation {
                 }
             })
         };
-        Self { name, title, description: text, is_tool, read_only, route, input, output, handler: Arc::new(handler) }
+        Self { name, title, description: text, is_tool, read_only, route, input, output, failure, handler: Arc::new(handler) }
     }
 
     /// Checks the arguments and does it.

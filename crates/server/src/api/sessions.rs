@@ -16,13 +16,18 @@ struct ListSessions {}
 struct ListSessionSnapshots {
     /// Fields of the entries, separated by commas: `index`, `input_heap`, `output_heap`, `code`, `timestamp`, `execution_id`. Absent: all but
     /// the last.
+    #[schemars(regex(pattern = "^(index|input_heap|output_heap|code|timestamp|execution_id)(,(index|input_heap|output_heap|code|timestamp|execution_id))*$"))]
     fields: Option<String>,
     /// Name of the session. Absent: the session of this connection.
+    #[schemars(schema_with = "heapstead_service::schema::session_name")]
+    #[serde(default)]
     session: Option<String>,
     /// At most this many; `next_cursor` in the answer leads to the rest. Absent: all.
     #[schemars(range(min = 1, max = 10_000))]
     limit: Option<u32>,
     /// Goes on where an earlier answer's `next_cursor` says.
+    #[schemars(schema_with = "heapstead_service::schema::cursor")]
+    #[serde(default)]
     cursor: Option<String>,
 }
 

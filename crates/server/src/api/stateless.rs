@@ -9,6 +9,7 @@ use serde::Deserialize;
 #[derive(Deserialize, JsonSchema)]
 struct RunJs {
     /// JavaScript or TypeScript; types are stripped before it runs. What it writes with `console.log` is the answer.
+    #[schemars(length(min = 1))]
     code: String,
     /// Memory cap of this run in MB.
     #[schemars(range(min = 8, max = 4096))]

@@ -13,20 +13,24 @@ const PATH: &str = "/api/heaps/{heap}/tags";
 #[derive(Deserialize, JsonSchema)]
 struct GetHeapTags {
     /// The heap's key: 64 lowercase hex digits.
+    #[schemars(schema_with = "heapstead_service::schema::heap_key")]
     heap: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct SetHeapTags {
     /// The heap's key: 64 lowercase hex digits.
+    #[schemars(schema_with = "heapstead_service::schema::heap_key")]
     heap: String,
     /// Replaces all tags of the heap; an empty object clears them.
+    #[schemars(schema_with = "heapstead_service::schema::tags")]
     tags: Tags,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct DeleteHeapTags {
     /// The heap's key: 64 lowercase hex digits.
+    #[schemars(schema_with = "heapstead_service::schema::heap_key")]
     heap: String,
     /// Names of the tags to delete, separated by commas. Absent: all.
     keys: Option<String>,
@@ -35,11 +39,14 @@ struct DeleteHeapTags {
 #[derive(Deserialize, JsonSchema)]
 struct QueryHeapsByTags {
     /// Heaps are found whose tags hold every one of these pairs.
+    #[schemars(schema_with = "heapstead_service::schema::tags")]
     tags: Tags,
     /// At most this many; `next_cursor` in the answer leads to the rest. Absent: all.
     #[schemars(range(min = 1, max = 10_000))]
     limit: Option<u32>,
     /// Goes on where an earlier answer's `next_cursor` says.
+    #[schemars(schema_with = "heapstead_service::schema::heap_key")]
+    #[serde(default)]
     cursor: Option<String>,
 }
 

@@ -15,6 +15,11 @@ impl Colours {
         Self { on: stream.is_terminal() && !unwanted }
     }
 
+    #[cfg(test)]
+    pub fn off() -> Self {
+        Self { on: false }
+    }
+
     pub fn red(self, text: &str) -> String {
         self.painted("31", text)
     }

@@ -2,22 +2,27 @@
 
 use super::colours::Colours;
 use super::kernel;
-use super::options::HeapFolderOptions;
+use super::flags::{HeapPlace, ServeOptions};
 use super::screen::Screen;
-use crate::local;
+use super::serve;
+use crate::local::{self, LocalError};
 use heapstead_service::{End, Mode, Request, Run};
 use heapstead_engine::Artifacts;
 use heapstead_store::HeapStore;
 use heapstead_types::Limits;
 use rustix::fs::{Access, access, statvfs};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
+use tokio::net::TcpListener;
 
 pub const EXAMPLES: &str = "\
 Examples:
-  heapstead doctor            one line per check
-  heapstead doctor --json     for programs
+  heapstead doctor                             one line per check
+  heapstead doctor --http-port 8420            also whether the port is free
+  heapstead doctor --config heapstead.toml     what a server with this file needs
+  heapstead doctor --json                      for programs
 
 Exit code: 0 when everything is there, 1 when something is missing.";
 
@@ -29,7 +34,7 @@ const FREE_MB_MIN: u64 = 256;
 #[derive(clap::Args)]
 pub struct DoctorOptions {
     #[command(flatten)]
-    heaps: HeapFolderOptions,
+    server: ServeOptions,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -77,7 +82,9 @@ pub async fn doctor(options: DoctorOptions) -> ExitCode {
     take(parts());
     take(kernel_checks());
     take(vec![engine().await]);
-    take(heap_folder(&options.heaps.directory_path));
+    take(heaps(&options.server).await);
+    take(vec![database(&options.server).await]);
+    take(ports(&options.server).await);
     if options.json {
         match serde_json::to_string(&report) {
             Ok(json) => screen.output(format!("{json}\n").as_bytes()),
@@ -175,6 +182,30 @@ async fn engine() -> Check {
     Check::new("engine", found, "put right what is missing above; if nothing is, build the parts anew with `make build`")
 }
 
+async fn heaps(server: &ServeOptions) -> Vec<Check> {
+    match server.stores.heaps.place() {
+        Err(error) => vec![Check::new("heaps", Err(error), "put the flags right")],
+        Ok(HeapPlace::Folder(folder)) => heap_folder(folder),
+        Ok(HeapPlace::Bucket { settings, cache }) => {
+            let opened = server.stores.heaps.open();
+            // A bucket that does not answer takes its time.
+            let found = match opened {
+                Ok(heaps) => tokio::task::spawn_blocking(move || heaps.check()).await.map_err(|error| error.to_string()),
+                Err(error) => Err(error.to_string()),
+            };
+            let found = found.and_then(|checked| checked.map_err(|error| error.to_string()));
+            let found = found.map(|()| format!("the bucket `{}` can be written to and read", settings.bucket));
+            let fix = "check `--s3-bucket`, `--s3-endpoint`, `--s3-region` and the credentials (or the AWS_… variables), and that they may put, get and list";
+            let mut checks = vec![Check::new("S3", found, fix)];
+            if let Some((folder, _)) = cache {
+                let found = local::open_heaps(folder).and_then(|heaps| Ok(heaps.check()?)).map(|()| format!("{} can be written to", folder.display()));
+                checks.push(Check::new("heap cache", found, "give this account the right to write there, or choose another folder with `--cache-dir DIR`"));
+            }
+            checks
+        }
+    }
+}
+
 fn heap_folder(folder: &Path) -> Vec<Check> {
     let opened = local::open_heaps(folder).and_then(|heaps| Ok(heaps.check()?));
     let found = opened.map(|()| format!("{} can be written to", folder.display()));
@@ -183,6 +214,29 @@ fn heap_folder(folder: &Path) -> Vec<Check> {
         Check::new("heap folder", found, fix),
         Check::new("disk space", free_space(folder), "free some space there, or choose another folder with `--directory-path DIR`"),
     ]
+}
+
+async fn database(server: &ServeOptions) -> Check {
+    let folder = &server.stores.session_db_path;
+    let found = match local::open_metadata(folder) {
+        Ok(metadata) => metadata.check().await.map_err(LocalError::from),
+        Err(error) => Err(error),
+    };
+    let fix = "give this account the right to write there, or choose another folder with `--session-db-path DIR`";
+    Check::new("database", found.map(|()| format!("{} can be read and written", folder.display())), fix)
+}
+
+/// Those that are asked for: without any the server speaks over standard input and output.
+async fn ports(server: &ServeOptions) -> Vec<Check> {
+    let mut checks = Vec::new();
+    for port in [server.http_port, server.sse_port].into_iter().flatten() {
+        let address = SocketAddr::new(server.bind_host, port);
+        let found = TcpListener::bind(address).await;
+        let fix = found.as_ref().err().map(serve::listen_hint).unwrap_or_default();
+        let found = found.map(|_| format!("{address} is free")).map_err(|error| format!("{address} can't be listened on: {error}"));
+        checks.push(Check::new("port", found, fix));
+    }
+    checks
 }
 
 fn free_space(folder: &Path) -> Result<String, String> {

@@ -1,66 +1,120 @@
 //! The command line: one file per command, and what they share.
 
+mod backend;
 mod colours;
 mod completeness;
+mod config;
 mod doctor;
+mod executions;
+mod flags;
+mod heaps;
 mod hints;
 mod interrupts;
 mod kernel;
 mod lines;
-mod options;
+mod reference;
 mod repl;
 mod run;
 mod screen;
 mod serve;
 mod source;
+mod table;
+mod welcome;
 
-use clap::{Parser, Subcommand};
+pub use flags::FlagError;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// Keeps JavaScript alive between runs: each run gets a confined V8 of its own, and goes on from the heap that an earlier one left.
+///
+/// Without a command it serves: `heapstead --http-port 8420` is `heapstead serve --http-port 8420`, and `heapstead` alone speaks MCP on
+/// standard input and output.
 #[derive(Parser)]
-#[command(name = "heapstead", version, propagate_version = true, args_conflicts_with_subcommands = true, after_help = serve::EXAMPLES)]
+#[command(name = "heapstead", version, propagate_version = true, subcommand_required = true, after_help = serve::EXAMPLES)]
 struct Cli {
     #[command(subcommand)]
-    command: Option<Command>,
-    #[command(flatten)]
-    serve: serve::ServeOptions,
+    command: Command,
 }
 
 #[derive(Subcommand)]
 enum Command {
     /// Serve MCP on standard input and output, or MCP and REST on ports
     #[command(after_help = serve::EXAMPLES)]
-    Serve(Box<serve::ServeOptions>),
+    Serve(Box<flags::ServeOptions>),
     /// Run JavaScript or TypeScript once, from a file, standard input or the command line
     #[command(after_help = run::EXAMPLES)]
-    Run(run::RunOptions),
+    Run(Box<run::RunOptions>),
     /// Type JavaScript or TypeScript line by line; every line goes on from the heap of the one before
     #[command(after_help = repl::EXAMPLES)]
-    Repl(repl::ReplOptions),
-    /// Check that everything the engine needs is there, and say how to get what is not
+    Repl(Box<repl::ReplOptions>),
+    /// List, show, export, import and collect heaps
+    #[command(after_help = heaps::EXAMPLES)]
+    Heaps(heaps::HeapsOptions),
+    /// List, show, follow and cancel executions
+    #[command(after_help = executions::EXAMPLES)]
+    Executions(executions::ExecutionsOptions),
+    /// Check that everything a server with these flags needs is there, and say how to get what is not
     #[command(after_help = doctor::EXAMPLES)]
-    Doctor(doctor::DoctorOptions),
+    Doctor(Box<doctor::DoctorOptions>),
+    /// Print a page of the reference documentation
+    #[command(hide = true)]
+    Reference(reference::ReferenceOptions),
 }
 
-/// One thread for signals and timers, one for the run: a command runs one thing at a time.
-const THREADS: usize = 2;
+/// What clap uses for its own complaints about arguments.
+const EXIT_BAD_INPUT: u8 = 2;
+/// One thread for signals and timers, one for the run: a command does one thing at a time.
+const THREADS_MIN: usize = 2;
 
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).enable_all().build() {
+    let command = match parse(std::env::args_os().collect()) {
+        Ok(command) => command,
+        Err(error) => {
+            screen::Screen::new().error(&error.to_string());
+            return ExitCode::from(EXIT_BAD_INPUT);
+        }
+    };
+    let cores = std::thread::available_parallelism().map_or(THREADS_MIN, usize::from);
+    let threads = if matches!(command, Command::Serve(_)) { cores.max(THREADS_MIN) } else { THREADS_MIN };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
             eprintln!("error: no threads can be started: {error}. Check the limits of this account (`ulimit -u`)");
             return ExitCode::FAILURE;
         }
     };
-    match cli.command.unwrap_or_else(|| Command::Serve(Box::new(cli.serve))) {
+    match command {
         Command::Serve(options) => runtime.block_on(serve::serve(*options)),
-        Command::Run(options) => runtime.block_on(run::run(options)),
-        Command::Repl(options) => repl::repl(&runtime, options),
-        Command::Doctor(options) => runtime.block_on(doctor::doctor(options)),
+        Command::Run(options) => runtime.block_on(run::run(*options)),
+        Command::Repl(options) => repl::repl(&runtime, *options),
+        Command::Heaps(options) => runtime.block_on(heaps::heaps(options)),
+        Command::Executions(options) => runtime.block_on(executions::executions(options)),
+        Command::Doctor(options) => runtime.block_on(doctor::doctor(*options)),
+        Command::Reference(options) => runtime.block_on(reference::reference(options)),
     }
+}
+
+/// Arguments, then variables, then the file that they name, then defaults. What clap finds wrong it says itself, and leaves.
+fn parse(arguments: Vec<OsString>) -> Result<Command, config::ConfigError> {
+    let arguments = with_command(arguments);
+    let mut matches = Cli::command().get_matches_from(&arguments);
+    if let Some(command) = config::with_file(Cli::command(), &matches)? {
+        matches = command.get_matches_from(&arguments);
+    }
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    Ok(cli.command)
+}
+
+/// Whoever names no command wants a server.
+fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let own = ["-h", "--help", "-V", "--version"];
+    let first = arguments.get(1).map(|first| first.to_string_lossy());
+    if first.is_none_or(|first| first.starts_with('-') && !own.contains(&&*first)) {
+        arguments.insert(1.min(arguments.len()), "serve".into());
+    }
+    arguments
 }
 
 #[cfg(test)]
@@ -69,7 +123,16 @@ mod tests {
 
     #[test]
     fn the_commands_fit_together() {
-        use clap::CommandFactory;
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn whoever_names_no_command_wants_a_server() {
+        let with = |arguments: &[&str]| with_command(arguments.iter().map(OsString::from).collect());
+        assert_eq!(with(&["heapstead"]), ["heapstead", "serve"]);
+        assert_eq!(with(&["heapstead", "--http-port", "1"]), ["heapstead", "serve", "--http-port", "1"]);
+        for as_it_is in [&["heapstead", "run"][..], &["heapstead", "--help"], &["heapstead", "-V"], &["heapstead", "fly"]] {
+            assert_eq!(with(as_it_is), as_it_is);
+        }
     }
 }

@@ -3,7 +3,7 @@
 use super::completeness::ended_early;
 use super::interrupts::{Interrupts, WhenIdle};
 use super::lines::{Line, Lines};
-use super::options::{HeapFolderOptions, LimitOptions, OriginOptions};
+use super::flags::{HeapStoreOptions, LimitOptions, OriginOptions};
 use super::screen::Screen;
 use super::source;
 use crate::local;
@@ -13,7 +13,6 @@ use heapstead_types::{Failure, Limits, limits};
 use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 use tokio::runtime::Runtime;
 
 pub const EXAMPLES: &str = "\
@@ -46,7 +45,7 @@ pub struct ReplOptions {
     #[command(flatten)]
     limits: LimitOptions,
     #[command(flatten)]
-    heaps: HeapFolderOptions,
+    heaps: HeapStoreOptions,
 }
 
 pub fn repl(runtime: &Runtime, options: ReplOptions) -> ExitCode {
@@ -124,9 +123,9 @@ impl Session {
     async fn open(options: &ReplOptions, on_terminal: bool) -> Result<Self, Failure> {
         let screen = Screen::new();
         let interrupts = Interrupts::listen(if on_terminal { WhenIdle::GoOn } else { WhenIdle::Leave })?;
-        let heaps = local::open_heaps(&options.heaps.directory_path)?;
+        let heaps = options.heaps.open()?;
         let engine = local::start_engine(|| screen.aside("starting the engine …")).await?;
-        let heaps = HeapAccess::new(Arc::new(heaps), engine.info().clone());
+        let heaps = HeapAccess::new(heaps, engine.info().clone());
         Ok(Self { engine, heaps, limits: options.limits.limits(), interrupts, screen, origin: options.origin.origin(), before: Vec::new() })
     }
 

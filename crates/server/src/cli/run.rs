@@ -1,16 +1,15 @@
 //! `heapstead run`: one run, whose exit code tells how it ended.
 
 use super::interrupts::{EXIT_INTERRUPTED, Interrupts, WhenIdle};
-use super::options::{HeapFolderOptions, LimitOptions, OriginOptions};
+use super::EXIT_BAD_INPUT;
+use super::flags::{FlagError, HeapStoreOptions, LimitOptions, OriginOptions};
 use super::screen::Screen;
 use super::source::{SourceError, SourceOptions};
 use crate::local::{self, LocalError};
 use heapstead_service::{End, ExecutionRecord, Finished, HeapAccess, Mode, Origin, Request, Run};
 use heapstead_engine::Engine;
 use heapstead_types::{Failure, HeapKey, Limits, Status};
-use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Instant;
 
 pub const EXAMPLES: &str = "\
@@ -23,8 +22,6 @@ Examples:
 Output and result go to standard output, all else to standard error.
 Exit code: 0 completed, 1 failed, 2 bad input, 124 timed out, 130 cancelled.";
 
-/// What clap uses for its own complaints.
-const EXIT_BAD_INPUT: u8 = 2;
 /// What timeout(1) uses.
 const EXIT_TIMED_OUT: u8 = 124;
 
@@ -40,7 +37,7 @@ pub struct RunOptions {
     #[command(flatten)]
     limits: LimitOptions,
     #[command(flatten)]
-    heaps: HeapFolderOptions,
+    heaps: HeapStoreOptions,
     /// Print one JSON object: the record of the run, and its output
     #[arg(long)]
     json: bool,
@@ -50,8 +47,8 @@ pub struct RunOptions {
 struct Plan {
     code: String,
     limits: Limits,
-    /// The heap folder and where to begin; none when stateless.
-    state: Option<(PathBuf, Origin)>,
+    /// Where heaps are and where to begin; none when stateless.
+    state: Option<(HeapStoreOptions, Origin)>,
 }
 
 /// What makes a run not worth starting.
@@ -59,6 +56,8 @@ struct Plan {
 enum BadInput {
     #[error(transparent)]
     Source(#[from] SourceError),
+    #[error(transparent)]
+    Flags(#[from] FlagError),
     #[error("`--heap` is {key}: it is not allowed together with `--stateless`, which begins from no heap and keeps none")]
     HeapWhenStateless { key: HeapKey },
 }
@@ -69,7 +68,10 @@ impl RunOptions {
         let state = match (self.stateless, self.origin.origin()) {
             (true, Origin::Heap { key, .. }) => return Err(BadInput::HeapWhenStateless { key }),
             (true, Origin::Fresh) => None,
-            (false, origin) => Some((self.heaps.directory_path, origin)),
+            (false, origin) => {
+                self.heaps.place()?;
+                Some((self.heaps, origin))
+            }
         };
         Ok(Plan { code: self.source.read()?, limits: self.limits.limits(), state })
     }
@@ -121,14 +123,14 @@ async fn execute(plan: Plan, mut output: impl FnMut(&[u8])) -> Finished {
     finished
 }
 
-async fn prepare(state: Option<(PathBuf, Origin)>) -> Result<(Engine, Mode, Interrupts), Failure> {
+async fn prepare(state: Option<(HeapStoreOptions, Origin)>) -> Result<(Engine, Mode, Interrupts), Failure> {
     let interrupts = Interrupts::listen(WhenIdle::Leave)?;
-    // The folder first: a bad one is told at once.
-    let state = state.map(|(folder, origin)| Ok::<_, LocalError>((local::open_heaps(&folder)?, origin))).transpose()?;
+    // The store first: a bad one is told at once.
+    let state = state.map(|(heaps, origin)| Ok::<_, LocalError>((heaps.open()?, origin))).transpose()?;
     let engine = local::start_engine(|| Screen::new().aside("starting the engine …")).await?;
     let mode = match state {
         None => Mode::Stateless,
-        Some((heaps, origin)) => Mode::Stateful { heaps: HeapAccess::new(Arc::new(heaps), engine.info().clone()), origin },
+        Some((heaps, origin)) => Mode::Stateful { heaps: HeapAccess::new(heaps, engine.info().clone()), origin },
     };
     Ok((engine, mode, interrupts))
 }
@@ -155,7 +157,7 @@ fn print_record(screen: &mut Screen, record: &ExecutionRecord, output: &[u8]) {
     }
 }
 
-fn word(status: Status) -> &'static str {
+pub fn word(status: Status) -> &'static str {
     match status {
         Status::Running => "running",
         Status::Completed => "completed",
@@ -165,7 +167,7 @@ fn word(status: Status) -> &'static str {
     }
 }
 
-fn exit_code(status: Status) -> u8 {
+pub fn exit_code(status: Status) -> u8 {
     match status {
         Status::Completed => 0,
         Status::Failed | Status::Running => 1,

@@ -30,6 +30,11 @@ impl Screen {
         }
     }
 
+    /// Whether nobody reads standard output any more.
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
     /// The result, on a line of its own.
     pub fn result(&mut self, text: &str) {
         let separator = if self.at_line_start { "" } else { "\n" };
@@ -46,8 +51,12 @@ impl Screen {
             self.error(error);
         }
         if let Some(hint) = hints::next_step(&finished.end) {
-            self.note(&format!("{} {hint}", self.err.cyan("next:")));
+            self.next_step(&hint);
         }
+    }
+
+    pub fn next_step(&self, hint: &str) {
+        self.note(&format!("{} {hint}", self.err.cyan("next:")));
     }
 
     pub fn error(&self, text: &str) {

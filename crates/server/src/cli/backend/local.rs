@@ -1,0 +1,98 @@
+//! The stores of this machine, looked into by this very process. What runs in a server that shares them is asked of that server.
+
+use super::{Answer, BackendError, ExecutionQuery, HeapFile, Needs};
+use crate::cli::flags::{HeapPlace, StoreOptions};
+use crate::local;
+use heapstead_service::{Archive, Caller, ListRequest, OnMissingHeap, Policy, ServiceError};
+use heapstead_store::outputs::PageRequest;
+use heapstead_types::{EngineId, HeapKey, Limits};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::Duration;
+
+pub struct Local {
+    archive: Archive,
+    caller: Caller,
+}
+
+impl Local {
+    /// Looking at something does not make it: what is needed has to be there.
+    pub fn open(options: &StoreOptions, needs: Needs) -> Result<Self, BackendError> {
+        let there = |folder: &Path, what, flag| match folder.is_dir() {
+            true => Ok(()),
+            false => Err(BackendError::NoFolder { what, flag, path: folder.into() }),
+        };
+        match (needs, options.heaps.place()?) {
+            (Needs::Heaps, HeapPlace::Folder(folder)) => there(folder, "heap folder", "--directory-path")?,
+            (Needs::Database, _) => there(&options.session_db_path, "database folder", "--session-db-path")?,
+            _ => {}
+        }
+        let metadata = local::open_metadata(&options.session_db_path)?;
+        let policy = Policy {
+            limits: Limits::default(),
+            on_missing_heap: OnMissingHeap::Fail,
+            retain_executions: Duration::MAX,
+            retain_heaps: options.retain_heaps(),
+        };
+        Ok(Self { archive: Archive::open(options.heaps.open()?, metadata, policy), caller: Caller::default() })
+    }
+
+    pub async fn heaps(&self, limit: Option<u32>, cursor: Option<HeapKey>) -> Answer {
+        let (heaps, more) = self.archive.heaps(cursor, limit).await?;
+        let next = heaps.last().filter(|_| more).map(|heap| heap.heap);
+        let mut page = json!({ "heaps": heaps });
+        if let Some(next) = next {
+            page["next_cursor"] = next.to_string().into();
+        }
+        Ok(page)
+    }
+
+    pub async fn heap(&self, key: HeapKey) -> Answer {
+        answer(self.archive.heap(key).await)
+    }
+
+    pub async fn tags(&self, key: HeapKey) -> Answer {
+        Ok(json!({ "tags": self.archive.heap_tags(&self.caller, key).await? }))
+    }
+
+    pub async fn export(&self, key: HeapKey) -> Result<HeapFile, BackendError> {
+        let heap = self.archive.export_heap(key).await?;
+        let engine = heap.engine().cloned();
+        Ok(HeapFile { bytes: heap.into_file(), engine })
+    }
+
+    pub async fn import(&self, file: Vec<u8>, engine: EngineId) -> Answer {
+        Ok(json!({ "heap": self.archive.import_heap(file, engine).await? }))
+    }
+
+    pub async fn collect(&self, dry_run: bool) -> Answer {
+        answer(self.archive.collect_heaps(dry_run).await)
+    }
+
+    pub async fn executions(&self, query: &ExecutionQuery) -> Answer {
+        let session = query.session.as_ref().map(|name| name.parse()).transpose();
+        let session = session.map_err(|error: heapstead_types::InvalidSessionName| ServiceError::bad_value("--session", "refused", error))?;
+        let request = ListRequest { status: query.status, session, limit: query.limit, cursor: query.cursor.clone() };
+        answer(self.archive.executions(&self.caller, request).await)
+    }
+
+    pub async fn execution(&self, id: &str) -> Answer {
+        answer(self.archive.execution(&self.caller, id, Duration::ZERO).await)
+    }
+
+    pub async fn output(&self, id: &str, byte_offset: u64, byte_limit: u64, wait: Duration) -> Answer {
+        let page = PageRequest::Bytes { offset: byte_offset, limit: byte_limit };
+        answer(self.archive.output(&self.caller, id, page, wait).await)
+    }
+
+    pub async fn cancel(&self, id: &str) -> Answer {
+        self.archive.cancel(&self.caller, id).await?;
+        Ok(json!({ "ok": true }))
+    }
+}
+
+fn answer(answer: Result<impl Serialize, ServiceError>) -> Answer {
+    // Structs of strings and numbers, which all have a JSON form.
+    Ok(serde_json::to_value(answer?).unwrap_or(Value::Null))
+}

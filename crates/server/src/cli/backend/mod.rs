@@ -1,0 +1,138 @@
+//! What `heapstead heaps` and `heapstead executions` ask: a running server, or the stores of this machine. Both answer with the JSON of REST.
+
+mod error;
+mod local;
+mod remote;
+
+pub use error::BackendError;
+
+use super::flags::WhereOptions;
+use heapstead_types::{EngineId, HeapKey, Status};
+use local::Local;
+use remote::Remote;
+use serde_json::Value;
+use std::time::Duration;
+
+type Answer = Result<Value, BackendError>;
+
+pub enum Backend {
+    Local(Box<Local>),
+    Remote(Remote),
+}
+
+/// What has to be there already for a command to make sense.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    Nothing,
+    Heaps,
+    Database,
+}
+
+/// A heap outside of any store.
+pub struct HeapFile {
+    pub bytes: Vec<u8>,
+    /// None when it was not kept with the heap.
+    pub engine: Option<EngineId>,
+}
+
+/// Which executions to list.
+#[derive(Debug, Clone, Default)]
+pub struct ExecutionQuery {
+    pub status: Option<Status>,
+    pub session: Option<String>,
+    pub limit: Option<u32>,
+    pub cursor: Option<String>,
+}
+
+impl Backend {
+    pub fn open(options: &WhereOptions, needs: Needs) -> Result<Self, BackendError> {
+        Ok(match &options.url {
+            Some(url) => Self::Remote(Remote::new(url)?),
+            None => Self::Local(Box::new(Local::open(&options.stores, needs)?)),
+        })
+    }
+
+    /// A page of heaps, in the order of their keys.
+    pub async fn heaps(&self, limit: Option<u32>, cursor: Option<HeapKey>) -> Answer {
+        match self {
+            Self::Local(local) => local.heaps(limit, cursor).await,
+            Self::Remote(remote) => remote.get("/api/heaps", &[("limit", text(limit)), ("cursor", text(cursor))]).await,
+        }
+    }
+
+    /// A heap with its tags.
+    pub async fn heap(&self, key: HeapKey) -> Answer {
+        let (mut heap, tags) = match self {
+            Self::Local(local) => (local.heap(key).await?, local.tags(key).await?),
+            Self::Remote(remote) => {
+                (remote.get(&format!("/api/heaps/{key}"), &[]).await?, remote.get(&format!("/api/heaps/{key}/tags"), &[]).await?)
+            }
+        };
+        heap["tags"] = tags["tags"].clone();
+        Ok(heap)
+    }
+
+    /// A heap as a file, with everything that a read verifies verified.
+    pub async fn export(&self, key: HeapKey) -> Result<HeapFile, BackendError> {
+        match self {
+            Self::Local(local) => local.export(key).await,
+            Self::Remote(remote) => remote.export(key).await,
+        }
+    }
+
+    /// Brings in a file; answers with its key.
+    pub async fn import(&self, file: Vec<u8>, engine: EngineId) -> Answer {
+        match self {
+            Self::Local(local) => local.import(file, engine).await,
+            Self::Remote(remote) => remote.import(file, engine).await,
+        }
+    }
+
+    pub async fn collect(&self, dry_run: bool) -> Answer {
+        match self {
+            Self::Local(local) => local.collect(dry_run).await,
+            Self::Remote(remote) => remote.post("/api/heaps/gc", serde_json::json!({ "dry_run": dry_run })).await,
+        }
+    }
+
+    pub async fn executions(&self, query: &ExecutionQuery) -> Answer {
+        match self {
+            Self::Local(local) => local.executions(query).await,
+            Self::Remote(remote) => {
+                let status = query.status.map(|status| status.as_str().to_owned());
+                let parameters = [("status", status), ("session", query.session.clone()), ("limit", text(query.limit)), ("cursor", query.cursor.clone())];
+                remote.get("/api/executions", &parameters).await
+            }
+        }
+    }
+
+    pub async fn execution(&self, id: &str) -> Answer {
+        match self {
+            Self::Local(local) => local.execution(id).await,
+            Self::Remote(remote) => remote.get(&remote::execution(id, ""), &[]).await,
+        }
+    }
+
+    /// A page of output from this byte on, after at most `wait` if there is none yet.
+    pub async fn output(&self, id: &str, byte_offset: u64, byte_limit: u64, wait: Duration) -> Answer {
+        match self {
+            Self::Local(local) => local.output(id, byte_offset, byte_limit, wait).await,
+            Self::Remote(remote) => {
+                let wait_secs = wait.as_secs_f64();
+                let parameters = [("byte_offset", text(Some(byte_offset))), ("byte_limit", text(Some(byte_limit))), ("wait_secs", text(Some(wait_secs)))];
+                remote.get(&remote::execution(id, "/output"), &parameters).await
+            }
+        }
+    }
+
+    pub async fn cancel(&self, id: &str) -> Answer {
+        match self {
+            Self::Local(local) => local.cancel(id).await,
+            Self::Remote(remote) => remote.post(&remote::execution(id, "/cancel"), Value::Null).await,
+        }
+    }
+}
+
+fn text(value: Option<impl ToString>) -> Option<String> {
+    value.map(|value| value.to_string())
+}

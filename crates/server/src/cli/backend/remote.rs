@@ -1,0 +1,120 @@
+//! A server somewhere, over its REST interface.
+
+use super::{Answer, BackendError, HeapFile};
+use crate::rest::ENGINE_HEADER;
+use heapstead_store::verify;
+use heapstead_types::{EngineId, HeapKey};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use reqwest::{Client, RequestBuilder, Response, Url};
+use serde_json::Value;
+use std::time::Duration;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// A server that waits for output says nothing for so long, and then something.
+const SILENCE_MAX: Duration = Duration::from_secs(120);
+/// How much of an answer that is not understood is repeated.
+const SHOWN_CHARS_MAX: usize = 200;
+
+pub struct Remote {
+    client: Client,
+    url: Url,
+}
+
+impl Remote {
+    pub fn new(text: &str) -> Result<Self, BackendError> {
+        let bad = |why: &str| BackendError::BadUrl { url: text.to_owned(), why: why.to_owned() };
+        let url = Url::parse(text).map_err(|error| bad(&format!("it is not an address: {error}")))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(bad("it has to begin with http:// or https://"));
+        }
+        let Some(host) = url.host_str() else { return Err(bad("it names no host")) };
+        if url.path() != "/" || url.query().is_some() {
+            return Err(bad("it has a path; only scheme, host and port are expected"));
+        }
+        // TLS asks for the process's choice of cryptography; where one was made already, that one holds.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut builder = Client::builder().connect_timeout(CONNECT_TIMEOUT).read_timeout(SILENCE_MAX);
+        let own = host == "localhost" || host.trim_matches(['[', ']']).parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback());
+        if own {
+            // A proxy's idea of this machine is another one.
+            builder = builder.no_proxy();
+        }
+        let client = builder.build().map_err(|error| bad(&causes(&error)))?;
+        Ok(Self { client, url })
+    }
+
+    pub async fn get(&self, path: &str, parameters: &[(&str, Option<String>)]) -> Answer {
+        let mut url = self.at(path);
+        for (name, value) in parameters {
+            if let Some(value) = value {
+                url.query_pairs_mut().append_pair(name, value);
+            }
+        }
+        self.json(self.client.get(url)).await
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> Answer {
+        let request = self.client.post(self.at(path));
+        self.json(if body.is_null() { request } else { request.header("content-type", "application/json").body(body.to_string()) }).await
+    }
+
+    pub async fn export(&self, key: HeapKey) -> Result<HeapFile, BackendError> {
+        let response = self.send(self.client.get(self.at(&format!("/api/heaps/{key}/file")))).await?;
+        let engine = response.headers().get(ENGINE_HEADER).and_then(|engine| engine.to_str().ok()?.parse().ok());
+        let bytes = Vec::from(response.bytes().await.map_err(|error| self.unreachable(&error))?);
+        verify(&bytes, &key).map_err(BackendError::Damaged)?;
+        Ok(HeapFile { bytes, engine })
+    }
+
+    pub async fn import(&self, file: Vec<u8>, engine: EngineId) -> Answer {
+        let request = self.client.post(self.at("/api/heaps")).header("content-type", "application/octet-stream");
+        self.json(request.header(ENGINE_HEADER, engine.to_string()).body(file)).await
+    }
+
+    fn at(&self, path: &str) -> Url {
+        let mut url = self.url.clone();
+        url.set_path(path);
+        url
+    }
+
+    async fn json(&self, request: RequestBuilder) -> Answer {
+        let text = self.send(request).await?.text().await.map_err(|error| self.unreachable(&error))?;
+        serde_json::from_str(&text).map_err(|_| self.not_heapstead(&text))
+    }
+
+    async fn send(&self, request: RequestBuilder) -> Result<Response, BackendError> {
+        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let text = response.text().await.map_err(|error| self.unreachable(&error))?;
+        let problem: Value = serde_json::from_str(&text).unwrap_or_default();
+        match problem["detail"].as_str() {
+            Some(detail) => Err(BackendError::Refused { status: status.as_u16(), detail: detail.to_owned() }),
+            None => Err(self.not_heapstead(&format!("{status} {text}"))),
+        }
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> BackendError {
+        BackendError::Unreachable { url: self.url.to_string(), why: causes(error) }
+    }
+
+    fn not_heapstead(&self, text: &str) -> BackendError {
+        BackendError::NotHeapstead { url: self.url.to_string(), why: text.chars().take(SHOWN_CHARS_MAX).collect() }
+    }
+}
+
+/// The path of an execution; whatever was typed as its id stays in one segment.
+pub fn execution(id: &str, rest: &str) -> String {
+    format!("/api/executions/{}{rest}", utf8_percent_encode(id, NON_ALPHANUMERIC))
+}
+
+/// The last cause is the one that says something.
+fn causes(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
+}

@@ -1,0 +1,152 @@
+//! Every flag of every command that has more than one use, with the variable that mirrors it; the server's own are all here.
+//!
+//! A flag `--http-port` is `HEAPSTEAD_HTTP_PORT` in the environment and `http-port` in the file that `--config` names. What is on the command
+//! line beats a variable, which beats the file, which beats the default. Every value is checked here, before anything starts.
+
+mod stores;
+mod values;
+
+pub use stores::{FlagError, HeapPlace, HeapStoreOptions, StoreOptions, WhereOptions};
+pub use values::heap_key;
+
+use heapstead_service::{OnMissingHeap, Origin, Policy};
+use heapstead_types::{Limits, SessionName, limits};
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+use values::{HeapChoice, between, boolish, heap_mb, output_mb, timeout_secs};
+
+const DAY_SECS: u64 = 24 * 3600;
+
+/// What a server is started with.
+#[derive(clap::Args)]
+pub struct ServeOptions {
+    #[command(flatten)]
+    config: ConfigOptions,
+    /// Serve MCP on /mcp and REST on /api at this port; 0 takes any that is free
+    #[arg(long, value_name = "PORT", env = "HEAPSTEAD_HTTP_PORT", help_heading = CONNECTIONS)]
+    pub http_port: Option<u16>,
+    /// Serve the older MCP transport (GET /sse, POST /message) and REST at this port
+    #[arg(long, value_name = "PORT", env = "HEAPSTEAD_SSE_PORT", help_heading = CONNECTIONS)]
+    pub sse_port: Option<u16>,
+    /// Address to listen on
+    #[arg(long, value_name = "ADDRESS", env = "HEAPSTEAD_BIND_HOST", default_value = "127.0.0.1", help_heading = CONNECTIONS)]
+    pub bind_host: IpAddr,
+    /// Host names that requests may be addressed to, separated by commas; `*` allows all
+    #[arg(long, value_name = "HOSTS", env = "HEAPSTEAD_ALLOWED_HOSTS", value_delimiter = ',', default_value = "localhost,127.0.0.1,[::1]", help_heading = CONNECTIONS)]
+    pub allowed_hosts: Vec<String>,
+    /// Web origins that may call the server, separated by commas; `*` allows all
+    #[arg(long, value_name = "ORIGINS", env = "HEAPSTEAD_ALLOWED_ORIGINS", value_delimiter = ',', help_heading = CONNECTIONS)]
+    pub allowed_origins: Vec<String>,
+    /// Name of the session of connections that name none
+    #[arg(long, value_name = "NAME", env = "HEAPSTEAD_SESSION_ID", help_heading = CONNECTIONS)]
+    pub session_id: Option<SessionName>,
+    /// Longer text in an MCP answer is cut (1000 or more); the structured content beside it never is
+    #[arg(long, value_name = "CHARS", env = "HEAPSTEAD_MAX_INLINE_CHARS", default_value_t = 100_000, value_parser = between::<1000, { i32::MAX as u64 }>, allow_negative_numbers = true, help_heading = CONNECTIONS)]
+    pub max_inline_chars: u64,
+    #[command(flatten)]
+    pub limits: LimitOptions,
+    /// Executions that run at once, 1 to 4096
+    #[arg(long, value_name = "COUNT", env = "HEAPSTEAD_MAX_CONCURRENT_EXECUTIONS", default_value_t = 64, value_parser = between::<1, 4096>, allow_negative_numbers = true, help_heading = RUNS)]
+    pub max_concurrent_executions: u64,
+    /// Executions that wait for their turn, 1 to 1000000; more are refused
+    #[arg(long, value_name = "COUNT", env = "HEAPSTEAD_MAX_QUEUED", default_value_t = 1000, value_parser = between::<1, 1_000_000>, allow_negative_numbers = true, help_heading = RUNS)]
+    pub max_queued: u64,
+    /// Memory caps of all executions that run at once, together, at least 8; three quarters of the machine's memory by default
+    #[arg(long, value_name = "MB", env = "HEAPSTEAD_MAX_MEMORY_MB", value_parser = between::<8, { 1 << 30 }>, allow_negative_numbers = true, help_heading = RUNS)]
+    pub max_memory_mb: Option<u64>,
+    /// What to do when the heap a run asks for is not there
+    #[arg(long, value_name = "WHAT", env = "HEAPSTEAD_ON_MISSING_HEAP", default_value = "fresh", help_heading = RUNS)]
+    pub on_missing_heap: Missing,
+    /// Keep nothing: only `run_js`, which waits and answers with the output
+    #[arg(long, value_name = "BOOL", env = "HEAPSTEAD_STATELESS", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", value_parser = boolish, action = clap::ArgAction::Set, help_heading = RUNS)]
+    pub stateless: bool,
+    #[command(flatten)]
+    pub stores: StoreOptions,
+    /// Days that executions and their output are kept, 1 to 36500
+    #[arg(long, value_name = "DAYS", env = "HEAPSTEAD_RETAIN_EXECUTIONS", default_value_t = 7, value_parser = between::<1, 36_500>, allow_negative_numbers = true, help_heading = stores::STORES)]
+    retain_executions: u64,
+    /// What to log on standard error: error, warn, info, debug, trace, or a filter such as heapstead=debug
+    #[arg(long, value_name = "FILTER", env = "HEAPSTEAD_LOG", default_value = "info")]
+    pub log: String,
+}
+
+const CONNECTIONS: &str = "Connections";
+const RUNS: &str = "Executions";
+
+impl ServeOptions {
+    pub fn policy(&self) -> Policy {
+        Policy {
+            limits: self.limits.limits(),
+            on_missing_heap: self.on_missing_heap.into(),
+            retain_executions: Duration::from_secs(self.retain_executions * DAY_SECS),
+            retain_heaps: self.stores.retain_heaps(),
+        }
+    }
+}
+
+#[derive(clap::Args)]
+pub struct ConfigOptions {
+    /// Read flags from this TOML file; those given on the command line or as variables count more
+    #[arg(long, value_name = "FILE", env = "HEAPSTEAD_CONFIG")]
+    pub config: Option<PathBuf>,
+}
+
+#[derive(clap::Args)]
+pub struct LimitOptions {
+    /// V8 heap cap of a run, 8 to 4096
+    #[arg(long, value_name = "MB", env = "HEAPSTEAD_HEAP_MEMORY_MAX", default_value_t = limits::HEAP_MB_DEFAULT, value_parser = heap_mb, allow_negative_numbers = true, help_heading = RUNS)]
+    heap_memory_max: u32,
+    /// Wall-clock limit of a run, 1 to 300
+    #[arg(long, value_name = "SECONDS", env = "HEAPSTEAD_EXECUTION_TIMEOUT", default_value_t = limits::TIMEOUT_SECS_DEFAULT, value_parser = timeout_secs, allow_negative_numbers = true, help_heading = RUNS)]
+    execution_timeout: u32,
+    /// How much console output of a run is kept, 1 to 4096
+    #[arg(long, value_name = "MB", env = "HEAPSTEAD_OUTPUT_MAX_MB", default_value_t = limits::OUTPUT_MB_DEFAULT, value_parser = output_mb, allow_negative_numbers = true, help_heading = RUNS)]
+    output_max_mb: u32,
+}
+
+impl LimitOptions {
+    pub fn limits(&self) -> Limits {
+        Limits {
+            heap_mb: self.heap_memory_max,
+            timeout_secs: self.execution_timeout,
+            output_bytes_max: u64::from(self.output_max_mb) << 20,
+        }
+    }
+}
+
+#[derive(clap::Args)]
+pub struct OriginOptions {
+    /// Go on from this heap (64 lowercase hex digits; empty: a fresh one)
+    #[arg(long, value_name = "KEY", env = "HEAPSTEAD_HEAP", value_parser = values::heap_choice)]
+    heap: Option<HeapChoice>,
+    /// What to do when that heap is not there
+    #[arg(long, value_name = "WHAT", env = "HEAPSTEAD_ON_MISSING_HEAP", default_value = "fresh")]
+    on_missing_heap: Missing,
+}
+
+impl OriginOptions {
+    pub fn origin(&self) -> Origin {
+        match self.heap {
+            None | Some(HeapChoice::Fresh) => Origin::Fresh,
+            Some(HeapChoice::Key(key)) => Origin::Heap { key, on_missing: self.on_missing_heap.into() },
+        }
+    }
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub enum Missing {
+    /// Begin with a fresh heap, and warn
+    Fresh,
+    /// Fail, and run nothing
+    Fail,
+}
+
+impl From<Missing> for OnMissingHeap {
+    fn from(missing: Missing) -> Self {
+        match missing {
+            Missing::Fresh => Self::Fresh,
+            Missing::Fail => Self::Fail,
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! `heapstead heaps`: heaps listed, shown, taken out, brought in, and collected when nothing refers to them any more.
+
+use super::backend::{Backend, BackendError, HeapFile, Needs};
+use super::colours::Colours;
+use super::flags::{WhereOptions, heap_key};
+use super::screen::Screen;
+use super::table::{self, Table};
+use super::EXIT_BAD_INPUT;
+use clap::Subcommand;
+use heapstead_types::{EngineId, HeapKey};
+use serde_json::{Value, json};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+pub const EXAMPLES: &str = "\
+Examples:
+  heapstead heaps ls                                     heaps in the default folder
+  heapstead heaps ls --url http://127.0.0.1:8420         heaps of a running server
+  heapstead heaps show KEY --json                        size, age, engine and tags, for programs
+  heapstead heaps export KEY session.heap                writes session.heap, and session.heap.json with the engine's id
+  heapstead heaps import session.heap --url URL          brings it in elsewhere
+  heapstead heaps gc --dry-run                           what would be removed
+
+Exit code: 0 done, 1 not done, 2 bad input.";
+
+/// Heaps on a page unless something else is asked for.
+const PAGE_HEAPS: u32 = 100;
+/// Heaps asked for at once when all are wanted.
+const BATCH_HEAPS: u32 = 1000;
+const STANDARD: &str = "-";
+
+#[derive(clap::Args)]
+pub struct HeapsOptions {
+    #[command(subcommand)]
+    command: HeapsCommand,
+}
+
+#[derive(Subcommand)]
+enum HeapsCommand {
+    /// List heaps, in the order of their keys
+    #[command(after_help = EXAMPLES)]
+    Ls(Box<LsOptions>),
+    /// Show size, age, engine and tags of a heap
+    #[command(after_help = EXAMPLES)]
+    Show(Box<ShowOptions>),
+    /// Write a heap to a file, and the id of its engine beside it
+    #[command(after_help = EXAMPLES)]
+    Export(Box<ExportOptions>),
+    /// Bring in a heap that was exported; everything that a read verifies is verified first
+    #[command(after_help = EXAMPLES)]
+    Import(Box<ImportOptions>),
+    /// Remove heaps past their time that no tag, no recent log entry and no running execution refers to
+    #[command(after_help = EXAMPLES)]
+    Gc(Box<GcOptions>),
+}
+
+#[derive(clap::Args)]
+struct LsOptions {
+    /// At most this many, 1 to 10000
+    #[arg(long, value_name = "COUNT", default_value_t = PAGE_HEAPS, value_parser = clap::value_parser!(u32).range(1..=10_000), conflicts_with = "all")]
+    limit: u32,
+    /// Go on after this heap
+    #[arg(long, value_name = "KEY", value_parser = heap_key)]
+    cursor: Option<HeapKey>,
+    /// All of them
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    common: CommonOptions,
+}
+
+#[derive(clap::Args)]
+struct ShowOptions {
+    /// Key of the heap: 64 lowercase hex digits
+    #[arg(value_name = "KEY", value_parser = heap_key)]
+    heap: HeapKey,
+    #[command(flatten)]
+    common: CommonOptions,
+}
+
+#[derive(clap::Args)]
+struct ExportOptions {
+    /// Key of the heap: 64 lowercase hex digits
+    #[arg(value_name = "KEY", value_parser = heap_key)]
+    heap: HeapKey,
+    /// File to write; `-` is standard output; without it, KEY.heap
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    common: CommonOptions,
+}
+
+#[derive(clap::Args)]
+struct ImportOptions {
+    /// File that `export` wrote; `-` is standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Id of the engine that wrote the heap; without it, FILE.json says so
+    #[arg(long, value_name = "ID")]
+    engine: Option<EngineId>,
+    #[command(flatten)]
+    common: CommonOptions,
+}
+
+#[derive(clap::Args)]
+struct GcOptions {
+    /// Only tell what would be removed
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    common: CommonOptions,
+}
+
+#[derive(clap::Args)]
+pub struct CommonOptions {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub place: WhereOptions,
+}
+
+pub async fn heaps(options: HeapsOptions) -> ExitCode {
+    let mut screen = Screen::new();
+    let done = match options.command {
+        HeapsCommand::Ls(options) => ls(&mut screen, *options).await,
+        HeapsCommand::Show(options) => show(&mut screen, *options).await,
+        HeapsCommand::Export(options) => export(&mut screen, *options).await,
+        HeapsCommand::Import(options) => import(&mut screen, *options).await,
+        HeapsCommand::Gc(options) => gc(&mut screen, *options).await,
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failed(&screen, &error),
+    }
+}
+
+/// Says what went wrong and what to do next.
+pub fn failed(screen: &Screen, error: &BackendError) -> ExitCode {
+    screen.error(&error.to_string());
+    if let Some(hint) = error.next_step() {
+        screen.next_step(&hint);
+    }
+    if error.is_bad_input() { ExitCode::from(EXIT_BAD_INPUT) } else { ExitCode::FAILURE }
+}
+
+pub fn print_json(screen: &mut Screen, value: &Value) {
+    screen.output(format!("{value}\n").as_bytes());
+}
+
+async fn ls(screen: &mut Screen, options: LsOptions) -> Result<(), BackendError> {
+    let backend = Backend::open(&options.common.place, Needs::Heaps)?;
+    let mut page = backend.heaps(Some(if options.all { BATCH_HEAPS } else { options.limit }), options.cursor).await?;
+    while let (true, Some(cursor)) = (options.all, next_cursor(&page)) {
+        let mut next = backend.heaps(Some(BATCH_HEAPS), Some(cursor)).await?;
+        let mut listed = page["heaps"].take();
+        if let (Some(listed), Some(more)) = (listed.as_array_mut(), next["heaps"].as_array_mut()) {
+            listed.append(more);
+        }
+        next["heaps"] = listed;
+        page = next;
+    }
+    if options.common.json {
+        print_json(screen, &page);
+        return Ok(());
+    }
+    let heaps = page["heaps"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if heaps.is_empty() {
+        screen.aside("there are no heaps");
+        return Ok(());
+    }
+    let mut table = Table::new(Colours::of(&io::stdout()), ["HEAP", "SIZE", "STORED (UTC)"]);
+    for heap in heaps {
+        let size = table::size(heap["bytes"].as_u64().unwrap_or_default());
+        table.row([text(&heap["heap"]).into(), size.into(), table::time(text(&heap["stored_at"])).into()]);
+    }
+    screen.output(table.text().as_bytes());
+    if let Some(cursor) = next_cursor(&page) {
+        screen.aside(&format!("there are more: `--cursor {cursor}` goes on, `--all` lists all"));
+    }
+    Ok(())
+}
+
+fn next_cursor(page: &Value) -> Option<HeapKey> {
+    page["next_cursor"].as_str()?.parse().ok()
+}
+
+pub fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+async fn show(screen: &mut Screen, options: ShowOptions) -> Result<(), BackendError> {
+    let heap = Backend::open(&options.common.place, Needs::Heaps)?.heap(options.heap).await?;
+    if options.common.json {
+        print_json(screen, &heap);
+        return Ok(());
+    }
+    let colours = Colours::of(&io::stdout());
+    let mut line = |name: &str, value: &str| screen.output(format!("{} {value}\n", colours.dim(&format!("{name:<8}"))).as_bytes());
+    line("heap", text(&heap["heap"]));
+    let bytes = heap["bytes"].as_u64().unwrap_or_default();
+    line("size", &format!("{} ({bytes} bytes)", table::size(bytes)));
+    line("stored", &format!("{} UTC", table::time(text(&heap["stored_at"]))));
+    line("engine", heap["engine"].as_str().unwrap_or("not known"));
+    let tags: Vec<_> = heap["tags"].as_object().into_iter().flatten().map(|(key, value)| format!("{key}={}", text(value))).collect();
+    line("tags", if tags.is_empty() { "none".to_owned() } else { tags.join(", ") }.as_str());
+    Ok(())
+}
+
+async fn export(screen: &mut Screen, options: ExportOptions) -> Result<(), BackendError> {
+    let HeapFile { bytes, engine } = Backend::open(&options.common.place, Needs::Heaps)?.export(options.heap).await?;
+    let file = options.file.unwrap_or_else(|| format!("{}.heap", options.heap).into());
+    let engine_text = engine.as_ref().map(ToString::to_string);
+    if file.as_os_str() == STANDARD {
+        screen.output(&bytes);
+        screen.note(&format!("engine {}", engine_text.as_deref().unwrap_or("not known")));
+        return Ok(());
+    }
+    if let Some(engine) = &engine_text {
+        write_whole(&sidecar(&file), json!({ "engine": engine }).to_string().as_bytes())?;
+    }
+    write_whole(&file, &bytes)?;
+    if options.common.json {
+        print_json(screen, &json!({ "heap": options.heap, "file": file, "bytes": bytes.len(), "engine": engine_text }));
+    } else {
+        screen.note(&format!("wrote {} ({})", file.display(), table::size(bytes.len() as u64)));
+    }
+    Ok(())
+}
+
+/// The file beside a heap that says which engine wrote it.
+fn sidecar(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".json");
+    name.into()
+}
+
+/// Whole or not at all.
+fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), BackendError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let written = tempfile::NamedTempFile::new_in(folder).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.as_file().sync_all()?;
+        file.persist(path).map_err(|error| error.error)
+    });
+    written.map(drop).map_err(|error| BackendError::File { what: "written", path: path.into(), error })
+}
+
+async fn import(screen: &mut Screen, options: ImportOptions) -> Result<(), BackendError> {
+    let unreadable = |error| BackendError::File { what: "read", path: options.file.clone(), error };
+    let engine = match options.engine {
+        Some(engine) => engine,
+        None => read_engine(&sidecar(&options.file))?,
+    };
+    let bytes = match options.file.as_os_str() == STANDARD {
+        true => {
+            let mut bytes = Vec::new();
+            io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes).map_err(unreadable)?
+        }
+        false => std::fs::read(&options.file).map_err(unreadable)?,
+    };
+    let answer = Backend::open(&options.common.place, Needs::Nothing)?.import(bytes, engine).await?;
+    match options.common.json {
+        true => print_json(screen, &answer),
+        false => screen.note(&format!("heap {}", text(&answer["heap"]))),
+    }
+    Ok(())
+}
+
+fn read_engine(sidecar: &Path) -> Result<EngineId, BackendError> {
+    let bytes = std::fs::read(sidecar).map_err(|_| BackendError::EngineUnknown { sidecar: sidecar.into() })?;
+    let bad = |why: String| BackendError::BadSidecar { sidecar: sidecar.into(), why };
+    let value: Value = serde_json::from_slice(&bytes).map_err(|error| bad(error.to_string()))?;
+    text(&value["engine"]).parse().map_err(|error: <EngineId as std::str::FromStr>::Err| bad(error.to_string()))
+}
+
+async fn gc(screen: &mut Screen, options: GcOptions) -> Result<(), BackendError> {
+    let collected = Backend::open(&options.common.place, Needs::Heaps)?.collect(options.dry_run).await?;
+    if options.common.json {
+        print_json(screen, &collected);
+        return Ok(());
+    }
+    let removed = collected["removed"].as_array().map(Vec::as_slice).unwrap_or_default();
+    for key in removed {
+        screen.output(format!("{}\n", text(key)).as_bytes());
+    }
+    let verb = if options.dry_run { "would remove" } else { "removed" };
+    let size = table::size(collected["removed_bytes"].as_u64().unwrap_or_default());
+    screen.note(&format!("{verb} {} heaps ({size}), kept {}", removed.len(), collected["kept"]));
+    Ok(())
+}

@@ -1,0 +1,98 @@
+//! The page about what can be asked for over MCP and REST, from the table of operations itself.
+
+use crate::api::{Api, Operation};
+use crate::local::{self, LocalError};
+use heapstead_engine::Engine;
+use heapstead_service::{OnMissingHeap, Policy, Service, ServiceError, Stateless};
+use heapstead_types::Limits;
+use serde_json::{Map, Value};
+use std::fmt::Write;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+const START: &str = "\
+# Operations
+
+Made from the code by `make reference`; do not edit it by hand.
+
+Each of these is an MCP tool (unless it says otherwise) and a REST endpoint, with the same arguments and the same answer. In REST, what stands in braces goes into the path, the rest into the query of a GET or DELETE and into the JSON body of a POST or PUT. The running server has the same as OpenAPI 3.1 at `/api-doc/openapi.json`, and for people at `/docs`.
+
+";
+
+#[derive(Debug, thiserror::Error)]
+pub enum PageError {
+    #[error("a temporary folder can't be made: {0}")]
+    Folder(io::Error),
+    #[error(transparent)]
+    Local(#[from] LocalError),
+    #[error(transparent)]
+    Service(#[from] ServiceError),
+}
+
+pub async fn page() -> Result<String, PageError> {
+    // The table is made for a service, so there has to be one, on folders of its own.
+    let folder = tempfile::tempdir().map_err(PageError::Folder)?;
+    let engine = local::start_engine(|| ()).await?;
+    let stateless = Api::stateless(&Stateless::new(engine.clone(), Limits::default()));
+    let service = throwaway(engine, folder.path()).await?;
+    let mut page = START.to_owned();
+    for operation in Api::stateful(&service).operations() {
+        describe(&mut page, operation);
+    }
+    page.push_str("# In stateless mode\n\nWith `--stateless` there are only these.\n\n");
+    for operation in stateless.operations() {
+        describe(&mut page, operation);
+    }
+    Ok(page)
+}
+
+async fn throwaway(engine: Engine, folder: &std::path::Path) -> Result<Service, PageError> {
+    let heaps = local::open_heaps(&folder.join("heaps"))?;
+    let metadata = local::open_metadata(&folder.join("sessions"))?;
+    let week = Duration::from_secs(7 * 24 * 3600);
+    let policy = Policy { limits: Limits::default(), on_missing_heap: OnMissingHeap::Fresh, retain_executions: week, retain_heaps: week };
+    Ok(Service::open(engine, Arc::new(heaps), metadata, policy).await?)
+}
+
+fn describe(page: &mut String, operation: &Operation) {
+    let tool = if operation.is_tool { "" } else { " · REST only, no MCP tool" };
+    let _ = writeln!(page, "## `{}`\n\n`{} {}`{tool}\n", operation.name, operation.route.method, operation.route.path);
+    let _ = writeln!(page, "{}\n", operation.description.trim_end());
+    fields(page, &operation.input, "argument");
+    fields(page, &operation.output, "answer");
+}
+
+fn fields(page: &mut String, schema: &Value, title: &str) {
+    let empty = Map::new();
+    let properties = schema["properties"].as_object().unwrap_or(&empty);
+    if properties.is_empty() {
+        return;
+    }
+    let _ = writeln!(page, "| {title} | type | |\n|---|---|---|");
+    let required: Vec<_> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    for (name, property) in properties {
+        let must = if title == "argument" && required.contains(&name.as_str()) { " (required)" } else { "" };
+        let meaning = property["description"].as_str().unwrap_or_default().replace('\n', " ").replace('|', "\\|");
+        let _ = writeln!(page, "| `{name}`{must} | {} | {meaning} |", kind(property));
+    }
+    page.push('\n');
+}
+
+/// The type in words, with what bounds it.
+fn kind(property: &Value) -> String {
+    if let Some(choices) = property["enum"].as_array() {
+        let choices: Vec<_> = choices.iter().filter_map(Value::as_str).map(|choice| format!("`{choice}`")).collect();
+        return choices.join(", ");
+    }
+    let name = match &property["type"] {
+        Value::String(name) => name.clone(),
+        Value::Array(names) => names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or "),
+        _ => "any".to_owned(),
+    };
+    match (&property["minimum"], &property["maximum"]) {
+        (Value::Number(minimum), Value::Number(maximum)) => format!("{name} {minimum}–{maximum}"),
+        _ if name == "array" => format!("array of {}", kind(&property["items"])),
+        _ => name,
+    }
+}

@@ -1,0 +1,51 @@
+//! What a server says when it starts: where it is, and how to connect to it.
+
+use super::flags::ServeOptions;
+use tokio::net::TcpListener;
+
+/// On standard error, where the log goes too.
+pub fn show(options: &ServeOptions, http: &Option<TcpListener>, sse: &Option<TcpListener>) {
+    if let Some(address) = address(http) {
+        eprintln!("{}", of_http(options, &address));
+    }
+    if let Some(address) = address(sse) {
+        eprintln!("Heapstead listens on http://{address}/sse (the older MCP transport)\n");
+    }
+}
+
+fn address(listener: &Option<TcpListener>) -> Option<String> {
+    Some(listener.as_ref()?.local_addr().ok()?.to_string())
+}
+
+fn of_http(options: &ServeOptions, address: &str) -> String {
+    let url = format!("http://{address}");
+    let code = if options.stateless { r#"{"code": "console.log(1 + 1)"}"# } else { r#"{"code": "1 + 1", "wait_secs": 10}"# };
+    let mut lines = vec![
+        format!("Heapstead listens on {url}"),
+        String::new(),
+        format!("  Claude Code    claude mcp add --transport http heapstead {url}/mcp"),
+        format!(r#"  Cursor         in ~/.cursor/mcp.json: {{ "mcpServers": {{ "heapstead": {{ "url": "{url}/mcp" }} }} }}"#),
+        format!("  curl           curl -s {url}/api/exec -H 'content-type: application/json' -d '{code}'"),
+        format!("  Documentation  {url}/docs"),
+        String::new(),
+    ];
+    if let Some((program, arguments)) = over_stdio(options) {
+        let quoted: Vec<_> = arguments.iter().map(|argument| format!("\"{argument}\"")).collect();
+        lines.extend([
+            "Without this server, over standard input and output, on the same heaps and executions:".to_owned(),
+            String::new(),
+            format!("  Claude Code    claude mcp add heapstead -- {program} {}", arguments.join(" ")),
+            format!(r#"  Cursor         {{ "mcpServers": {{ "heapstead": {{ "command": "{program}", "args": [{}] }} }} }}"#, quoted.join(", ")),
+            String::new(),
+        ]);
+    }
+    lines.join("\n")
+}
+
+/// The command that a client starts by itself; none when there is a character in it for which shells and JSON have rules.
+fn over_stdio(options: &ServeOptions) -> Option<(String, [String; 4])> {
+    let program = std::env::current_exe().ok()?.to_str()?.to_owned();
+    let arguments = options.stores.folder_arguments()?;
+    let plain = |word: &String| word.chars().all(|character| character.is_alphanumeric() || "/._-+".contains(character));
+    (!options.stateless && plain(&program) && arguments.iter().all(plain)).then_some((program, arguments))
+}

@@ -1,0 +1,136 @@
+//! `heapstead executions`: the same answers from a server and from its stores, and output as it is written.
+
+use crate::common::Place;
+use crate::fixture::Server;
+use crate::heaps::{both, json_of_both};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader};
+use std::process::Child;
+
+/// Starts code that goes on, and answers with its id.
+pub async fn started(server: &Server, code: &str) -> String {
+    let (status, answer) = server.post("/api/exec", json!({ "code": code })).await;
+    assert_eq!(status, 202, "{answer}");
+    answer["execution_id"].as_str().expect("an id").to_owned()
+}
+
+/// `executions output --follow`, against the stores and against the server.
+fn followers(server: &Server, id: &str) -> [Child; 2] {
+    let follow = |place: Place| place.command(["executions", "output", id, "--follow"]);
+    let mut stores = follow(Place::new());
+    stores.current_dir("/").arg("--directory-path").arg(server.folders().heaps()).arg("--session-db-path").arg(server.folders().database());
+    let mut asked = follow(Place::new());
+    asked.current_dir("/").args(["--url", &server.url]);
+    [stores, asked].map(|mut command| command.spawn().expect("it starts"))
+}
+
+#[tokio::test]
+async fn executions_are_listed_and_shown() {
+    let server = Server::start();
+    let completed = server.run_with(json!({ "code": "console.log('one'); 6 * 7", "session": "mine" })).await;
+    let failed = server.run("null.x").await;
+    let all = json_of_both(&server, &["executions", "ls"]);
+    let ids = |list: &Value| list["executions"].as_array().expect("a list").iter().map(|one| one["execution_id"].clone()).collect::<Vec<_>>();
+    assert_eq!(ids(&all), [failed["execution_id"].clone(), completed["execution_id"].clone()]);
+    for (arguments, expected) in [(["--status", "failed"], &failed), (["--session", "mine"], &completed)] {
+        assert_eq!(ids(&json_of_both(&server, &[&["executions", "ls"], &arguments[..]].concat())), [expected["execution_id"].clone()]);
+    }
+    let first = json_of_both(&server, &["executions", "ls", "--limit", "1"]);
+    let cursor = first["next_cursor"].as_str().expect("a cursor");
+    assert_eq!(ids(&json_of_both(&server, &["executions", "ls", "--limit", "1", "--cursor", cursor])), [completed["execution_id"].clone()]);
+    for ran in both(&server, &["executions", "ls"]) {
+        let lines: Vec<_> = ran.out.lines().collect();
+        assert!(lines.len() == 3 && lines[0].starts_with("EXECUTION ") && lines[1].contains("  failed     20") && lines[2].contains("  completed  20"), "{ran:?}");
+    }
+
+    let id = completed["execution_id"].as_str().expect("an id");
+    assert_eq!(json_of_both(&server, &["executions", "show", id]), completed);
+    for ran in both(&server, &["executions", "show", id]) {
+        for part in ["status     completed\n", "result     42\n", "heap       "] {
+            assert!(ran.out.contains(part), "`{part}` is not in {ran:?}");
+        }
+    }
+    for ran in both(&server, &["executions", "output", id]) {
+        assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (Some(0), "one\n", ""), "{ran:?}");
+    }
+}
+
+#[tokio::test]
+async fn output_is_followed_as_it_is_written_and_ends_with_the_run() {
+    let server = Server::start();
+    // It ends when told to, so that what came before came while it ran.
+    let id = started(&server, "console.log('first'); await new Promise(done => setTimeout(done, 2000)); console.log('last')").await;
+    for mut follower in followers(&server, &id) {
+        let mut out = BufReader::new(follower.stdout.take().expect("piped"));
+        let mut line = String::new();
+        out.read_line(&mut line).expect("a line");
+        assert_eq!(line, "first\n");
+        assert_eq!(follower.try_wait().expect("a status"), None, "it ended before the run did");
+        line.clear();
+        out.read_line(&mut line).expect("a line");
+        assert_eq!(line, "last\n");
+        assert_eq!(follower.wait().expect("an end").code(), Some(0));
+    }
+}
+
+#[tokio::test]
+async fn the_exit_code_of_following_tells_the_end() {
+    let server = Server::start_with(&crate::fixture::Folders::new(), &["--execution-timeout", "1"]);
+    for (code, expected, error) in
+        [("console.log(1)", 0, None), ("console.log(1); null.x", 1, Some("TypeError")), ("console.log(1); for (;;);", 124, Some("limit of 1 s"))]
+    {
+        let id = started(&server, code).await;
+        for ran in both(&server, &["executions", "output", &id, "--follow"]) {
+            assert_eq!((ran.code, ran.out.as_str()), (Some(expected), "1\n"), "{code}: {ran:?}");
+            assert!(error.is_none_or(|error| ran.err.contains(error)), "{code}: {ran:?}");
+        }
+    }
+    let id = started(&server, "await new Promise(() => setTimeout(() => 0, 1e6))").await;
+    let followers = followers(&server, &id);
+    assert_eq!(Place::new().ran(["executions", "cancel", &id, "--url", &server.url]).code, Some(0));
+    for mut follower in followers {
+        assert_eq!(follower.wait().expect("an end").code(), Some(130));
+    }
+}
+
+#[tokio::test]
+async fn an_execution_is_cancelled_wherever_it_runs() {
+    let server = Server::start();
+    for at in 0..2 {
+        let id = started(&server, "for (;;);").await;
+        // Only the one that is asked acts: the other comes too late.
+        let arguments = ["executions", "cancel", &id];
+        let ran = match at {
+            0 => crate::heaps::at_stores(server.folders(), &arguments),
+            _ => Place::new().ran(arguments.iter().chain(&["--url", server.url.as_str()])),
+        };
+        assert_eq!((ran.code, ran.err), (Some(0), format!("cancelled {id}\n")));
+        assert_eq!(json_of_both(&server, &["executions", "show", &id])["status"], "cancelled");
+        for late in both(&server, &arguments) {
+            assert_eq!(late.code, Some(1), "{late:?}");
+            assert!(late.err.contains("is not running: it is cancelled"), "{late:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn errors_say_what_to_do_next() {
+    let server = Server::start();
+    let unknown = "0".repeat(32);
+    for command in ["show", "output", "cancel"] {
+        for id in [unknown.as_str(), "../x", "?"] {
+            for ran in both(&server, &["executions", command, id]) {
+                assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""), "{ran:?}");
+                assert!(ran.err.contains(&format!("execution `{id}` is not known")) && ran.err.contains("next: "), "{ran:?}");
+            }
+        }
+    }
+    let place = Place::new();
+    let ran = place.command(["executions", "ls"]).env("HEAPSTEAD_SESSION_DB_PATH", place.path("none")).output().expect("it runs");
+    assert_eq!(ran.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&ran.stderr).contains("next: say where it is with `--session-db-path DIR`"), "{ran:?}");
+    assert!(!place.path("none").exists(), "looking at a folder makes none");
+    let ran = place.ran(["executions", "ls", "--status", "sleeping"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.err.contains("allowed are running, completed, failed, timed_out, cancelled"), "{ran:?}");
+}

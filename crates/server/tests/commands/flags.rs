@@ -1,0 +1,117 @@
+//! Every flag of the server takes a good value and refuses a bad one, on the command line, as a variable and in a file.
+
+use crate::common::{Place, Ran};
+use std::collections::BTreeSet;
+
+/// Flag, a good value, a bad value and what its refusal says. Where there is no bad value, any text is good.
+const FLAGS: [(&str, &str, Option<(&str, &str)>); 33] = [
+    ("http-port", "8420", Some(("65536", "0..=65535"))),
+    ("sse-port", "8421", Some(("x", "invalid digit"))),
+    ("bind-host", "::1", Some(("localhost", "invalid IP address"))),
+    ("allowed-hosts", "a,b", None),
+    ("allowed-origins", "http://a,http://b", None),
+    ("session-id", "mine", Some(("a\nb", "none of them a control character"))),
+    ("max-inline-chars", "1000", Some(("999", "allowed are 1000 to"))),
+    ("heap-memory-max", "4096", Some(("7", "allowed are 8 to 4096 MB"))),
+    ("execution-timeout", "300", Some(("0", "allowed are 1 to 300 seconds"))),
+    ("output-max-mb", "1", Some(("4097", "allowed are 1 to 4096 MB"))),
+    ("max-concurrent-executions", "4096", Some(("0", "allowed are 1 to 4096"))),
+    ("max-queued", "1", Some(("1000001", "allowed are 1 to 1000000"))),
+    ("max-memory-mb", "8", Some(("7", "allowed are 8 to"))),
+    ("on-missing-heap", "fail", Some(("cry", "fresh, fail"))),
+    ("stateless", "true", Some(("perhaps", "allowed are true and false"))),
+    ("directory-path", "heaps", None),
+    ("s3-bucket", "heaps", None),
+    ("s3-endpoint", "https://s3.example", None),
+    ("s3-region", "eu-central-1", None),
+    ("s3-access-key-id", "id", None),
+    ("s3-secret-access-key", "secret", None),
+    ("s3-session-token", "token", None),
+    ("s3-path-style", "false", Some(("perhaps", "allowed are true and false"))),
+    ("s3-allow-http", "true", Some(("perhaps", "allowed are true and false"))),
+    ("cache-dir", "cache", None),
+    ("cache-max-mb", "1", Some(("0", "allowed are 1 to"))),
+    ("session-db-path", "sessions", None),
+    ("retain-heaps", "36500", Some(("0", "allowed are 1 to 36500"))),
+    ("retain-executions", "1", Some(("36501", "allowed are 1 to 36500"))),
+    ("log", "heapstead=debug", Some(("[", "invalid filter directive"))),
+    ("config", "empty.toml", Some(("missing.toml", "No such file"))),
+    ("help", "", None),
+    ("version", "", None),
+];
+
+/// A filter that no log understands, after everything else was found good: so nothing is started.
+const REFUSED_LAST: [&str; 2] = ["--log", "["];
+
+fn variable(flag: &str) -> String {
+    format!("HEAPSTEAD_{}", flag.replace('-', "_").to_uppercase())
+}
+
+fn flags() -> impl Iterator<Item = (&'static str, &'static str, Option<(&'static str, &'static str)>)> {
+    FLAGS.into_iter().filter(|(flag, ..)| !matches!(*flag, "help" | "version"))
+}
+
+/// What the flag needs beside it to make sense.
+fn place_with_files() -> Place {
+    let place = Place::new();
+    place.file("empty.toml", "");
+    place
+}
+
+#[test]
+fn the_table_of_this_test_is_whole() {
+    let page = Place::new().ran(["reference", "flags"]).out;
+    let server = page.split("## `heapstead serve`").nth(1).and_then(|rest| rest.split("\n## ").next()).expect("a section").to_owned();
+    let documented: BTreeSet<_> = server.lines().filter_map(|line| line.strip_prefix("| `--")).filter_map(|rest| rest.split(['`', ' ', '[']).next()).collect();
+    assert_eq!(documented, flags().map(|(flag, ..)| flag).collect());
+    for (flag, ..) in flags() {
+        assert!(server.contains(&format!("`{}`", variable(flag))), "{flag} has no variable of its name");
+    }
+}
+
+fn check_accepted(ran: &Ran, flag: &str) {
+    assert_eq!(ran.code, Some(2), "{flag}: {ran:?}");
+    let own_complaint = if flag.starts_with("s3-") || flag == "cache-dir" { "without `--s3-bucket`" } else { "`--log` is `[`" };
+    assert!(ran.err.contains(own_complaint) || ran.err.contains("`--log` is `[`"), "{flag}: {ran:?}");
+}
+
+#[test]
+fn good_values_are_taken_from_everywhere() {
+    let place = place_with_files();
+    for (flag, good, _) in flags().filter(|(flag, ..)| *flag != "log") {
+        let argument = format!("--{flag}={good}");
+        check_accepted(&place.ran(["serve", &argument].iter().chain(&REFUSED_LAST)), flag);
+        let ran: Ran = place.command(["serve"].iter().chain(&REFUSED_LAST)).env(variable(flag), good).output().expect("it runs").into();
+        check_accepted(&ran, flag);
+        if flag != "config" {
+            let file = place.file("good.toml", format!("{flag} = {}", as_toml(good)));
+            check_accepted(&place.ran(["serve", "--config", &file].iter().chain(&REFUSED_LAST)), flag);
+        }
+    }
+}
+
+#[test]
+fn bad_values_are_refused_from_everywhere() {
+    let place = place_with_files();
+    let check = |ran: Ran, flag: &str, bad: &str, allowed: &str| {
+        assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{flag}: {ran:?}");
+        for part in [flag, bad, allowed] {
+            assert!(ran.err.contains(part), "{flag}: `{part}` is not in {ran:?}");
+        }
+    };
+    for (flag, _, bad) in flags() {
+        let Some((bad, allowed)) = bad else { continue };
+        check(place.ran(["serve", &format!("--{flag}={bad}")]), flag, bad, allowed);
+        check(place.command(["serve"]).env(variable(flag), bad).output().expect("it runs").into(), flag, bad, allowed);
+        if !matches!(flag, "config" | "log" | "stateless" | "s3-path-style" | "s3-allow-http" | "sse-port" | "session-id") {
+            let file = place.file("bad.toml", format!("{flag} = {}", as_toml(bad)));
+            check(place.ran(["serve", "--config", &file]), flag, bad, allowed);
+        }
+    }
+    assert!(!place.heaps().exists(), "something was started");
+}
+
+/// Numbers and truths as they are, everything else in quotes.
+fn as_toml(value: &str) -> String {
+    if value.parse::<i64>().is_ok() || value.parse::<bool>().is_ok() { value.to_owned() } else { format!("{value:?}") }
+}

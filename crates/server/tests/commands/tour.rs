@@ -1,0 +1,99 @@
+//! The tour in the README works as it is typed: its commands run in one shell against a server, and print what the page says.
+
+use crate::fixture::{Folders, Server};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Where the page says the server is.
+const URL_OF_THE_PAGE: &str = "http://127.0.0.1:8420";
+/// Stands for whatever is there, which differs from run to run.
+const ANYTHING: char = '…';
+
+struct Step {
+    command: String,
+    expected: String,
+}
+
+/// The commands of the page's `console` blocks, each with the lines that follow it.
+fn steps(page: &str) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    let mut inside = false;
+    for line in page.lines() {
+        match (inside, line) {
+            (false, "```console") => inside = true,
+            (true, "```") => inside = false,
+            (true, line) if line.starts_with("$ ") => steps.push(Step { command: line[2..].to_owned(), expected: String::new() }),
+            (true, line) => {
+                let step = steps.last_mut().expect("a command before its output");
+                if let Some(more) = line.strip_prefix("> ") {
+                    step.command.push('\n');
+                    step.command.push_str(more);
+                } else {
+                    step.expected.push_str(line);
+                    step.expected.push('\n');
+                }
+            }
+            (false, _) => {}
+        }
+    }
+    steps
+}
+
+fn matches(expected: &str, found: &str) -> bool {
+    let mut parts = expected.split(ANYTHING);
+    let Some(mut rest) = found.strip_prefix(parts.next().unwrap_or_default()) else { return false };
+    let mut last = None;
+    for part in parts {
+        if let Some(part) = last.replace(part) {
+            let Some(at) = rest.find(part) else { return false };
+            rest = &rest[at + part.len()..];
+        }
+    }
+    last.map_or(rest.is_empty(), |last| rest.ends_with(last))
+}
+
+#[tokio::test]
+async fn the_tour_works_as_typed() {
+    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md")).expect("the README");
+    let steps = steps(&page);
+    assert!(steps.len() >= 8, "the tour is there");
+    let server = Server::start_with(&Folders::new(), &[]);
+    let marker = |at: usize| format!("--- step {at} ---\n");
+    let mut script = "exec 2>&1\n".to_owned();
+    for (at, step) in steps.iter().enumerate() {
+        script.push_str(&format!("printf '%s\\n' '{}'\n{}\n", marker(at).trim_end(), step.command.replace(URL_OF_THE_PAGE, &server.url)));
+    }
+    let program = Path::new(env!("CARGO_BIN_EXE_heapstead")).parent().expect("a folder");
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
+    let mut shell = Command::new("bash")
+        .env("PATH", path)
+        .env("HEAPSTEAD_DIRECTORY_PATH", server.folders().heaps())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a shell");
+    shell.stdin.take().expect("piped").write_all(script.as_bytes()).expect("the script");
+    let printed = String::from_utf8(shell.wait_with_output().expect("the end").stdout).expect("UTF-8");
+    let mut rest = printed.as_str();
+    for (at, step) in steps.iter().enumerate() {
+        rest = rest.split_once(&marker(at)).map_or(rest, |(_, rest)| rest);
+        let found = rest.split_once(&marker(at + 1)).map_or(rest, |(found, _)| found).replace(&server.url, URL_OF_THE_PAGE);
+        assert!(matches(&step.expected, &found), "$ {}\nprints\n{found}\nand not\n{}", step.command, step.expected);
+    }
+}
+
+#[test]
+fn dots_stand_for_anything() {
+    for (expected, found, yes) in [
+        ("a\n", "a\n", true),
+        ("a…c\n", "abc\n", true),
+        ("a…c…e\n", "abcde\n", true),
+        ("a…\n", "a\n", true),
+        ("a…c\n", "ac", false),
+        ("a…c…e\n", "abe\n", false),
+        ("a\n", "ab\n", false),
+    ] {
+        assert_eq!(matches(expected, found), yes, "{expected:?} {found:?}");
+    }
+}
