@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::processes::{self, children_of, is_alive, kill, wait_for, zygote_of};
+use common::processes::{self, children_of, freeze, is_alive, kill, wait_for, zygote_of};
 use common::{config, end_of, job, probes, production, run, start, start_with, submit};
 use heapstead_engine::{Config, Event, Execution, Job, Kind, Outcome, Spares};
 use heapstead_types::Failure;
@@ -85,6 +85,22 @@ async fn workers_that_die_while_they_wait_are_replaced() {
         let outcome = run(&engine, job()).await;
         assert!(matches!(outcome, Outcome::Completed { .. }), "{outcome:?}");
     }
+}
+
+/// What runs in a zygote that is stuck is lost with it; what waits for a fork gets it from the next.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_zygote_that_no_longer_answers_is_replaced() {
+    let parts = probes();
+    let engine = start_with(Config { fork_timeout: Duration::from_millis(300), ..config(parts.clone()) }).await;
+    let mut running = submit(&engine, long("fake silence while it evaluates", Kind::Stateless));
+    begun(&mut running).await;
+    let stuck = zygote_of(processes::this(), &parts.base_heap).expect("a zygote");
+    freeze(stuck);
+    let outcome = run(&engine, job("fake nothing", Kind::Stateless)).await;
+    assert!(matches!(outcome, Outcome::Completed { .. }), "{outcome:?}");
+    assert!(!is_alive(stuck), "the zygote that was stuck");
+    let (_, lost) = end_of(running).await;
+    assert!(matches!(lost, Outcome::Failed(Failure::ZygoteDied)), "{lost:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
