@@ -8,8 +8,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 const SEALS: SealFlags = SealFlags::WRITE.union(SealFlags::SHRINK).union(SealFlags::GROW).union(SealFlags::SEAL);
-/// Read at once while hashing.
-const CHUNK_BYTES: usize = 256 << 10;
+/// Read at once while hashing: little enough that the allocator has it at hand, without asking the kernel for fresh pages each time.
+const CHUNK_BYTES: usize = 64 << 10;
 
 #[derive(Debug, Clone)]
 pub struct HeapImage {

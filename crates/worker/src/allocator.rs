@@ -4,6 +4,39 @@
 use crate::vm;
 use std::ffi::{c_int, c_void};
 
+/// Of a huge page.
+const HUGE_BYTES: usize = 2 << 20;
+/// What a small run allocates, twice over.
+const FIRST_BYTES: usize = 4 * HUGE_BYTES;
+const OWN_BYTES: usize = 256 << 10;
+/// Larger pieces are mapped one by one and given back at once; smaller ones stay with the process, which ends soon.
+const MAPPED_BYTES_MIN: usize = 2 * FIRST_BYTES;
+const TRIMMED_BYTES_MIN: usize = 4 * FIRST_BYTES;
+
+/// Sees to it, once, in the zygote, that what a run allocates first lies on huge pages: a worker that touches it page by page spends a tenth
+/// of its time in the kernel. A machine that has none only loses the speed.
+pub fn use_huge_pages() {
+    // SAFETY: one thread; no piece is touched, and the advice covers whole pages inside one of them.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_BYTES_MIN as c_int);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, TRIMMED_BYTES_MIN as c_int);
+        // What the zygote itself goes on with: a huge page that it had touched would be copied by every worker, in small ones.
+        let own = libc_own::__libc_malloc(OWN_BYTES);
+        // The end of what was allocated so far, for the time being.
+        let end = libc_own::__libc_malloc(FIRST_BYTES);
+        libc::free(end);
+        // Kept for good, and never touched: what is allocated next begins with a huge page.
+        let gap = (end as usize + 2 * WORD_BYTES).next_multiple_of(HUGE_BYTES) - end as usize;
+        libc_own::__libc_malloc(gap - WORD_BYTES);
+        let first = libc_own::__libc_malloc(FIRST_BYTES);
+        libc::madvise((first as usize).next_multiple_of(HUGE_BYTES) as *mut c_void, FIRST_BYTES - HUGE_BYTES, libc::MADV_HUGEPAGE);
+        libc::free(first);
+        libc::free(own);
+    }
+}
+
+const WORD_BYTES: usize = size_of::<usize>();
+
 /// The C library's allocator, by the names that nobody takes over.
 mod libc_own {
     use super::c_void;
