@@ -13,12 +13,16 @@ PORT ?= 8420
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
+# The two shared libraries are built by `engine` alone: beside the rest of the workspace the worker's dependencies get other features, and
+# either build would take the other's library for out of date.
+LIBRARIES := heapstead-worker-so heapstead-probes
+
 build: engine ## everything, optimised
-	$(CARGO) build --release --workspace --locked
+	$(CARGO) build --release --locked --workspace $(LIBRARIES:%=--exclude %)
 
 # The engine's parts, together in one folder: V8 host, worker library, base heap.
 engine: v8host
-	$(CARGO) build --release --locked -p heapstead-worker-so -p heapstead-probes
+	$(CARGO) build --release --locked $(LIBRARIES:%=-p %)
 	@ln -sfn $(HOST) $(BIN)/heapstead-v8-host
 	@LD_PRELOAD=$(BIN)/libheapstead_v8.so $(HOST) base-heap $(BIN)/heapstead-base.heap
 

@@ -1,4 +1,4 @@
-//! Compiles the C++ shims against the headers of the V8 host, and lists the sources of the base heap.
+//! Compiles the C++ shim against the headers of the V8 host, and lists the sources of the base heap.
 
 use std::path::{Path, PathBuf};
 
@@ -27,7 +27,7 @@ fn compile_shim() {
         .warnings(false)
         .include(headers)
         .include(inspector)
-        .files(["shim/memory.cc", "shim/repl.cc"])
+        .file("shim/repl.cc")
         .compile("heapstead_shim");
 }
 

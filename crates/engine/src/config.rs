@@ -2,6 +2,7 @@
 
 use crate::Artifacts;
 use heapstead_types::limits::HEAP_MB_DEFAULT;
+use std::time::Duration;
 
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -12,6 +13,8 @@ pub struct Config {
     pub memory_mb_max: u64,
     /// Workers forked ahead of need, so that a run does not wait for the fork.
     pub spares: Spares,
+    /// How long a zygote may take over a fork before it is given up for another, with all that runs in it.
+    pub fork_timeout: Duration,
 }
 
 /// How many workers wait, and for runs of which heap cap.
@@ -23,6 +26,8 @@ pub struct Spares {
 
 pub const CONCURRENT_DEFAULT: usize = 64;
 pub const QUEUED_DEFAULT: usize = 1000;
+/// A fork takes a millisecond; only a zygote that is stuck takes this long.
+pub const FORK_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 
 impl Config {
     pub fn new(artifacts: Artifacts) -> Self {
@@ -32,6 +37,7 @@ impl Config {
             queued_max: QUEUED_DEFAULT,
             memory_mb_max: memory_mb_of_machine() * 3 / 4,
             spares: Spares { count: 2, heap_mb: HEAP_MB_DEFAULT },
+            fork_timeout: FORK_TIMEOUT_DEFAULT,
         }
     }
 }

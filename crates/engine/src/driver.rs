@@ -1,7 +1,7 @@
 //! Drives one job from its place in the queue to its one end: waits, forks, starts, follows, kills.
 
 use crate::engine::{Event, Job, Kind, Outcome};
-use crate::follower::Follower;
+use crate::follower::{Followed, Follower};
 use crate::heap_image::HeapImage;
 use crate::scheduler::Permit;
 use crate::worker::Worker;
@@ -13,6 +13,9 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
+/// A worker that was forked ahead may have died since; another one is asked for then.
+const STARTS_MAX: usize = 3;
+
 pub async fn drive(
     zygote: Zygote,
     job: Job,
@@ -21,41 +24,53 @@ pub async fn drive(
     mut cancels: mpsc::Receiver<oneshot::Sender<()>>,
 ) {
     let mut stops = Stops { cancels: &mut cancels, events: &events, deadline: None };
-    // Queued, and then waiting for the fork: neither counts towards the time limit.
-    let begun = tokio::select! {
-        biased;
-        stop = stops.next() => Err(stop),
-        begun = begin(&zygote, &job, permit) => Ok(begun),
-    };
-    let outcome = match begun {
+    let outcome = match run(&zygote, &job, permit, &events, &mut stops).await {
+        Ok(outcome) => outcome,
         Err(stop) => stop.into_outcome(&job),
-        Ok(Err(failure)) => Outcome::Failed(failure),
-        Ok(Ok((worker, snapshot, _permit))) => {
-            stops.deadline = Some(Instant::now() + Duration::from_secs(job.limits.timeout_secs.into()));
-            let mut follower = Follower::new(worker, snapshot, job.limits.output_bytes_max, &events);
-            let followed = tokio::select! {
-                biased;
-                stop = stops.next() => Err(stop),
-                outcome = follower.follow() => Ok(outcome),
-            };
-            match followed {
-                Ok(outcome) => outcome,
-                Err(stop) => {
-                    follower.kill().await;
-                    let outcome = stop.into_outcome(&job);
-                    follower.drain().await;
-                    outcome
-                }
-            }
-        }
     };
     // From here on the run has ended: a cancel that comes now finds nobody.
     cancels.close();
     let _ = events.send(Event::Ended(outcome)).await;
 }
 
-/// A worker that was forked ahead may have died since; another one is asked for then.
-const STARTS_MAX: usize = 3;
+/// Waits for the job's turn, then has a worker run it; a stop when it comes before a worker has begun.
+async fn run(
+    zygote: &Zygote,
+    job: &Job,
+    permit: oneshot::Receiver<Permit>,
+    events: &mpsc::Sender<Event>,
+    stops: &mut Stops<'_>,
+) -> Result<Outcome, Stop> {
+    // Queued, and then waiting for the fork: neither counts towards the time limit.
+    let Ok(_permit) = stops.unless(permit).await? else {
+        return Ok(Outcome::Failed(Failure::NoWorker("the engine is shut down".into())));
+    };
+    let mut failure = Failure::NoWorker("the worker took no start".into());
+    for _ in 0..STARTS_MAX {
+        stops.deadline = None;
+        let (worker, snapshot) = match stops.unless(begin(zygote, job)).await? {
+            Ok(begun) => begun,
+            Err(NotBegun::Untaken(why)) => {
+                failure = why;
+                continue;
+            }
+            Err(NotBegun::Impossible(why)) => return Ok(Outcome::Failed(why)),
+        };
+        stops.deadline = Some(Instant::now() + Duration::from_secs(job.limits.timeout_secs.into()));
+        let mut follower = Follower::new(worker, snapshot, job.limits.output_bytes_max, events);
+        match stops.unless(follower.follow()).await {
+            Ok(Followed::Ended(outcome)) => return Ok(outcome),
+            Ok(Followed::Unread(why)) => failure = why,
+            Err(stop) => {
+                follower.kill().await;
+                let outcome = stop.into_outcome(job);
+                follower.drain().await;
+                return Ok(outcome);
+            }
+        }
+    }
+    Ok(Outcome::Failed(failure))
+}
 
 /// Why a run is stopped from outside.
 enum Stop {
@@ -86,6 +101,15 @@ struct Stops<'a> {
 }
 
 impl Stops<'_> {
+    /// What comes of `work`, unless a stop comes first.
+    async fn unless<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Stop> {
+        tokio::select! {
+            biased;
+            stop = self.next() => Err(stop),
+            done = work => Ok(done),
+        }
+    }
+
     async fn next(&mut self) -> Stop {
         let deadline = self.deadline;
         let timed_out = async {
@@ -107,13 +131,20 @@ fn identity_seed(key: HeapKey) -> u64 {
     u64::from_le_bytes([b0, b1, b2, b3, b4, b5, b6, b7])
 }
 
-/// Waits for a permit, gets a worker and starts it.
-async fn begin(zygote: &Zygote, job: &Job, permit: oneshot::Receiver<Permit>) -> Result<(Worker, Option<OwnedFd>, Permit), Failure> {
-    let permit = permit.await.map_err(|_| Failure::NoWorker("the engine is shut down".into()))?;
+/// Why no worker runs the job.
+enum NotBegun {
+    /// The worker was dead, or would not have it; another one might.
+    Untaken(Failure),
+    Impossible(Failure),
+}
+
+/// Gets a worker and starts it.
+async fn begin(zygote: &Zygote, job: &Job) -> Result<(Worker, Option<OwnedFd>), NotBegun> {
+    let impossible = |why: String| NotBegun::Impossible(Failure::NoWorker(why));
     let (heap, snapshot) = match &job.kind {
         Kind::Stateless => (None, None),
         Kind::Stateful(heap) => {
-            let blank = HeapImage::blank().map_err(|error| Failure::NoWorker(format!("memory for a heap: {error}")))?;
+            let blank = HeapImage::blank().map_err(|error| impossible(format!("memory for a heap: {error}")))?;
             (heap.as_ref(), Some(blank))
         }
     };
@@ -127,19 +158,15 @@ async fn begin(zygote: &Zygote, job: &Job, permit: oneshot::Receiver<Permit>) ->
     };
     let descriptors: Vec<_> = heap.map(AsFd::as_fd).into_iter().chain(snapshot.as_ref().map(AsFd::as_fd)).collect();
     let patience = Duration::from_secs(job.limits.timeout_secs.into());
-    let mut refused = Failure::NoWorker("the worker took no start".into());
-    for _ in 0..STARTS_MAX {
-        let worker = zygote.fork(job.limits.heap_mb).await.map_err(Failure::NoWorker)?;
-        match tokio::time::timeout(patience, worker.start(&start, &job.code, &descriptors)).await {
-            Ok(Ok(())) => return Ok((worker, snapshot, permit)),
-            Ok(Err(error)) => {
-                let why = || Failure::NoWorker(format!("the worker took no start: {error}"));
-                refused = last_words(&worker).await.unwrap_or_else(why);
-            }
-            Err(_) => return Err(Failure::NoWorker(format!("the worker did not read its start in {} s", patience.as_secs()))),
+    let worker = zygote.fork(job.limits.heap_mb).await.map_err(impossible)?;
+    match tokio::time::timeout(patience, worker.start(&start, &job.code, &descriptors)).await {
+        Ok(Ok(())) => Ok((worker, snapshot)),
+        Ok(Err(error)) => {
+            let why = || Failure::NoWorker(format!("the worker took no start: {error}"));
+            Err(NotBegun::Untaken(last_words(&worker).await.unwrap_or_else(why)))
         }
+        Err(_) => Err(impossible(format!("the worker did not read its start in {} s", patience.as_secs()))),
     }
-    Err(refused)
 }
 
 /// What a worker that took no start has to say for itself: why it could not be confined, for one.

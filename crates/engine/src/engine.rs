@@ -126,8 +126,8 @@ pub struct Engine {
 
 impl Engine {
     pub async fn start(config: Config) -> Result<Self, StartError> {
-        let (zygote, info) = Zygote::start(config.artifacts, config.spares).await?;
         let scheduler = Scheduler::new(config.concurrent_max, config.memory_mb_max, config.queued_max);
+        let (zygote, info) = Zygote::start(config).await?;
         Ok(Self { zygote, scheduler, info })
     }
 

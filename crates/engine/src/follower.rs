@@ -6,6 +6,7 @@ use crate::worker::{Worker, signal_of};
 use heapstead_types::{Failure, Stage};
 use heapstead_wire::{Decoder, Frame};
 use rustix::io::Errno;
+use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use tokio::sync::mpsc;
 
@@ -45,15 +46,16 @@ impl<'a> Follower<'a> {
     }
 
     /// Reads frames until the run has ended, one way or another.
-    pub async fn follow(&mut self) -> Outcome {
-        loop {
+    pub async fn follow(&mut self) -> Followed {
+        Followed::Ended(loop {
             match self.next_frame().await {
-                Ok(Some(outcome)) => return outcome,
+                Ok(Some(outcome)) => break outcome,
                 Ok(None) => {}
-                Err(Gone::Closed) => return Outcome::Failed(self.death().await),
-                Err(Gone::Garbage(what)) => return self.misbehaved(&what),
+                Err(Gone::Unread) if self.stage == Stage::Starting => return Followed::Unread(self.death().await),
+                Err(Gone::Closed | Gone::Unread) => break Outcome::Failed(self.death().await),
+                Err(Gone::Garbage(what)) => break self.misbehaved(&what),
             }
-        }
+        })
     }
 
     /// Kills the worker, waits until it is dead.
@@ -76,6 +78,7 @@ impl<'a> Follower<'a> {
                 break frame;
             }
             match self.worker.read(&mut self.buffer).await {
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => return Err(Gone::Unread),
                 Ok(0) | Err(_) => return Err(Gone::Closed),
                 Ok(count) => self.decoder.push(&self.buffer[..count]),
             }
@@ -169,8 +172,17 @@ impl<'a> Follower<'a> {
     }
 }
 
+/// What came of following a worker.
+pub enum Followed {
+    Ended(Outcome),
+    /// It died, of this, before it had read its start: nothing of the code has run.
+    Unread(Failure),
+}
+
 /// Why no further frame comes.
 enum Gone {
     Closed,
+    /// Closed, with bytes of ours that were never read: the kernel resets the socket then, and only then.
+    Unread,
     Garbage(String),
 }

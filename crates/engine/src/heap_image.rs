@@ -8,8 +8,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 const SEALS: SealFlags = SealFlags::WRITE.union(SealFlags::SHRINK).union(SealFlags::GROW).union(SealFlags::SEAL);
-/// Read at once while hashing.
-const CHUNK_BYTES: usize = 256 << 10;
+/// Each waits up to 150 ms, in the kernel, for pages to be let go.
+const SEAL_TRIES_MAX: usize = 7;
+/// Read at once while hashing: little enough that the allocator has it at hand, without asking the kernel for fresh pages each time.
+const CHUNK_BYTES: usize = 64 << 10;
 
 #[derive(Debug, Clone)]
 pub struct HeapImage {
@@ -36,7 +38,7 @@ impl HeapImage {
 
     /// Closes the descriptor against every further change, then hashes what it holds: nobody can swap it afterwards.
     pub(crate) fn seal(descriptor: OwnedFd) -> rustix::io::Result<Self> {
-        fcntl_add_seals(&descriptor, SEALS)?;
+        add_seals(&descriptor)?;
         let length = u64::try_from(fstat(&descriptor)?.st_size).map_err(|_| Errno::INVAL)?;
         let key = HeapKey::from_digest(digest(&descriptor, length)?);
         Ok(Self { descriptor: Arc::new(descriptor), length, key })
@@ -71,6 +73,19 @@ impl AsFd for HeapImage {
     }
 }
 
+/// A page that is in use elsewhere for a moment (the kernel reclaims or moves it) must not cost a run its heap. A worker that can still write
+/// through a mapping is refused at once, every time.
+fn add_seals(descriptor: &OwnedFd) -> rustix::io::Result<()> {
+    let mut sealed = fcntl_add_seals(descriptor, SEALS);
+    for _ in 1..SEAL_TRIES_MAX {
+        if sealed != Err(Errno::BUSY) {
+            break;
+        }
+        sealed = fcntl_add_seals(descriptor, SEALS);
+    }
+    sealed
+}
+
 fn digest(descriptor: &OwnedFd, length: u64) -> rustix::io::Result<[u8; 32]> {
     let mut hasher = Sha256::new();
     read_chunks(descriptor, length, &mut |chunk| {
@@ -99,6 +114,8 @@ fn read_chunks(descriptor: &OwnedFd, length: u64, each: &mut dyn FnMut(&[u8]) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsRawFd;
+    use std::time::Duration;
 
     #[test]
     fn an_image_has_the_key_of_its_bytes_and_can_no_longer_change() {
@@ -109,5 +126,23 @@ mod tests {
         assert_eq!(image.payload().expect("payload"), payload);
         assert_eq!(rustix::io::write(&image, b"x"), Err(Errno::PERM));
         assert_eq!(rustix::fs::ftruncate(&image, 0), Err(Errno::PERM));
+    }
+    /// A pipe that a page was spliced into holds on to it, as the kernel itself does while it reclaims or moves one.
+    #[test]
+    fn a_page_that_is_held_for_a_moment_is_waited_for() {
+        let descriptor = HeapImage::blank().expect("memory");
+        rustix::io::write(&descriptor, &[7; 4096]).expect("write");
+        let (from, to) = std::io::pipe().expect("pipe");
+        // SAFETY: both descriptors are open, and the offset lives through the call.
+        let spliced = unsafe { libc::splice(descriptor.as_raw_fd(), &mut 0, to.as_raw_fd(), std::ptr::null_mut(), 4096, 0) };
+        assert_eq!(spliced, 4096);
+        assert_eq!(fcntl_add_seals(&descriptor, SEALS), Err(Errno::BUSY), "it is held");
+        let letting_go = std::thread::spawn(move || {
+            // Longer than the kernel waits.
+            std::thread::sleep(Duration::from_millis(200));
+            drop((from, to));
+        });
+        assert_eq!(HeapImage::seal(descriptor).expect("sealed").length(), 4096);
+        letting_go.join().expect("let go");
     }
 }

@@ -13,6 +13,7 @@ mod heap_image;
 mod scheduler;
 mod worker;
 mod zygote;
+mod zygote_process;
 
 pub use artifacts::{Artifacts, ArtifactsError};
 pub use config::{Config, Spares};

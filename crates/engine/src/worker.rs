@@ -50,14 +50,13 @@ impl Worker {
         Ok(())
     }
 
-    /// Reads what there is. Plain `read`: descriptors that a worker might send along never reach this process.
+    /// Reads what there is. Plain `read`: descriptors that a worker might send along never reach this process. `ConnectionReset` says that
+    /// the worker is gone and has left bytes of ours unread.
     pub async fn read(&self, buffer: &mut [u8]) -> Result<usize> {
         loop {
             self.socket.readable().await?;
             match self.socket.try_read(buffer) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                // A worker that died with our bytes unread resets the socket; that is an end like any other.
-                Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(0),
                 other => return other,
             }
         }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::processes::{self, children_of, is_alive, kill, wait_for, zygote_of};
+use common::processes::{self, children_of, freeze, is_alive, kill, wait_for, zygote_of};
 use common::{config, end_of, job, probes, production, run, start, start_with, submit};
 use heapstead_engine::{Config, Event, Execution, Job, Kind, Outcome, Spares};
 use heapstead_types::Failure;
@@ -85,6 +85,42 @@ async fn workers_that_die_while_they_wait_are_replaced() {
         let outcome = run(&engine, job()).await;
         assert!(matches!(outcome, Outcome::Completed { .. }), "{outcome:?}");
     }
+}
+
+/// A start that lies unread in the socket of a worker that dies has begun nothing, so another worker gets it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_dies_with_its_start_unread_is_replaced() {
+    let job = || job("fake nothing", Kind::Stateless);
+    let spares = Spares { count: 1, heap_mb: job().limits.heap_mb };
+    for _ in 0..5 {
+        let parts = probes();
+        let engine = start_with(Config { spares, ..config(parts.clone()) }).await;
+        let zygote = zygote_of(processes::this(), &parts.base_heap).expect("a zygote");
+        let spare = wait_for(SOON, || children_of(zygote).first().copied()).expect("a spare");
+        freeze(spare);
+        let execution = submit(&engine, job());
+        // Once there is another spare, this one has been given away.
+        wait_for(SOON, || (children_of(zygote).len() == 2).then_some(())).expect("another spare");
+        kill(spare);
+        let (_, outcome) = end_of(execution).await;
+        assert!(matches!(outcome, Outcome::Completed { .. }), "{outcome:?}");
+    }
+}
+
+/// What runs in a zygote that is stuck is lost with it; what waits for a fork gets it from the next.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_zygote_that_no_longer_answers_is_replaced() {
+    let parts = probes();
+    let engine = start_with(Config { fork_timeout: Duration::from_millis(300), ..config(parts.clone()) }).await;
+    let mut running = submit(&engine, long("fake silence while it evaluates", Kind::Stateless));
+    begun(&mut running).await;
+    let stuck = zygote_of(processes::this(), &parts.base_heap).expect("a zygote");
+    freeze(stuck);
+    let outcome = run(&engine, job("fake nothing", Kind::Stateless)).await;
+    assert!(matches!(outcome, Outcome::Completed { .. }), "{outcome:?}");
+    assert!(!is_alive(stuck), "the zygote that was stuck");
+    let (_, lost) = end_of(running).await;
+    assert!(matches!(lost, Outcome::Failed(Failure::ZygoteDied)), "{lost:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{brief, config, end_of, job, probes, processes, run, start, submit};
-use heapstead_engine::{Artifacts, Engine, Event, Job, Kind, Outcome};
+use common::{brief, config, end_of, job, probes, processes, run, start, start_with, submit};
+use heapstead_engine::{Artifacts, Config, Engine, Event, Job, Kind, Outcome};
 use heapstead_types::{Failure, Stage};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -200,10 +200,11 @@ async fn a_zygote_that_breaks_the_protocol_fails_the_run_it_was_asked_for() {
     for (way, message) in [
         ("refuses", "no worker could be started: it would rather not"),
         ("sends no pidfd", "no worker could be started: no pidfd came with the worker"),
-        ("babbles", "no worker could be started: the zygote died"),
-        ("dies", "no worker could be started: the zygote died"),
+        ("babbles", "no worker could be started: the zygote died or gave no answer, and so did the ones after it"),
+        ("dies", "no worker could be started: the zygote died or gave no answer, and so did the ones after it"),
+        ("never answers", "no worker could be started: the zygote died or gave no answer, and so did the ones after it"),
     ] {
-        let engine = start(fake_zygote(way)).await;
+        let engine = start_with(Config { fork_timeout: Duration::from_millis(300), ..config(fake_zygote(way)) }).await;
         for _ in 0..2 {
             assert_eq!(brief(&run(&engine, job("1", Kind::Stateless)).await), message, "{way}");
         }

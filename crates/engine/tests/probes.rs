@@ -4,8 +4,8 @@
 
 mod common;
 
-use common::{brief, job, probes, processes, run, start, submit};
-use heapstead_engine::{Engine, HeapImage, Job, Kind, Outcome};
+use common::{brief, job, probes, processes, production, run, start, submit};
+use heapstead_engine::{Artifacts, Engine, HeapImage, Job, Kind, Outcome};
 use heapstead_types::{Failure, Stage};
 use rustix::process::{Pid, Resource, Rlimit};
 use sha2::{Digest, Sha256};
@@ -145,18 +145,40 @@ async fn a_heap_that_changes_while_it_is_saved_is_what_its_key_says_or_nothing()
     }
 }
 
+/// Lowers what a snapshot may take, for every worker to come: they inherit it as they inherit the real limit.
+fn lower_quota(parts: &Artifacts, bytes: u64) {
+    let zygote = processes::zygote_of(processes::this(), &parts.base_heap).and_then(Pid::from_raw).expect("a zygote");
+    let limit = Rlimit { current: Some(bytes), maximum: Some(bytes) };
+    rustix::process::prlimit(Some(zygote), Resource::Fsize, limit).expect("a lower limit");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_heap_ends_at_the_limit_on_files() {
     let parts = probes();
     let engine = start(parts.clone()).await;
-    // The real limit is gigabytes, so the zygote gets a lower one, which its workers inherit as they inherit the real one.
-    let zygote = processes::zygote_of(processes::this(), &parts.base_heap).and_then(Pid::from_raw).expect("a zygote");
-    let limit = Rlimit { current: Some(16 << 20), maximum: Some(16 << 20) };
-    rustix::process::prlimit(Some(zygote), Resource::Fsize, limit).expect("a lower limit");
+    lower_quota(&parts, 16 << 20);
     let (_, outcome) = common::end_of(submit(&engine, job("fake heap without end", Kind::Stateful(None)))).await;
     // The fake gives up at the first refusal; without one it would go on until its time is over.
     assert!(
         matches!(outcome, Outcome::Failed(Failure::WorkerCrashed { stage: Stage::Saving, signal: None | Some(libc::SIGXFSZ) })),
         "{outcome:?}"
+    );
+}
+
+/// No code gets a snapshot past the real quota, which is more than heap and buffers may hold together: memory ends first.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_snapshot_over_the_quota_says_how_long_it_is_and_may_be() {
+    let parts = production();
+    let engine = start(parts.clone()).await;
+    lower_quota(&parts, 4 << 20);
+    let keeps = |mb: u32| {
+        let mut job = job(format!("var kept = new Uint8Array({mb} << 20); kept.length >> 20"), Kind::Stateful(None));
+        job.limits.heap_mb = 16;
+        job
+    };
+    assert_eq!(brief(&run(&engine, keeps(3)).await), "3");
+    assert_eq!(
+        brief(&run(&engine, keeps(5)).await),
+        "the heap can't be saved: its snapshot takes 6 MB, and with a cap of 16 MB it may take 4 MB: keep less (buffers count), or raise `heap_memory_max_mb`"
     );
 }

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 pub type Main = extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
 pub type LibcStart = unsafe extern "C" fn(Main, c_int, *mut *mut c_char, *mut c_void, *mut c_void, *mut c_void, *mut c_void) -> c_int;
 
-/// Defines the two symbols that a shared library takes over in the V8 host, with `$runner` as what a worker does with an execution.
+/// Defines the symbols that a shared library takes over in the V8 host, with `$runner` as what a worker does with an execution.
 #[macro_export]
 macro_rules! entry {
     ($runner:expr) => {
@@ -51,6 +51,54 @@ macro_rules! entry {
         pub unsafe extern "C" fn pthread_getattr_np(thread: libc::pthread_t, attributes: *mut libc::pthread_attr_t) -> i32 {
             // SAFETY: passed on as it came.
             unsafe { $crate::remembered_getattr(thread, attributes) }
+        }
+
+        /// # Safety
+        /// As `malloc(3)`.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn malloc(size: usize) -> *mut std::ffi::c_void {
+            // SAFETY: passed on as it came.
+            unsafe { $crate::allocator::malloc(size) }
+        }
+
+        /// # Safety
+        /// As `calloc(3)`.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut std::ffi::c_void {
+            // SAFETY: passed on as it came.
+            unsafe { $crate::allocator::calloc(count, size) }
+        }
+
+        /// # Safety
+        /// As `realloc(3)`.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn realloc(data: *mut std::ffi::c_void, size: usize) -> *mut std::ffi::c_void {
+            // SAFETY: passed on as it came.
+            unsafe { $crate::allocator::realloc(data, size) }
+        }
+
+        /// # Safety
+        /// As `memalign(3)`.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn memalign(alignment: usize, size: usize) -> *mut std::ffi::c_void {
+            // SAFETY: passed on as it came.
+            unsafe { $crate::allocator::memalign(alignment, size) }
+        }
+
+        /// # Safety
+        /// As `aligned_alloc(3)`.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn aligned_alloc(alignment: usize, size: usize) -> *mut std::ffi::c_void {
+            // SAFETY: passed on as it came.
+            unsafe { $crate::allocator::memalign(alignment, size) }
+        }
+
+        /// # Safety
+        /// As `posix_memalign(3)`.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn posix_memalign(result: *mut *mut std::ffi::c_void, alignment: usize, size: usize) -> i32 {
+            // SAFETY: passed on as it came.
+            unsafe { $crate::allocator::posix_memalign(result, alignment, size) }
         }
     };
 }

@@ -1,5 +1,6 @@
 //! What runs inside the zygote and its workers. Nothing here may know the server, tokio or a store: it gets descriptors and gives bytes.
 
+pub mod allocator;
 mod compact;
 pub mod confine;
 mod entry;

@@ -1,6 +1,6 @@
 //! The zygote: initialises V8 once, then forks a worker whenever the server asks, reports who died, and does nothing else.
 
-use crate::{Session, confine, entry, session, text, vm};
+use crate::{Session, allocator, confine, entry, session, text, vm};
 use heapstead_wire::control::{self, FromZygote, ToZygote};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, wait};
@@ -76,6 +76,7 @@ impl<'a> Zygote<'a> {
         text::keep_in_memory();
         entry::remember_stack();
         entry::remember_time_zone();
+        allocator::use_huge_pages();
         confine::zygote().map_err(|error| error.to_string())?;
         let policy = confine::Policy::compile().map_err(|error| error.to_string())?;
         control::send(control, &FromZygote::Ready { engine: vm::engine_id().to_string(), natives: vm::natives_digests() }, None)

@@ -1,5 +1,7 @@
 //! Processes as `/proc` shows them: who is whose child, and who is still alive.
 
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -11,6 +13,7 @@ struct Process {
     pid: i32,
     parent: i32,
     alive: bool,
+    frozen: bool,
 }
 
 pub fn this() -> i32 {
@@ -58,8 +61,18 @@ pub fn status(pid: i32, field: &str) -> String {
 
 /// Kills a process, unless it is gone already.
 pub fn kill(pid: i32) {
-    let killed = rustix::process::kill_process(rustix::process::Pid::from_raw(pid).expect("a pid"), rustix::process::Signal::KILL);
-    assert!(matches!(killed, Ok(()) | Err(rustix::io::Errno::SRCH)), "{killed:?}");
+    signal(pid, Signal::KILL);
+}
+
+/// Stops a process where it is, and waits until it has come to rest.
+pub fn freeze(pid: i32) {
+    signal(pid, Signal::STOP);
+    wait_for(Duration::from_secs(1), || stat(pid).is_none_or(|process| process.frozen).then_some(())).expect("it stops");
+}
+
+fn signal(pid: i32, signal: Signal) {
+    let sent = kill_process(Pid::from_raw(pid).expect("a pid"), signal);
+    assert!(matches!(sent, Ok(()) | Err(Errno::SRCH)), "{sent:?}");
 }
 
 fn all() -> Vec<Process> {
@@ -73,5 +86,5 @@ fn stat(pid: i32) -> Option<Process> {
     let (_, after_name) = text.rsplit_once(')')?;
     let mut words = after_name.split_ascii_whitespace();
     let state = words.next()?;
-    Some(Process { pid, parent: words.next()?.parse().ok()?, alive: !matches!(state, "Z" | "X") })
+    Some(Process { pid, parent: words.next()?.parse().ok()?, alive: !matches!(state, "Z" | "X"), frozen: state == "T" })
 }

@@ -12,6 +12,7 @@ mod limits;
 mod seccomp;
 
 pub use landlock::ABI_MIN as LANDLOCK_ABI_MIN;
+pub use limits::snapshot_bytes_max;
 pub use seccomp::Policy;
 
 use rustix::process::Pid;

@@ -5,8 +5,8 @@ use super::realm::Realm;
 use super::repl::{self, CompileError, Evaluation, Repl};
 use super::state::State;
 use super::{base_heap, event_loop, isolate, memory, platform};
-use crate::Session;
 use crate::strip::{self, Stripped};
+use crate::{Session, confine};
 use heapstead_types::{Failure, digest};
 use heapstead_wire::{Frame, Start};
 use rustix::mm::{MapFlags, ProtFlags};
@@ -66,7 +66,7 @@ pub fn execute(session: &Session, start: &Start, code: String, descriptors: Vec<
     }
     session.send(&Frame::Completed(result));
     match snapshot {
-        Some(descriptor) => save(session, ManuallyDrop::into_inner(isolate), unset, descriptor),
+        Some(descriptor) => save(session, start.heap_mb, ManuallyDrop::into_inner(isolate), unset, descriptor),
         None => Ok(()),
     }
 }
@@ -198,10 +198,13 @@ fn refuse_import<'s, 'i>(
     Some(resolver.get_promise(scope))
 }
 
-fn save(session: &Session, mut isolate: v8::OwnedIsolate, unset: Unset, descriptor: OwnedFd) -> Result<(), Failure> {
+fn save(session: &Session, heap_mb: u32, mut isolate: v8::OwnedIsolate, unset: Unset, descriptor: OwnedFd) -> Result<(), Failure> {
     State::remove(&mut isolate);
     memory::begin_saving();
     let blob = isolate.create_blob(v8::FunctionCodeHandling::Keep).ok_or_else(|| Failure::Unsaveable("V8 made no snapshot".into()))?;
+    if blob.len() as u64 > confine::snapshot_bytes_max() {
+        return Err(over_quota(blob.len() as u64, heap_mb));
+    }
     // SAFETY: the blob is ours alone, and V8 allocated it writable.
     normal_form::normalize(unsafe { std::slice::from_raw_parts_mut(blob.as_ptr().cast_mut(), blob.len()) }, unset);
     let unwritable = |error: std::io::Error| Failure::Unsaveable(format!("the snapshot of {} bytes can't be written: {error}", blob.len()));
@@ -210,4 +213,11 @@ fn save(session: &Session, mut isolate: v8::OwnedIsolate, unset: Unset, descript
     // The blob dies with the process: freeing it is not worth a moment.
     std::mem::forget(blob);
     Ok(())
+}
+
+fn over_quota(bytes: u64, heap_mb: u32) -> Failure {
+    let (taken_mb, allowed_mb) = (bytes.div_ceil(1 << 20), confine::snapshot_bytes_max() >> 20);
+    Failure::Unsaveable(format!(
+        "its snapshot takes {taken_mb} MB, and with a cap of {heap_mb} MB it may take {allowed_mb} MB: keep less (buffers count), or raise `heap_memory_max_mb`"
+    ))
 }

@@ -1,9 +1,8 @@
 //! The memory cap of a run: V8's heap, buffers counted beside it, and what happens at the limit.
 
-use crate::{Session, session};
+use crate::{Session, allocator, session};
 use heapstead_types::Failure;
 use heapstead_wire::Frame;
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::{c_char, c_void};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -51,8 +50,6 @@ pub fn watch(isolate: &mut v8::Isolate, session: &Session, heap_mb: u32) {
     let watched = unsafe { isolate.as_raw_isolate_ptr() };
     isolate.add_near_heap_limit_callback(near_limit, Box::into_raw(Box::new(watched)).cast());
     isolate.set_oom_error_handler(out_of_memory);
-    // SAFETY: the handler does not return.
-    unsafe { heapstead_on_exhausted(exhausted) };
 }
 
 unsafe extern "C" fn near_limit(data: *mut c_void, current_bytes: usize, initial_bytes: usize) -> usize {
@@ -78,53 +75,23 @@ unsafe extern "C" fn out_of_memory(_location: *const c_char, _details: &v8::OomD
     exhausted();
 }
 
-unsafe extern "C" {
-    fn heapstead_on_exhausted(handler: extern "C" fn());
-}
-
 /// The frame that says so, made while there was memory.
 static LAST_WORDS: OnceLock<Vec<u8>> = OnceLock::new();
 
-/// No memory is to be had any more. Say why and go, without asking for any: returning would abort.
-extern "C" fn exhausted() {
-    if let Some(frame) = LAST_WORDS.get() {
-        // SAFETY: null, or what `watch` stored: the session of this process, which lives until the process ends.
-        if let Some(session) = unsafe { (SESSION.load(Relaxed) as *const Session).as_ref() } {
-            session.send_bytes(frame);
-        }
-    }
+/// No memory is to be had any more. Say why and go, without asking for any.
+fn exhausted() -> ! {
+    end_if_running();
     session::quit()
 }
 
-/// Rust's allocator, which ends the run where there is nothing left to allocate.
-struct Bounded;
-
-#[global_allocator]
-static ALLOCATOR: Bounded = Bounded;
-
-// SAFETY: the system's allocator, but for null.
-unsafe impl GlobalAlloc for Bounded {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's contract.
-        or_exhausted(unsafe { System.alloc(layout) })
+/// Ends the run of this process for want of memory; does nothing where there is none.
+pub fn end_if_running() {
+    // SAFETY: null, or what `watch` stored: the session of this process, which lives until the process ends.
+    let session = unsafe { (SESSION.load(Relaxed) as *const Session).as_ref() };
+    if let (Some(session), Some(frame)) = (session, LAST_WORDS.get()) {
+        session.send_bytes(frame);
+        session::quit()
     }
-
-    unsafe fn dealloc(&self, data: *mut u8, layout: Layout) {
-        // SAFETY: the caller's contract.
-        unsafe { System.dealloc(data, layout) }
-    }
-
-    unsafe fn realloc(&self, data: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the caller's contract.
-        or_exhausted(unsafe { System.realloc(data, layout, size) })
-    }
-}
-
-fn or_exhausted(data: *mut u8) -> *mut u8 {
-    if data.is_null() {
-        exhausted();
-    }
-    data
 }
 
 /// Why V8 stopped the code: the cap, or something we did not foresee.
@@ -155,8 +122,8 @@ unsafe extern "C" fn allocate(buffers: &Buffers, length: usize) -> *mut c_void {
     if length > buffers.bytes_max.saturating_sub(used) {
         return std::ptr::null_mut();
     }
-    // SAFETY: calloc may fail, and V8 makes a RangeError of null. One byte at least, because null would mean failure.
-    let data = unsafe { libc::calloc(length.max(1), 1) };
+    // SAFETY: V8 makes a RangeError of null. One byte at least, because null would mean failure.
+    let data = unsafe { allocator::try_calloc(length.max(1), 1) };
     if !data.is_null() {
         buffers.used_bytes.store(used + length, Relaxed);
     }

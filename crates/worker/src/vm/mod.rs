@@ -14,6 +14,7 @@ mod repl;
 mod state;
 
 pub use isolate::CODE_RANGE_MB;
+pub use memory::end_if_running;
 pub use natives::digests as natives_digests;
 pub use platform::{engine_id, initialize};
 pub use repl::CompileError;
