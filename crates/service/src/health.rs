@@ -28,6 +28,7 @@ pub struct Components {
     pub engine: Component,
     pub heaps: Component,
     pub metadata: Component,
+    pub outputs: Component,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -50,14 +51,20 @@ impl Component {
 impl Service {
     pub async fn health(&self) -> Health {
         let store = self.0.heaps.clone();
-        let (heaps, metadata) = tokio::join!(blocking(move || Ok(store.check()?)), self.0.metadata.check());
+        let outputs = self.0.outputs.clone();
+        let (heaps, metadata, outputs) = tokio::join!(
+            blocking(move || Ok(store.check()?)),
+            self.0.metadata.check(),
+            blocking(move || Ok(outputs.check()?))
+        );
         let load = self.running.engine.load();
         let components = Components {
             engine: Component::from_check(Ok::<(), String>(())),
             heaps: Component::from_check(heaps),
             metadata: Component::from_check(metadata),
+            outputs: Component::from_check(outputs),
         };
-        let all_ok = components.engine.ok && components.heaps.ok && components.metadata.ok;
+        let all_ok = [&components.engine, &components.heaps, &components.metadata, &components.outputs].iter().all(|component| component.ok);
         let status = if all_ok { HealthStatus::Ok } else { HealthStatus::Degraded };
         Health { status, components, running: load.running, queued: load.queued }
     }

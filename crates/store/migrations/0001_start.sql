@@ -71,3 +71,9 @@ CREATE TABLE heaps (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX heaps_by_key ON heaps (key, last_used_at);
+
+-- One row, written again and again to find out whether writing works.
+CREATE TABLE probe (
+    id INTEGER PRIMARY KEY,
+    at INTEGER NOT NULL
+) STRICT;

@@ -18,8 +18,7 @@ const PASSED_ON: &str = "x-mcp-";
 pub fn caller(edge: &Edge, parts: &Parts) -> Result<Caller, Problem> {
     let mut headers = Vec::new();
     for (name, value) in parts.headers.iter().filter(|(name, _)| name.as_str().starts_with(PASSED_ON)) {
-        let value = std::str::from_utf8(value.as_bytes()).map_err(|_| Problem::bad_input(format!("header `{name}` is not UTF-8")))?;
-        headers.push((name.as_str().to_owned(), value.to_owned()));
+        headers.push((name.as_str().to_owned(), text(value.as_bytes())));
     }
     let mut named = headers.iter().filter(|(name, _)| name == SESSION_HEADER).map(|(_, value)| value);
     let session = match (named.next(), named.next()) {
@@ -32,6 +31,14 @@ pub fn caller(edge: &Edge, parts: &Parts) -> Result<Caller, Problem> {
     let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(address)| address.ip());
     let lane = lane(session.as_ref(), peer);
     Ok(Caller { session, headers, lane, ..Caller::default() })
+}
+
+/// What is not UTF-8 is what headers were before: one byte per character.
+fn text(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text.to_owned(),
+        Err(_) => bytes.iter().copied().map(char::from).collect(),
+    }
 }
 
 /// A session is a client; so is an address that names none. However many connections it has, it has one turn.

@@ -44,6 +44,7 @@ pub fn router(rest: &Rest) -> Router {
 async fn export(transfers: Transfers, request: Request) -> Result<Response, Problem> {
     let (mut parts, _) = request.into_parts();
     http::require_accept(&parts.headers, MEDIA_TYPE)?;
+    http::caller(&transfers.rest.edge, &parts)?;
     arguments::no_query(&parts)?;
     let key = arguments::path(&mut parts).await?.into_iter().map(|(_, key)| key).next().unwrap_or_default();
     let key = heap_key("heap", &key)?;
@@ -64,6 +65,7 @@ async fn export(transfers: Transfers, request: Request) -> Result<Response, Prob
 async fn import(transfers: Transfers, request: Request) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
     http::require_accept(&parts.headers, super::JSON)?;
+    http::caller(&transfers.rest.edge, &parts)?;
     arguments::no_query(&parts)?;
     let content_type = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if !content_type.eq_ignore_ascii_case(MEDIA_TYPE) {

@@ -133,6 +133,7 @@ pub struct Stdio {
     output: Lines<BufReader<ChildStdout>>,
     /// What came while an answer was waited for.
     pub notifications: Vec<Value>,
+    _folders: Folders,
 }
 
 impl Stdio {
@@ -141,7 +142,7 @@ impl Stdio {
         command.args(arguments).stdin(Pipe::piped()).stdout(Pipe::piped()).kill_on_drop(true);
         let mut child = command.spawn().expect("the server starts");
         let output = BufReader::new(child.stdout.take().expect("piped")).lines();
-        Self { input: child.stdin.take(), child, output, notifications: Vec::new() }
+        Self { input: child.stdin.take(), child, output, notifications: Vec::new(), _folders: folders.clone() }
     }
 
     pub async fn connect(folders: &Folders, version: &str, arguments: &[&str]) -> Self {

@@ -115,7 +115,7 @@ async fn long_text_is_cut_with_a_line_that_says_how_to_get_the_rest_and_structur
     let record = &answer["structuredContent"];
     assert_eq!(record["result"].as_str().map(|text| text.chars().count()), Some(50_002));
     let text = answer["content"][0]["text"].as_str().expect("text");
-    assert_eq!(text.chars().count(), 1000);
+    assert!((900..=1000).contains(&text.chars().count()), "{text}");
     let shown: Value = serde_json::from_str(text).expect("still JSON");
     assert_eq!(shown["heap"], record["heap"]);
     let note = answer["content"][1]["text"].as_str().expect("a note");

@@ -97,7 +97,8 @@ async fn work(client: &reqwest::Client, url: &str, number: usize, mut told: Told
 async fn step(client: &reqwest::Client, url: &str, number: usize, told: &mut Told, random: &Random) -> Option<()> {
     let (heap, length) = told.head.clone().unwrap_or_default();
     let code = if length == 0 {
-        "var kept = [0]; console.log('é run', kept.length)".to_owned()
+        // Its number is on the heap: the same work of two clients would be the same heap.
+        format!("var client = {number}, kept = [0]; console.log('é run', kept.length)")
     } else {
         format!("kept.push({length}); console.log('é run', kept.length); kept.length")
     };

@@ -16,7 +16,7 @@ struct Event {
 /// A stream of events, read one by one.
 struct Events {
     chunks: BoxStream<'static, reqwest::Result<bytes::Bytes>>,
-    read: String,
+    read: Vec<u8>,
 }
 
 impl Events {
@@ -28,15 +28,14 @@ impl Events {
         let response = request.send().await.expect("an answer");
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["content-type"], "text/event-stream");
-        Self { chunks: response.bytes_stream().boxed(), read: String::new() }
+        Self { chunks: response.bytes_stream().boxed(), read: Vec::new() }
     }
 
     /// The next event that is no comment; none when the stream has ended.
     async fn next(&mut self) -> Option<Event> {
         loop {
-            if let Some((event, rest)) = self.read.split_once("\n\n") {
-                let (event, rest) = (event.to_owned(), rest.to_owned());
-                self.read = rest;
+            if let Some(end) = self.read.windows(2).position(|bytes| bytes == b"\n\n") {
+                let event = String::from_utf8(self.read.drain(..end + 2).collect()).expect("UTF-8");
                 let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).map(str::to_owned);
                 if event.starts_with(':') {
                     continue;
@@ -45,7 +44,7 @@ impl Events {
                 return Some(Event { name: field("event").expect("a name"), id: field("id").expect("an id"), data });
             }
             let chunk = tokio::time::timeout(Duration::from_secs(60), self.chunks.next()).await.expect("something within a minute")?;
-            self.read += std::str::from_utf8(&chunk.expect("a chunk")).expect("UTF-8");
+            self.read.extend_from_slice(&chunk.expect("a chunk"));
         }
     }
 

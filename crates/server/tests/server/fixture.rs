@@ -63,7 +63,7 @@ impl Server {
         }
         let mut child = command.args(arguments).envs(variables.iter().copied()).stderr(Stdio::piped()).spawn().expect("the server starts");
         let url = listening_url(&mut child);
-        Self { child, url, client: reqwest::Client::new(), folders: folders.clone() }
+        Self { child, url, client: client(), folders: folders.clone() }
     }
 
     /// `heapstead serve` with these folders, and nothing of the environment.
@@ -127,7 +127,8 @@ impl Server {
     pub async fn ended(&mut self) {
         let pidfd = rustix::process::pidfd_open(rustix::process::Pid::from_child(&self.child), rustix::process::PidfdFlags::empty());
         let Ok(pidfd) = pidfd else { return };
-        let ended = tokio::io::unix::AsyncFd::new(pidfd).expect("a descriptor");
+        // SAFETY: an owned descriptor keeps naming the same process as long as it lives.
+        let ended = unsafe { tokio::io::unix::AsyncFd::register(pidfd) }.expect("a descriptor");
         let _ = ended.readable().await;
     }
 
@@ -147,6 +148,12 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// A client with connections of its own. The library wants to know its cryptography even where there is none.
+pub fn client() -> reqwest::Client {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::new()
 }
 
 async fn answer(request: reqwest::RequestBuilder) -> (u16, Value) {

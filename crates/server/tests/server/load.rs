@@ -1,6 +1,6 @@
 //! Many clients at once, some of them hostile: nobody gets an error that is not their own, nobody starves, and memory stays bounded.
 
-use crate::fixture::{Folders, Server};
+use crate::fixture::{Folders, Server, client as client_of_its_own};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -42,11 +42,11 @@ fn habit(client: usize) -> &'static Habit {
 
 /// Runs code over and over until the time is up. Answers with how many of its runs ended.
 async fn client(url: String, number: usize, until: Instant) -> usize {
-    let (http, habit, mut heap, mut runs) = (reqwest::Client::new(), habit(number), Value::Null, 0);
+    let (http, habit, mut heap, mut runs) = (client_of_its_own(), habit(number), Value::Null, 0);
     while Instant::now() < until {
         let body = json!({ "code": habit.code, "heap": heap, "wait_secs": 120, "execution_timeout_secs": 1, "heap_memory_max_mb": 16 });
         let request = http.post(format!("{url}/api/exec")).header("X-MCP-Session-Id", format!("client-{number}")).json(&body);
-        let response = request.send().await.unwrap_or_else(|error| panic!("{} {number}: {error}", habit.name));
+        let response = request.send().await.unwrap_or_else(|error| panic!("{} {number}: {error:?}", habit.name));
         let status = response.status().as_u16();
         if status == 429 {
             let secs = response.headers()["retry-after"].to_str().expect("text").parse().expect("seconds");

@@ -82,11 +82,12 @@ async fn schemathesis_finds_nothing() {
     let server = Server::start_with(&Folders::new(), &arguments);
     let torture = std::env::var_os("HEAPSTEAD_TORTURE").is_some();
     let folder = tempfile::tempdir().expect("a folder");
-    let mut command = tokio::process::Command::new(workspace().join("tests/tools/python"));
+    let mut command = std::process::Command::new(workspace().join("tests/tools/python"));
     command.args(["-m", "schemathesis.cli", "--config-file"]).arg(workspace().join("tests/tools/schemathesis.toml"));
     command.args(["run", "--url", &server.url, "--max-examples", if torture { "300" } else { "12" }]);
     command.arg(format!("{}/api-doc/openapi.json", server.url));
-    let output = command.current_dir(folder.path()).stdin(Stdio::null()).output().await.expect("tests/tools/python runs");
+    let output = tokio::task::spawn_blocking(move || command.current_dir(folder.path()).stdin(Stdio::null()).output());
+    let output = output.await.expect("a thread").expect("tests/tools/python runs");
     let report = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{report}\n{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(server.terminate(), Some(0));

@@ -122,7 +122,7 @@ impl Metadata {
     /// Whether it can be read and written now; for health.
     pub async fn check(&self) -> Result<(), MetadataError> {
         self.read(|db| db.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))).await?;
-        self.write(Durability::Process, |db| db.execute_batch("UPDATE sessions SET id = id WHERE false")).await
+        self.write(Durability::Process, |db| db.execute_batch("INSERT OR REPLACE INTO probe (id, at) VALUES (1, unixepoch())")).await
     }
 }
 

@@ -112,6 +112,11 @@ impl Outputs {
         Ok(())
     }
 
+    /// Whether output could be written now: tries it.
+    pub fn check(&self) -> Result<(), OutputError> {
+        writer::probe(&self.folder).map_err(OutputError::new("written", &self.folder))
+    }
+
     fn path(&self, id: &ExecutionId, kind: &str) -> PathBuf {
         let id = id.as_str();
         self.folder.join(id.get(..2).unwrap_or(id)).join(format!("{id}.{kind}"))

@@ -194,3 +194,11 @@ pub fn measure(path: &Path, index: &LineIndex) -> io::Result<Extent> {
     text.read_exact_at(&mut rest, block * BLOCK_BYTES)?;
     Ok(Extent { bytes, lines: newlines + count_newlines(&rest) })
 }
+
+/// Writes a block and removes it again.
+pub fn probe(folder: &Path) -> io::Result<()> {
+    let path = folder.join(format!(".probe-{}", std::process::id()));
+    let written = create(&path).and_then(|mut file| file.write_all(&[0; BLOCK_BYTES as usize]));
+    let removed = std::fs::remove_file(&path);
+    written.and(removed)
+}

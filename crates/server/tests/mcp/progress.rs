@@ -1,0 +1,104 @@
+//! While a call waits: signs of life, and leaving off.
+
+use crate::fixture::{Folders, Server};
+use crate::peer::{Http, Stdio, request, result};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+fn call(name: &str, arguments: Value, token: &str) -> Value {
+    request("tools/call", json!({ "name": name, "arguments": arguments, "_meta": { "progressToken": token } }))
+}
+
+/// The values, which have to grow.
+fn values(messages: &[Value], token: &str) -> Vec<f64> {
+    let told: Vec<_> = messages.iter().filter(|message| message["method"] == "notifications/progress").collect();
+    assert!(told.iter().all(|message| message["params"]["progressToken"] == token), "{told:?}");
+    let values: Vec<_> = told.iter().map(|message| message["params"]["progress"].as_f64().expect("a number")).collect();
+    assert!(values.windows(2).all(|pair| pair[0] < pair[1]), "{values:?}");
+    values
+}
+
+#[tokio::test]
+async fn output_is_told_of_as_it_comes() {
+    let server = Server::start();
+    let slow = "for (let i = 0; i < 4; i++) { console.log('more'); await new Promise((done) => setTimeout(done, 300)) } 7";
+    for client in [Http::connect(&server, "2025-06-18", &[]).await, Http::modern(&server, &[])] {
+        let messages = client.all(&call("run_js", json!({ "code": slow, "wait_secs": 60 }), "t")).await;
+        assert!(values(&messages, "t").len() >= 3, "{messages:?}");
+        assert!(messages[0]["params"]["message"].as_str().is_some_and(|text| text.contains("bytes of output")), "{messages:?}");
+        assert_eq!(messages.last().expect("an answer")["result"]["structuredContent"]["result"], "7");
+        // The same for whoever waits for a run of another call.
+        let begun = client.call("run_js", json!({ "code": slow })).await;
+        let id = &begun["structuredContent"]["execution_id"];
+        let messages = client.all(&call("get_execution", json!({ "execution_id": id, "wait_secs": 60 }), "u")).await;
+        assert!(values(&messages, "u").len() >= 2, "{messages:?}");
+    }
+}
+
+#[tokio::test]
+async fn silence_is_broken_every_few_seconds() {
+    let mut stateful = Stdio::connect(&Folders::new(), "2025-11-25", &[]).await;
+    let mut stateless = Stdio::connect(&Folders::new(), "2025-11-25", &["--stateless"]).await;
+    let code = "await new Promise((done) => setTimeout(done, 4000))";
+    let (with_heap, without) = (call("run_js", json!({ "code": code, "wait_secs": 60 }), "a"), call("run_js", json!({ "code": code }), "b"));
+    let (first, second) = tokio::join!(stateful.answer(&with_heap), stateless.answer(&without));
+    assert_eq!(result(first)["structuredContent"]["status"], "completed");
+    result(second);
+    assert_eq!(values(&stateful.notifications, "a").len(), 1);
+    assert_eq!(values(&stateless.notifications, "b").len(), 1);
+}
+
+#[tokio::test]
+async fn who_asks_for_no_progress_gets_none_and_a_bad_time_to_wait_runs_nothing() {
+    let server = Server::start();
+    let client = Http::connect(&server, "2025-11-25", &[]).await;
+    let quiet = request("tools/call", json!({ "name": "run_js", "arguments": { "code": "console.log(1)", "wait_secs": 60 } }));
+    assert_eq!(client.all(&quiet).await.len(), 1);
+    let messages = client.all(&call("run_js", json!({ "code": "1", "wait_secs": 1000 }), "t")).await;
+    assert_eq!(messages[0]["result"]["isError"], true, "{messages:?}");
+    let listed = client.call("list_executions", json!({})).await;
+    assert_eq!(listed["structuredContent"]["executions"].as_array().map(Vec::len), Some(1));
+}
+
+fn cancel(id: &Value) -> Value {
+    json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id, "reason": "enough" } })
+}
+
+#[tokio::test]
+async fn leaving_off_a_call_leaves_its_run_alone_where_runs_are_kept() {
+    let mut client = Stdio::connect(&Folders::new(), "2025-11-25", &[]).await;
+    let waiting = call("run_js", json!({ "code": "console.log('on'); await new Promise((done) => setTimeout(done, 1500)); 'went on'", "wait_secs": 60 }), "t");
+    client.say(&waiting.to_string()).await;
+    // It has begun when it is told of.
+    assert_eq!(client.hear().await.expect("progress")["method"], "notifications/progress");
+    client.say(&cancel(&waiting["id"]).to_string()).await;
+    let listed = client.call("list_executions", json!({ "status": "running" })).await;
+    let id = listed["structuredContent"]["executions"][0]["execution_id"].clone();
+    let record = client.call("get_execution", json!({ "execution_id": id, "wait_secs": 60 })).await;
+    assert_eq!(record["structuredContent"]["result"], "\"went on\"", "{record}");
+    assert!(client.notifications.iter().all(|message| message["id"] != waiting["id"]), "a cancelled call is not answered");
+}
+
+#[tokio::test]
+async fn leaving_off_a_call_ends_its_run_where_nothing_is_kept() {
+    let arguments = ["--stateless", "--max-concurrent-executions", "1", "--execution-timeout", "300"];
+    let mut client = Stdio::connect(&Folders::new(), "2025-11-25", &arguments).await;
+    let endless = call("run_js", json!({ "code": "for (;;);" }), "t");
+    client.say(&endless.to_string()).await;
+    assert_eq!(client.hear().await.expect("progress")["method"], "notifications/progress");
+    let started = Instant::now();
+    client.say(&cancel(&endless["id"]).to_string()).await;
+    let answer = client.call("run_js", json!({ "code": "console.log('my turn')" })).await;
+    assert_eq!(answer["structuredContent"]["output"], "my turn\n");
+    assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
+
+    // Over HTTP without connections, hanging up is how a call is left off.
+    let server = Server::start_with(&Folders::new(), &arguments);
+    let http = Http::modern(&server, &[]);
+    let hung_up = http.clone();
+    let waiting = tokio::spawn(async move { hung_up.call("run_js", json!({ "code": "for (;;);" })).await });
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    waiting.abort();
+    let answer = http.call("run_js", json!({ "code": "console.log('my turn')" })).await;
+    assert_eq!(answer["structuredContent"]["output"], "my turn\n");
+}

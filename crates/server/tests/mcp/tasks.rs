@@ -1,0 +1,146 @@
+//! `run_js` as a task, as 2025-11-25 knows them and as the extension of 2026-07-28 does: either way the task is the execution.
+
+use crate::fixture::{Folders, Server};
+use crate::peer::{Http, Stdio, result};
+use serde_json::{Value, json};
+
+const EXTENSION: &str = "io.modelcontextprotocol/tasks";
+
+fn with_extension() -> Value {
+    json!({ "extensions": { EXTENSION: {} } })
+}
+
+async fn begin_older(client: &Http, code: &str) -> Value {
+    let params = json!({ "name": "run_js", "arguments": { "code": code }, "task": { "ttl": 60_000 } });
+    result(client.ask("tools/call", params).await)["task"].clone()
+}
+
+async fn ended(client: &Http, id: &Value) -> Value {
+    client.call("get_execution", json!({ "execution_id": id, "wait_secs": 60 })).await["structuredContent"].clone()
+}
+
+#[tokio::test]
+async fn a_client_of_2025_11_25_asks_for_a_task() {
+    let server = Server::start();
+    let client = Http::connect(&server, "2025-11-25", &[]).await;
+    let tools = result(client.ask("tools/list", json!({})).await);
+    let support = |name: &str| tools["tools"].as_array().expect("tools").iter().find(|tool| tool["name"] == name).expect(name)["execution"].clone();
+    assert_eq!(support("run_js"), json!({ "taskSupport": "optional" }));
+    assert_eq!(support("get_execution"), Value::Null);
+
+    let task = begin_older(&client, "await new Promise((done) => setTimeout(done, 300)); 6 * 7").await;
+    assert_eq!(task["status"], "working");
+    assert!(task["createdAt"].is_string() && task["lastUpdatedAt"].is_string() && task["pollInterval"].is_u64(), "{task}");
+    assert_eq!(task["ttl"], 7 * 24 * 3600 * 1000);
+    let id = &task["taskId"];
+    // It waits for the end, and is what the call would have answered.
+    let outcome = result(client.ask("tasks/result", json!({ "taskId": id })).await);
+    assert_eq!(outcome["structuredContent"]["result"], "42");
+    assert_eq!(outcome["_meta"]["io.modelcontextprotocol/related-task"]["taskId"], *id);
+    assert_eq!(outcome["structuredContent"], ended(&client, id).await);
+    let got = result(client.ask("tasks/get", json!({ "taskId": id })).await);
+    assert_eq!((&got["status"], &got["taskId"]), (&json!("completed"), id));
+
+    // Bad input, other tools and unknown ids are refused.
+    for params in [json!({ "name": "run_js", "arguments": { "code": "" }, "task": {} }), json!({ "name": "rm", "arguments": {}, "task": {} })] {
+        assert_eq!(client.ask("tools/call", params).await["error"]["code"], -32602);
+    }
+    assert_eq!(client.ask("tools/call", json!({ "name": "list_executions", "task": {} })).await["error"]["code"], -32601);
+    for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+        assert_eq!(client.ask(method, json!({ "taskId": "nobody" })).await["error"]["code"], -32602, "{method}");
+        assert_eq!(client.ask(method, json!({})).await["error"]["code"], -32602, "{method}");
+    }
+}
+
+#[tokio::test]
+async fn every_end_of_an_execution_is_one_of_its_task() {
+    let server = Server::start();
+    let older = Http::connect(&server, "2025-11-25", &[]).await;
+    let newer = Http::modern(&server, &[]).with_capabilities(with_extension());
+    for (code, older_status, newer_status) in
+        [("1", "completed", "completed"), ("null.x", "failed", "completed"), ("let = ;", "failed", "completed")]
+    {
+        let id = begin_older(&older, code).await["taskId"].clone();
+        let record = ended(&older, &id).await;
+        let got = result(older.ask("tasks/get", json!({ "taskId": id })).await);
+        assert_eq!(got["status"], older_status);
+        assert_eq!(got.get("statusMessage").unwrap_or(&Value::Null), &record["error"]);
+        // The same execution, as a later client sees it: a call that was answered with an error was answered.
+        let got = result(newer.ask("tasks/get", json!({ "taskId": id })).await);
+        assert_eq!(got["status"], newer_status);
+        assert_eq!(got["result"]["structuredContent"], record);
+        assert_eq!(got["result"]["isError"], code != "1");
+    }
+    let id = begin_older(&older, "for (;;);").await["taskId"].clone();
+    assert_eq!(result(older.ask("tasks/cancel", json!({ "taskId": id })).await)["status"], "cancelled");
+    assert_eq!(result(newer.ask("tasks/get", json!({ "taskId": id })).await)["status"], "cancelled");
+    assert_eq!(older.ask("tasks/cancel", json!({ "taskId": id })).await["error"]["code"], -32602);
+    let listed = result(older.ask("tasks/list", json!({})).await);
+    let statuses: Vec<_> = listed["tasks"].as_array().expect("tasks").iter().map(|task| task["status"].clone()).collect();
+    assert_eq!(statuses, ["cancelled", "failed", "failed", "completed"]);
+}
+
+#[tokio::test]
+async fn a_client_with_the_extension_is_given_a_task() {
+    let server = Server::start();
+    let client = Http::modern(&server, &[]).with_capabilities(with_extension());
+    let discovered = result(client.ask("server/discover", json!({})).await);
+    assert_eq!(discovered["capabilities"]["extensions"], json!({ EXTENSION: {} }));
+    let task = client.call("run_js", json!({ "code": "await new Promise((done) => setTimeout(done, 300)); 'x'" })).await;
+    assert_eq!((&task["resultType"], &task["status"]), (&json!("task"), &json!("working")));
+    let id = &task["taskId"];
+    ended(&client, id).await;
+    let got = result(client.ask("tasks/get", json!({ "taskId": id })).await);
+    assert_eq!((&got["status"], &got["result"]["structuredContent"]["result"]), (&json!("completed"), &json!("\"x\"")));
+    // Whoever says how long it waits is answered then; bad input is answered at once; and so is everything else.
+    let answer = client.call("run_js", json!({ "code": "1", "wait_secs": 60 })).await;
+    assert_eq!((&answer["resultType"], &answer["structuredContent"]["result"]), (&json!("complete"), &json!("1")));
+    assert_eq!(client.call("run_js", json!({ "code": "" })).await["isError"], true);
+    assert_eq!(client.call("list_sessions", json!({})).await["resultType"], "complete");
+
+    let endless = client.call("run_js", json!({ "code": "for (;;);" })).await;
+    for _ in 0..2 {
+        assert_eq!(result(client.ask("tasks/cancel", json!({ "taskId": endless["taskId"] })).await)["resultType"], "complete");
+    }
+    assert_eq!(result(client.ask("tasks/get", json!({ "taskId": endless["taskId"] })).await)["status"], "cancelled");
+    // Without the extension nobody is given what they can't read.
+    let plain = Http::modern(&server, &[]);
+    assert!(plain.call("run_js", json!({ "code": "1" })).await["structuredContent"]["execution_id"].is_string());
+    assert_eq!(plain.ask("tasks/get", json!({ "taskId": id })).await["error"]["code"], -32021);
+    for method in ["tasks/list", "tasks/result"] {
+        assert_eq!(client.ask(method, json!({ "taskId": id })).await["error"]["code"], -32601, "{method}");
+    }
+}
+
+#[tokio::test]
+async fn tasks_outlive_connections_and_servers() {
+    let folders = Folders::new();
+    let mut server = Server::start_with(&folders, &[]);
+    let client = Http::connect(&server, "2025-11-25", &[]).await;
+    let done = begin_older(&client, "'kept'").await["taskId"].clone();
+    ended(&client, &done).await;
+    let running = begin_older(&client, "for (;;);").await["taskId"].clone();
+    let again = Http::connect(&server, "2025-11-25", &[]).await;
+    assert_eq!(result(again.ask("tasks/get", json!({ "taskId": running })).await)["status"], "working");
+    server.kill();
+    let mut client = Stdio::connect(&folders, "2025-11-25", &[]).await;
+    let kept = result(client.ask("tasks/result", json!({ "taskId": done })).await);
+    assert_eq!(kept["structuredContent"]["result"], "\"kept\"");
+    let lost = result(client.ask("tasks/get", json!({ "taskId": running })).await);
+    assert_eq!(lost["status"], "failed");
+    assert!(lost["statusMessage"].as_str().is_some_and(|text| text.contains("server restarted")), "{lost}");
+}
+
+#[tokio::test]
+async fn tasks_are_spoken_of_only_to_those_who_know_them() {
+    let server = Server::start();
+    let client = Http::modern(&server, &[]);
+    for (version, knows) in [("2025-06-18", false), ("2025-11-25", true)] {
+        let answer = client.all(&crate::peer::initialize(version)).await.pop().expect("an answer");
+        assert_eq!(answer["result"]["capabilities"].get("tasks").is_some(), knows, "{version}");
+        assert!(answer["result"]["capabilities"].get("extensions").is_none());
+    }
+    let mut stateless = Stdio::start(&Folders::new(), &["--stateless"]);
+    let answer = stateless.answer(&crate::peer::initialize("2025-11-25")).await;
+    assert_eq!(answer["result"]["capabilities"], json!({ "tools": {} }));
+}
