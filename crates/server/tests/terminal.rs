@@ -93,3 +93,14 @@ fn without_code_a_terminal_is_not_waited_on() {
     assert_eq!(status.code(), Some(2), "{shown}");
     assert!(shown.contains("there is nothing to run: give a FILE, `-` for standard input, or `-e CODE`"), "{shown}");
 }
+
+#[test]
+fn tables_have_colours_on_a_terminal_and_nowhere_else() {
+    let place = Place::new();
+    let (_, key) = place.completed("1", &[]);
+    let mut terminal = Terminal::start(place.command(["heaps", "ls"]));
+    let shown = terminal.wait_for(&key);
+    assert!(shown.contains("\x1b[2mHEAP\x1b[0m"), "{shown:?}");
+    let piped = place.ran(["heaps", "ls"]);
+    assert!(piped.out.starts_with("HEAP ") && !piped.out.contains('\x1b'), "{piped:?}");
+}

@@ -31,6 +31,8 @@ pub struct RunRequest {
     pub session: Option<SessionName>,
 }
 
+/// What the store gets at least: a busy disk is no reason to fail a run that may compute for a second only.
+const STORE_SECS_MIN: u32 = 5;
 /// Between two attempts to store an end that the database did not take.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
@@ -125,7 +127,7 @@ impl Execution {
         let heap = tokio::select! {
             biased;
             stop = self.live.stopped() => return (stop.end(), None),
-            restored = origin::restore(&self.service.running.heaps, self.request.origin, warnings) => match restored {
+            restored = self.in_time(origin::restore(&self.service.running.heaps, self.request.origin, warnings)) => match restored {
                 Ok(heap) => heap,
                 Err(failure) => return (End::Failed(failure), None),
             },
@@ -144,7 +146,7 @@ impl Execution {
         tokio::select! {
             biased;
             stop = self.live.stopped() => (stop.end(), None),
-            kept = self.service.running.heaps.keep(heap) => match kept {
+            kept = self.in_time(self.service.running.heaps.keep(heap)) => match kept {
                 Ok(heap) => {
                     crash_point::pass("heap-stored");
                     (End::Completed { result, heap: Some(heap) }, Some(Completed { heap, heap_bytes, javascript, _storing: storing }))
@@ -152,6 +154,13 @@ impl Execution {
                 Err(failure) => (End::Failed(failure), None),
             },
         }
+    }
+
+    /// What the store does, in the time that the run has: a store that hangs must not hold it up for longer.
+    async fn in_time<T>(&self, stored: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+        let secs = self.request.limits.timeout_secs.max(STORE_SECS_MIN);
+        let late = || Failure::Store(format!("the heap store did not answer within {secs} s"));
+        tokio::time::timeout(Duration::from_secs(secs.into()), stored).await.unwrap_or_else(|_| Err(late()))
     }
 
     /// Runs the code, and takes in its output as it comes.

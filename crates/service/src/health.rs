@@ -1,9 +1,16 @@
 //! Whether everything that is needed works now, found out by trying it.
 
-use crate::Service;
 use crate::executions::blocking;
+use crate::{End, Service};
+use heapstead_engine::{Engine, Execution, Job, Kind, Lane, Refused};
+use heapstead_types::Limits;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::fmt::Display;
+use std::time::Duration;
+
+/// What a component has to answer within.
+const CHECK_MAX: Duration = Duration::from_secs(5);
 
 /// The state of the server and of what it stands on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -40,11 +47,28 @@ pub struct Component {
 }
 
 impl Component {
-    pub fn from_check<E: std::fmt::Display>(check: Result<(), E>) -> Self {
-        match check {
-            Ok(()) => Self { ok: true, error: None },
-            Err(error) => Self { ok: false, error: Some(error.to_string()) },
-        }
+    /// What a check found, if it came to an end in time: who asks about health waits for nobody.
+    async fn check<E: Display>(check: impl Future<Output = Result<(), E>>) -> Self {
+        let error = match tokio::time::timeout(CHECK_MAX, check).await {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(_) => Some(format!("no answer within {} s", CHECK_MAX.as_secs())),
+        };
+        Self { ok: error.is_none(), error }
+    }
+
+    /// Whether code can be run: runs some. A queue that is full says nothing against it.
+    pub async fn engine(engine: &Engine) -> Self {
+        let limits = Limits { timeout_secs: CHECK_MAX.as_secs() as u32, ..Limits::default() };
+        let job = Job { code: "1".into(), kind: Kind::Stateless, limits, headers: Vec::new(), lane: Lane(u64::MAX) };
+        Self::check(async {
+            match engine.submit(job).map(Execution::finish) {
+                Err(Refused::QueueFull { .. }) => Ok(()),
+                Err(refused) => Err(refused.to_string()),
+                Ok(finished) => End::from(finished.await.1).error().map_or(Ok(()), Err),
+            }
+        })
+        .await
     }
 }
 
@@ -52,20 +76,19 @@ impl Service {
     pub async fn health(&self) -> Health {
         let store = self.0.heaps.clone();
         let outputs = self.0.outputs.clone();
-        let (heaps, metadata, outputs) = tokio::join!(
-            blocking(move || Ok(store.check()?)),
-            self.0.metadata.check(),
-            blocking(move || Ok(outputs.check()?))
+        let (engine, heaps, metadata, outputs) = tokio::join!(
+            Component::engine(self.engine()),
+            Component::check(blocking(move || Ok(store.check()?))),
+            Component::check(self.0.metadata.check()),
+            Component::check(blocking(move || Ok(outputs.check()?)))
         );
-        let load = self.running.engine.load();
-        let components = Components {
-            engine: Component::from_check(Ok::<(), String>(())),
-            heaps: Component::from_check(heaps),
-            metadata: Component::from_check(metadata),
-            outputs: Component::from_check(outputs),
-        };
-        let all_ok = [&components.engine, &components.heaps, &components.metadata, &components.outputs].iter().all(|component| component.ok);
-        let status = if all_ok { HealthStatus::Ok } else { HealthStatus::Degraded };
-        Health { status, components, running: load.running, queued: load.queued }
+        let all_ok = [&engine, &heaps, &metadata, &outputs].iter().all(|component| component.ok);
+        let load = self.engine().load();
+        Health {
+            status: if all_ok { HealthStatus::Ok } else { HealthStatus::Degraded },
+            components: Components { engine, heaps, metadata, outputs },
+            running: load.running,
+            queued: load.queued,
+        }
     }
 }

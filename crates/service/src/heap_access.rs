@@ -38,7 +38,7 @@ impl HeapAccess {
 
     fn restore_now(&self, key: HeapKey) -> Result<HeapImage, Failure> {
         // What is in memory counts only while the store has it unchanged: a heap that was removed is not found, one that was damaged fails.
-        let info = self.store.describe(&key).map_err(store_failure)?;
+        let info = self.store.glance(&key).map_err(store_failure)?;
         if let Some(writer) = &info.engine {
             self.engine.check(writer).map_err(|mismatch| Failure::HeapOfAnotherEngine { key, mismatch })?;
         }
@@ -48,7 +48,10 @@ impl HeapAccess {
         let heap = self.store.get(&key).map_err(store_failure)?;
         let image =
             HeapImage::from_payload(heap.payload()).map_err(|error| Failure::NoWorker(format!("memory for the heap: {error}")))?;
-        self.hot().insert(info, image.clone());
+        // Told anew, because reading it may have made it younger.
+        if let Ok(info) = self.store.glance(&key) {
+            self.hot().insert(info, image.clone());
+        }
         Ok(image)
     }
 
@@ -62,7 +65,7 @@ impl HeapAccess {
         let key = image.key();
         let payload = image.payload().map_err(|error| Failure::Store(format!("the new heap can't be read back: {error}")))?;
         self.store.put(&key, &payload, &self.engine.id).map_err(store_failure)?;
-        if let Ok(info) = self.store.describe(&key) {
+        if let Ok(info) = self.store.glance(&key) {
             self.hot().insert(info, image);
         }
         Ok(key)

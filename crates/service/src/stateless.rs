@@ -58,7 +58,7 @@ impl Stateless {
         Ok(StatelessAnswer { output: String::from_utf8_lossy(&output).into_owned(), error })
     }
 
-    pub fn health(&self) -> Component {
-        Component::from_check(Ok::<(), String>(()))
+    pub async fn health(&self) -> Component {
+        Component::engine(&self.engine).await
     }
 }

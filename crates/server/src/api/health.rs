@@ -32,6 +32,6 @@ pub fn stateless(stateless: &Stateless) -> Operation {
     let stateless = stateless.clone();
     Operation::new(description(), move |_, _: HealthCheck| {
         let stateless = stateless.clone();
-        async move { Ok(stateless.health()) }
+        async move { Ok(stateless.health().await) }
     })
 }

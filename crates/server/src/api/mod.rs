@@ -11,7 +11,7 @@ mod stateless;
 mod tags;
 
 pub use executions::heap_key;
-pub use operation::{Arguments, Failed, FailureShape, Operation, Route, Success};
+pub use operation::{Arguments, Failed, FailureShape, Operation, Success};
 
 use heapstead_service::{Service, Stateless};
 

@@ -1,13 +1,13 @@
 //! `heapstead doctor`: looks at everything a run needs, one line each, and says how to get what is missing.
 
 use super::colours::Colours;
-use super::kernel;
 use super::flags::{HeapPlace, ServeOptions};
+use super::kernel;
 use super::screen::Screen;
 use super::serve;
 use crate::local::{self, LocalError};
-use heapstead_service::{End, Mode, Request, Run};
 use heapstead_engine::Artifacts;
+use heapstead_service::{End, Mode, Request, Run};
 use heapstead_store::HeapStore;
 use heapstead_types::Limits;
 use rustix::fs::{Access, access, statvfs};
@@ -198,8 +198,14 @@ async fn heaps(server: &ServeOptions) -> Vec<Check> {
             let fix = "check `--s3-bucket`, `--s3-endpoint`, `--s3-region` and the credentials (or the AWS_… variables), and that they may put, get and list";
             let mut checks = vec![Check::new("S3", found, fix)];
             if let Some((folder, _)) = cache {
-                let found = local::open_heaps(folder).and_then(|heaps| Ok(heaps.check()?)).map(|()| format!("{} can be written to", folder.display()));
-                checks.push(Check::new("heap cache", found, "give this account the right to write there, or choose another folder with `--cache-dir DIR`"));
+                let found = local::open_heaps(folder)
+                    .and_then(|heaps| Ok(heaps.check()?))
+                    .map(|()| format!("{} can be written to", folder.display()));
+                checks.push(Check::new(
+                    "heap cache",
+                    found,
+                    "give this account the right to write there, or choose another folder with `--cache-dir DIR`",
+                ));
             }
             checks
         }

@@ -14,13 +14,14 @@ use std::time::Duration;
 
 pub const EXAMPLES: &str = "\
 Examples:
-  heapstead executions ls                                    all that run, and all that ended in the last 24 hours
-  heapstead executions ls --status failed --limit 10         the last ten that failed, however old
-  heapstead executions show ID --url http://127.0.0.1:8420   the record of one, of a running server
-  heapstead executions output ID --follow                    output as it is written, until the run ends
-  heapstead executions cancel ID                             wherever on this machine it runs
+  heapstead executions ls                               those of the last 24 hours, and all that run
+  heapstead executions ls --status failed --limit 10    the last ten that failed, however old
+  heapstead executions show ID --url URL                the record of one, of a running server
+  heapstead executions output ID --follow               output as it is written, until the run ends
+  heapstead executions cancel ID                        wherever on this machine it runs
 
-Exit code: 0 done, 1 not done, 2 bad input; of `output --follow` that of the run: 0 completed, 1 failed, 124 timed out, 130 cancelled.";
+Exit code: 0 done, 1 not done, 2 bad input; of `output --follow` that of the run:
+0 completed, 1 failed, 124 timed out, 130 cancelled.";
 
 /// Bytes of output asked for at once.
 const PAGE_BYTES: u64 = 256 << 10;

@@ -1,11 +1,11 @@
 //! `heapstead heaps`: heaps listed, shown, taken out, brought in, and collected when nothing refers to them any more.
 
+use super::EXIT_BAD_INPUT;
 use super::backend::{Backend, BackendError, HeapFile, Needs};
 use super::colours::Colours;
 use super::flags::{WhereOptions, heap_key};
 use super::screen::Screen;
 use super::table::{self, Table};
-use super::EXIT_BAD_INPUT;
 use clap::Subcommand;
 use heapstead_types::{EngineId, HeapKey};
 use serde_json::{Value, json};
@@ -15,12 +15,12 @@ use std::process::ExitCode;
 
 pub const EXAMPLES: &str = "\
 Examples:
-  heapstead heaps ls                                     heaps in the default folder
-  heapstead heaps ls --url http://127.0.0.1:8420         heaps of a running server
-  heapstead heaps show KEY --json                        size, age, engine and tags, for programs
-  heapstead heaps export KEY session.heap                writes session.heap, and session.heap.json with the engine's id
-  heapstead heaps import session.heap --url URL          brings it in elsewhere
-  heapstead heaps gc --dry-run                           what would be removed
+  heapstead heaps ls                               heaps in the default folder
+  heapstead heaps ls --url http://127.0.0.1:8420   heaps of a running server
+  heapstead heaps show KEY --json                  size, age, engine and tags, for programs
+  heapstead heaps export KEY my.heap               writes my.heap, and my.heap.json with the engine's id
+  heapstead heaps import my.heap --url URL         brings it in elsewhere
+  heapstead heaps gc --dry-run                     what would be removed
 
 Exit code: 0 done, 1 not done, 2 bad input.";
 

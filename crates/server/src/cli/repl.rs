@@ -1,14 +1,14 @@
 //! `heapstead repl`: every input is one run, on the heap that the one before left.
 
 use super::completeness::ended_early;
+use super::flags::{HeapStoreOptions, LimitOptions, OriginOptions};
 use super::interrupts::{Interrupts, WhenIdle};
 use super::lines::{Line, Lines};
-use super::flags::{HeapStoreOptions, LimitOptions, OriginOptions};
 use super::screen::Screen;
 use super::source;
 use crate::local;
-use heapstead_service::{End, Finished, HeapAccess, Mode, OnMissingHeap, Origin, Request, Run};
 use heapstead_engine::Engine;
+use heapstead_service::{End, Finished, HeapAccess, Mode, OnMissingHeap, Origin, Request, Run};
 use heapstead_types::{Failure, Limits, limits};
 use std::io::IsTerminal;
 use std::path::Path;

@@ -1,13 +1,13 @@
 //! `heapstead run`: one run, whose exit code tells how it ended.
 
-use super::interrupts::{EXIT_INTERRUPTED, Interrupts, WhenIdle};
 use super::EXIT_BAD_INPUT;
 use super::flags::{FlagError, HeapStoreOptions, LimitOptions, OriginOptions};
+use super::interrupts::{EXIT_INTERRUPTED, Interrupts, WhenIdle};
 use super::screen::Screen;
 use super::source::{SourceError, SourceOptions};
 use crate::local::{self, LocalError};
-use heapstead_service::{End, ExecutionRecord, Finished, HeapAccess, Mode, Origin, Request, Run};
 use heapstead_engine::Engine;
+use heapstead_service::{End, ExecutionRecord, Finished, HeapAccess, Mode, Origin, Request, Run};
 use heapstead_types::{Failure, HeapKey, Limits, Status};
 use std::process::ExitCode;
 use std::time::Instant;

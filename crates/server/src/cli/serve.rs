@@ -184,7 +184,8 @@ fn shutdown_signal() -> io::Result<CancellationToken> {
 fn start_log(filter: &str) -> Result<(), ServeError> {
     // What the MCP library has to say is about clients' mistakes, which they are told of. Whoever wants to see it says so: later words count.
     let filter_with_defaults = format!("rmcp=off,{filter}");
-    let parsed = tracing_subscriber::EnvFilter::try_new(filter_with_defaults).map_err(|error| ServeError::Log { filter: filter.to_owned(), error })?;
+    let parsed = tracing_subscriber::EnvFilter::try_new(filter_with_defaults)
+        .map_err(|error| ServeError::Log { filter: filter.to_owned(), error })?;
     tracing_subscriber::fmt().with_env_filter(parsed).with_writer(io::stderr).with_ansi(io::stderr().is_terminal()).init();
     Ok(())
 }

@@ -35,7 +35,10 @@ fn of_http(options: &ServeOptions, address: &str) -> String {
             "Without this server, over standard input and output, on the same heaps and executions:".to_owned(),
             String::new(),
             format!("  Claude Code    claude mcp add heapstead -- {program} {}", arguments.join(" ")),
-            format!(r#"  Cursor         {{ "mcpServers": {{ "heapstead": {{ "command": "{program}", "args": [{}] }} }} }}"#, quoted.join(", ")),
+            format!(
+                r#"  Cursor         {{ "mcpServers": {{ "heapstead": {{ "command": "{program}", "args": [{}] }} }} }}"#,
+                quoted.join(", ")
+            ),
             String::new(),
         ]);
     }

@@ -75,7 +75,7 @@ fn allowed(list: &[String], value: &str) -> bool {
 /// `[::1]:80` without `:80`.
 fn without_port(authority: &str) -> &str {
     match authority.rsplit_once(':') {
-        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !(host.starts_with('[') && !host.ends_with(']')) => host,
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && host.starts_with('[') == host.ends_with(']') => host,
         _ => authority,
     }
 }

@@ -13,6 +13,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::future::poll_fn;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -28,10 +29,10 @@ use tower::ServiceExt;
 
 /// Ten times the listeners that are meant to be possible; a connection costs some kilobytes.
 const CONNECTIONS_MAX: usize = 10_000;
-/// To send the head of a request, from the moment the one before was answered.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// To send the head of a request, from the moment the one before was answered: longer than clients pause, shorter than attackers wait.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(20);
+/// Each head, and what is kept of an answer until its reader takes it.
 const HEAD_BYTES_MAX: usize = 64 << 10;
-const HEADERS_MAX: usize = 100;
 /// After the answer to a body that was not read: closing at once would take the answer back.
 const LINGER: Duration = Duration::from_secs(2);
 /// After an error that is not one connection's, such as too many open files.
@@ -41,8 +42,13 @@ const DRAIN_MAX: Duration = Duration::from_secs(3);
 
 /// Serves until it is asked to stop, and then until all connections are done, or everything else is.
 pub async fn serve(listener: TcpListener, routes: Router, shutdown: &Shutdown) {
+    raise_open_files();
+    serve_at_most(CONNECTIONS_MAX, listener, routes, shutdown).await;
+}
+
+async fn serve_at_most(connections_max: usize, listener: TcpListener, routes: Router, shutdown: &Shutdown) {
     let connections = TaskTracker::new();
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let places = Arc::new(Semaphore::new(connections_max));
     loop {
         let accepted = tokio::select! {
             biased;
@@ -58,7 +64,7 @@ pub async fn serve(listener: TcpListener, routes: Router, shutdown: &Shutdown) {
                         drop(place);
                     });
                 }
-                Err(_) => refuse(stream),
+                Err(_) => refuse(stream, connections_max),
             },
             Err(error) if is_of_one_connection(error.kind()) => {}
             Err(error) => {
@@ -86,7 +92,7 @@ async fn connection(stream: TcpStream, peer: SocketAddr, routes: Router, shutdow
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
         .max_buf_size(HEAD_BYTES_MAX)
-        .max_headers(HEADERS_MAX)
+        .max_header_size(HEAD_BYTES_MAX)
         .serve_connection(TokioIo::new(Patient::new(stream)), service);
     let mut leaving = pin!(shutdown.asked.cancelled());
     let done = tokio::select! {
@@ -115,9 +121,9 @@ async fn linger(mut stream: Patient) {
 }
 
 /// Tells one connection too many to come again, as far as that can be done without waiting for it.
-fn refuse(stream: TcpStream) {
+fn refuse(stream: TcpStream, connections_max: usize) {
     tokio::spawn(async move {
-        let problem = Problem::unavailable(format!("{CONNECTIONS_MAX} connections are open, which is as many as are taken"));
+        let problem = Problem::unavailable(format!("{connections_max} connections are open, which is as many as are taken"));
         let (head, body) = problem.into_response().into_parts();
         let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
         let mut text = format!("HTTP/1.1 {}\r\nconnection: close\r\ncontent-length: {}\r\n", head.status, body.len());
@@ -131,6 +137,48 @@ fn refuse(stream: TcpStream) {
     });
 }
 
+/// As many files as the system lets us have: the usual limit is for programs that wait with `select`, which we do not.
+fn raise_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
+        tracing::warn!(%error, "the limit on open files can't be raised");
+    }
+}
+
 fn is_of_one_connection(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::ConnectionRefused | ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio_util::sync::CancellationToken;
+
+    async fn ask(stream: &mut TcpStream) -> String {
+        stream.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("sent");
+        let mut answer = vec![0; 4096];
+        let count = stream.read(&mut answer).await.expect("an answer");
+        String::from_utf8_lossy(&answer[..count]).into_owned()
+    }
+
+    #[tokio::test]
+    async fn one_connection_too_many_is_told_to_come_again() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let shutdown = Shutdown::new(CancellationToken::new());
+        let routes = Router::new().route("/", axum::routing::get(async || "hello"));
+        let serving = serve_at_most(1, listener, routes, &shutdown);
+        let asking = async {
+            let mut first = TcpStream::connect(address).await.expect("a connection");
+            assert!(ask(&mut first).await.starts_with("HTTP/1.1 200 OK"));
+            let mut second = TcpStream::connect(address).await.expect("a connection");
+            let answer = ask(&mut second).await;
+            assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("retry-after: 5") && answer.contains("1 connections are open"), "{answer}");
+            drop(first);
+            // Its place is free a moment after it is gone.
+            while !ask(&mut TcpStream::connect(address).await.expect("a connection")).await.starts_with("HTTP/1.1 200 OK") {}
+            shutdown.asked.cancel();
+        };
+        tokio::join!(serving, asking);
+    }
 }

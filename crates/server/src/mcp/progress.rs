@@ -29,6 +29,10 @@ impl Reporter {
     pub async fn during<T>(&self, execution: Option<Arc<Live>>, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         let mut watched = execution.map(|live| live.watch());
+        // What was written before anybody watched is news too.
+        if let Some(watched) = watched.as_mut().filter(|watched| watched.borrow().output.bytes > 0) {
+            watched.mark_changed();
+        }
         loop {
             tokio::select! {
                 biased;

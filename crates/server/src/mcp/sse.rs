@@ -109,14 +109,12 @@ async fn take(State(connections): State<Arc<Connections>>, query: Result<Query<A
     if let JsonRpcMessage::Request(request) = &mut message {
         request.request.extensions_mut().insert(parts);
     }
-    let connection = connections.open().get(&session_id).cloned();
-    let sent = connection.map(|connection| connection.try_send(message));
-    match sent {
-        Some(Ok(())) => Ok((StatusCode::ACCEPTED, "Accepted").into_response()),
-        Some(Err(TrySendError::Full(_))) => Err(problem(Problem::busy("more is sent than is read"))),
-        None | Some(Err(TrySendError::Closed(_))) => {
-            Err(problem(Problem::new(StatusCode::NOT_FOUND, "this connection is not open: open one with GET /sse")))
-        }
+    let closed = || problem(Problem::new(StatusCode::NOT_FOUND, "this connection is not open: open one with GET /sse"));
+    let connection = connections.open().get(&session_id).cloned().ok_or_else(closed)?;
+    match connection.try_send(message) {
+        Ok(()) => Ok((StatusCode::ACCEPTED, "Accepted").into_response()),
+        Err(TrySendError::Full(_)) => Err(problem(Problem::busy("more is sent than is read"))),
+        Err(TrySendError::Closed(_)) => Err(closed()),
     }
 }
 

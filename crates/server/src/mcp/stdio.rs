@@ -46,7 +46,7 @@ fn read_lines(read: &mpsc::Sender<ClientJsonRpcMessage>, answers: &mpsc::Sender<
             Ok(Some(line)) if line.trim_ascii().is_empty() => continue,
             Ok(Some(line)) => match wire::read(Bytes::from(line)) {
                 Ok(incoming) => read.blocking_send(incoming.message).is_ok(),
-                Err(refusal) => answers.blocking_send(refusal).is_ok(),
+                Err(refusal) => answers.blocking_send(*refusal).is_ok(),
             },
             Ok(None) => return,
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {

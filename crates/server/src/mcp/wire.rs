@@ -21,9 +21,12 @@ pub struct Incoming {
     pub bytes: Bytes,
 }
 
-/// Why a text is not a message, as JSON-RPC says it.
-pub fn read(bytes: Bytes) -> Result<Incoming, ServerJsonRpcMessage> {
-    let mut object = http::json_object(&bytes).map_err(|problem| refusal(ErrorData::parse_error(problem.detail().to_owned(), None), None))?;
+/// The message that a text is, or what JSON-RPC says when it is none.
+pub fn read(bytes: Bytes) -> Result<Incoming, Box<ServerJsonRpcMessage>> {
+    if bytes.trim_ascii_start().starts_with(b"[") {
+        return Err(refusal(ErrorData::invalid_request("several messages at once are not taken: send them one by one", None), None).into());
+    }
+    let mut object = http::json_object(&bytes).map_err(|problem| Box::new(refusal(ErrorData::parse_error(problem.detail().to_owned(), None), None)))?;
     let bytes = match dialect::rename(&mut object) {
         true => serde_json::to_vec(&object).map(Bytes::from).unwrap_or(bytes),
         false => bytes,
@@ -31,7 +34,7 @@ pub fn read(bytes: Bytes) -> Result<Incoming, ServerJsonRpcMessage> {
     let id = object.get("id").and_then(|id| serde_json::from_value(id.clone()).ok());
     match serde_json::from_value(Value::Object(object)) {
         Ok(message) => Ok(Incoming { message, bytes }),
-        Err(error) => Err(refusal(ErrorData::invalid_request(format!("this is not a JSON-RPC message: {error}"), None), id)),
+        Err(error) => Err(refusal(ErrorData::invalid_request(format!("this is not a JSON-RPC message: {error}"), None), id).into()),
     }
 }
 

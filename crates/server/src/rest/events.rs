@@ -51,7 +51,7 @@ async fn events(rest: Rest, request: Request) -> Result<Response, Problem> {
     let follower = Follower::new(&rest, &mut parts).await?;
     // Who asks for an execution that is not there is told so before the stream begins.
     follower.page(Duration::ZERO).await?;
-    let Some(follower) = follower.from_last_event(&parts.headers)? else { return Ok(StatusCode::NO_CONTENT.into_response()) };
+    let Some(follower) = follower.resumed(&parts.headers)? else { return Ok(StatusCode::NO_CONTENT.into_response()) };
     let headers = [(header::CONTENT_TYPE, MEDIA_TYPE), (header::CACHE_CONTROL, "no-store")];
     Ok((headers, Body::from_stream(stream::unfold(Some(follower), Follower::next))).into_response())
 }
@@ -76,7 +76,7 @@ impl Follower {
     }
 
     /// Goes on after the last event that was seen; none when that was the last of all.
-    fn from_last_event(self, headers: &HeaderMap) -> Result<Option<Self>, Problem> {
+    fn resumed(self, headers: &HeaderMap) -> Result<Option<Self>, Problem> {
         let Some(last) = headers.get("last-event-id") else { return Ok(Some(self)) };
         let last = last.to_str().unwrap_or("?");
         if last == END {

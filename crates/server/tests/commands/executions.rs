@@ -30,7 +30,8 @@ async fn executions_are_listed_and_shown() {
     let completed = server.run_with(json!({ "code": "console.log('one'); 6 * 7", "session": "mine" })).await;
     let failed = server.run("null.x").await;
     let all = json_of_both(&server, &["executions", "ls"]);
-    let ids = |list: &Value| list["executions"].as_array().expect("a list").iter().map(|one| one["execution_id"].clone()).collect::<Vec<_>>();
+    let ids =
+        |list: &Value| list["executions"].as_array().expect("a list").iter().map(|one| one["execution_id"].clone()).collect::<Vec<_>>();
     assert_eq!(ids(&all), [failed["execution_id"].clone(), completed["execution_id"].clone()]);
     for (arguments, expected) in [(["--status", "failed"], &failed), (["--session", "mine"], &completed)] {
         assert_eq!(ids(&json_of_both(&server, &[&["executions", "ls"], &arguments[..]].concat())), [expected["execution_id"].clone()]);
@@ -40,7 +41,13 @@ async fn executions_are_listed_and_shown() {
     assert_eq!(ids(&json_of_both(&server, &["executions", "ls", "--limit", "1", "--cursor", cursor])), [completed["execution_id"].clone()]);
     for ran in both(&server, &["executions", "ls"]) {
         let lines: Vec<_> = ran.out.lines().collect();
-        assert!(lines.len() == 3 && lines[0].starts_with("EXECUTION ") && lines[1].contains("  failed     20") && lines[2].contains("  completed  20"), "{ran:?}");
+        assert!(
+            lines.len() == 3
+                && lines[0].starts_with("EXECUTION ")
+                && lines[1].contains("  failed     20")
+                && lines[2].contains("  completed  20"),
+            "{ran:?}"
+        );
     }
 
     let id = completed["execution_id"].as_str().expect("an id");
@@ -76,9 +83,11 @@ async fn output_is_followed_as_it_is_written_and_ends_with_the_run() {
 #[tokio::test]
 async fn the_exit_code_of_following_tells_the_end() {
     let server = Server::start_with(&crate::fixture::Folders::new(), &["--execution-timeout", "1"]);
-    for (code, expected, error) in
-        [("console.log(1)", 0, None), ("console.log(1); null.x", 1, Some("TypeError")), ("console.log(1); for (;;);", 124, Some("limit of 1 s"))]
-    {
+    for (code, expected, error) in [
+        ("console.log(1)", 0, None),
+        ("console.log(1); null.x", 1, Some("TypeError")),
+        ("console.log(1); for (;;);", 124, Some("limit of 1 s")),
+    ] {
         let id = started(&server, code).await;
         for ran in both(&server, &["executions", "output", &id, "--follow"]) {
             assert_eq!((ran.code, ran.out.as_str()), (Some(expected), "1\n"), "{code}: {ran:?}");

@@ -62,7 +62,8 @@ fn place_with_files() -> Place {
 fn the_table_of_this_test_is_whole() {
     let page = Place::new().ran(["reference", "flags"]).out;
     let server = page.split("## `heapstead serve`").nth(1).and_then(|rest| rest.split("\n## ").next()).expect("a section").to_owned();
-    let documented: BTreeSet<_> = server.lines().filter_map(|line| line.strip_prefix("| `--")).filter_map(|rest| rest.split(['`', ' ', '[']).next()).collect();
+    let documented: BTreeSet<_> =
+        server.lines().filter_map(|line| line.strip_prefix("| `--")).filter_map(|rest| rest.split(['`', ' ', '[']).next()).collect();
     assert_eq!(documented, flags().map(|(flag, ..)| flag).collect());
     for (flag, ..) in flags() {
         assert!(server.contains(&format!("`{}`", variable(flag))), "{flag} has no variable of its name");

@@ -54,7 +54,11 @@ async fn heaps_are_listed_and_shown() {
     }
 
     let shown = json_of_both(&server, &["heaps", "show", &keys[0]]);
-    assert_eq!((&shown["heap"], shown["tags"]["n"].is_string(), shown["bytes"].as_u64() > Some(100 << 10)), (&json!(keys[0]), true, true), "{shown}");
+    assert_eq!(
+        (&shown["heap"], shown["tags"]["n"].is_string(), shown["bytes"].as_u64() > Some(100 << 10)),
+        (&json!(keys[0]), true, true),
+        "{shown}"
+    );
     assert!(shown["engine"].as_str().expect("a text").starts_with("v8-"), "{shown}");
     for ran in both(&server, &["heaps", "show", &keys[0]]) {
         for part in [format!("heap     {}", keys[0]), "engine   v8-".into(), "tags     n=".into()] {
@@ -148,7 +152,10 @@ async fn errors_say_what_to_do_next() {
     for command in [&["heaps", "show"][..], &["heaps", "export"]] {
         for ran in both(&server, &[command, &[unknown.as_str()]].concat()) {
             assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""), "{ran:?}");
-            assert!(ran.err.contains(&unknown) && ran.err.contains("next: ") && ran.err.contains("ls` lists those that are there"), "{ran:?}");
+            assert!(
+                ran.err.contains(&unknown) && ran.err.contains("next: ") && ran.err.contains("ls` lists those that are there"),
+                "{ran:?}"
+            );
         }
     }
     let place = Place::new();
@@ -156,7 +163,11 @@ async fn errors_say_what_to_do_next() {
         (&["heaps", "show", "abc"][..], 2, &["64 lowercase hex digits"][..]),
         (&["heaps", "ls", "--limit", "0"], 2, &["--limit"]),
         (&["heaps", "ls"], 1, &["there is no heap folder at", "next: say where it is with `--directory-path DIR`"]),
-        (&["heaps", "ls", "--url", "http://127.0.0.1:1"], 1, &["no answer from http://127.0.0.1:1/", "Connection refused", "next: start a server"]),
+        (
+            &["heaps", "ls", "--url", "http://127.0.0.1:1"],
+            1,
+            &["no answer from http://127.0.0.1:1/", "Connection refused", "next: start a server"],
+        ),
         (&["heaps", "ls", "--url", "127.0.0.1:8420"], 2, &["`--url` is `127.0.0.1:8420`", "next: give the address"]),
         (&["heaps", "ls", "--url", "http://h/mcp"], 2, &["it has a path"]),
         (&["heaps", "import", "missing.heap", "--engine", "x"], 2, &["--engine"]),

@@ -5,6 +5,9 @@ mod common;
 #[path = "../server/fixture.rs"]
 #[allow(dead_code, reason = "each test file uses its part")]
 mod fixture;
+#[path = "../../../store/tests/contract/s3_server.rs"]
+#[allow(dead_code, reason = "the store has its own uses for it")]
+mod s3_server;
 
 mod config;
 mod executions;
@@ -12,5 +15,6 @@ mod flags;
 mod heaps;
 mod neighbours;
 mod reference;
+mod s3;
 mod start;
 mod tour;

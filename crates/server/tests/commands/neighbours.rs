@@ -60,7 +60,7 @@ async fn an_execution_whose_process_dies_while_somebody_waits_has_failed() {
         other.get(&format!("/api/executions/{id}/output?wait_secs=60")).await;
         one.kill();
     };
-    let ((( _, record), (_, page)), ()) = tokio::join!(waiting, dying);
+    let (((_, record), (_, page)), ()) = tokio::join!(waiting, dying);
     assert_eq!((&record["status"], &record["error"]), (&json!("failed"), &json!("server restarted")), "{record}");
     assert_eq!((&page["status"], &page["data"]), (&json!("failed"), &json!("")), "{page}");
     let (status, refused) = other.post(&format!("/api/executions/{id}/cancel"), json!({})).await;

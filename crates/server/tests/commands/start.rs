@@ -14,7 +14,8 @@ struct Started {
 
 impl Started {
     fn new(folders: &Folders, arguments: &[&str]) -> Self {
-        let mut child = Server::command(folders).args(["--http-port", "0"]).args(arguments).stderr(Stdio::piped()).spawn().expect("it starts");
+        let mut child =
+            Server::command(folders).args(["--http-port", "0"]).args(arguments).stderr(Stdio::piped()).spawn().expect("it starts");
         let mut said = Vec::new();
         let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines().map_while(Result::ok);
         for line in &mut lines {
@@ -51,7 +52,8 @@ fn shell(command: &str) -> Ran {
 
 #[test]
 fn the_curl_command_it_prints_runs_code() {
-    let started = Started::new(&Folders::new(), &[]);
+    let folders = Folders::new();
+    let started = Started::new(&folders, &[]);
     let ran = shell(started.advice("curl")[0]);
     assert_eq!((ran.code, &ran.json()["result"]), (Some(0), &json!("2")), "{ran:?}");
     let stateless = Started::new(&Folders::new(), &["--stateless"]);
@@ -81,9 +83,16 @@ fn the_commands_it_prints_for_clients_speak_mcp() {
     let command = claude[1].strip_prefix("claude mcp add heapstead -- ").expect("a command");
     let config: Value = serde_json::from_str(started.advice("Cursor")[1]).expect("JSON");
     let entry = &config["mcpServers"]["heapstead"];
-    let words: Vec<_> = std::iter::once(&entry["command"]).chain(entry["args"].as_array().expect("arguments")).filter_map(Value::as_str).collect();
+    let words: Vec<_> =
+        std::iter::once(&entry["command"]).chain(entry["args"].as_array().expect("arguments")).filter_map(Value::as_str).collect();
     assert_eq!(words.join(" "), command);
-    let mut child = Command::new(words[0]).args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
+    let mut child = Command::new(words[0])
+        .args(&words[1..])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
     let mut stdin = child.stdin.take().expect("piped");
     writeln!(stdin, "{initialize}").expect("written");
     let mut line = String::new();
@@ -105,7 +114,9 @@ async fn a_port_that_is_taken_is_an_error_that_says_what_to_do() {
     for flag in ["--http-port", "--sse-port"] {
         let ran: Ran = Server::command(&folders).args([flag, port]).output().expect("it runs").into();
         assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""), "{ran:?}");
-        for part in [format!("can't listen on 127.0.0.1:{port}"), "in use".into(), "choose another port".into(), "make run PORT=8421".into()] {
+        for part in
+            [format!("can't listen on 127.0.0.1:{port}"), "in use".into(), "choose another port".into(), "make run PORT=8421".into()]
+        {
             assert!(ran.err.contains(&part), "`{part}` is not in {ran:?}");
         }
     }
@@ -117,7 +128,8 @@ async fn a_port_that_is_taken_is_an_error_that_says_what_to_do() {
 
 #[test]
 fn an_address_that_is_not_ours_is_an_error() {
-    let ran: Ran = Server::command(&Folders::new()).args(["--http-port", "0", "--bind-host", "192.0.2.1"]).output().expect("it runs").into();
+    let ran: Ran =
+        Server::command(&Folders::new()).args(["--http-port", "0", "--bind-host", "192.0.2.1"]).output().expect("it runs").into();
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.err.contains("`--bind-host` has to be an address of this machine"), "{ran:?}");
 }

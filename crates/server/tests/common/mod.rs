@@ -53,7 +53,11 @@ impl Place {
                 command.env_remove(name);
             }
         }
-        command.env("HEAPSTEAD_DIRECTORY_PATH", self.heaps()).env("HEAPSTEAD_SESSION_DB_PATH", self.path("sessions")).env("XDG_STATE_HOME", self.path("state")).env_remove("NO_COLOR");
+        command
+            .env("HEAPSTEAD_DIRECTORY_PATH", self.heaps())
+            .env("HEAPSTEAD_SESSION_DB_PATH", self.path("sessions"))
+            .env("XDG_STATE_HOME", self.path("state"))
+            .env_remove("NO_COLOR");
         command.args(arguments).current_dir(self.root.path()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }

@@ -24,7 +24,7 @@ async fn refuses_bad_bodies(server: &Server, path: &str) {
         (JSON, b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"p\xffng\"}".into(), 400, -32700),
         (JSON, deep.into(), 400, -32700),
         (JSON, br#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#.into(), 400, -32700),
-        (JSON, br#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#.into(), 400, -32700),
+        (JSON, br#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#.into(), 400, -32600),
         (JSON, br#"{"id":1,"method":"ping"}"#.into(), 400, -32600),
         (JSON, br#"{"jsonrpc":"2.0"}"#.into(), 400, -32600),
         (JSON, br#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#.into(), 400, -32600),

@@ -1,6 +1,7 @@
 //! Callers who break the rules of HTTP, or the patience of a server: the right refusal, and everybody else goes on.
 
 use crate::fixture::{Folders, Server};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -146,7 +147,11 @@ async fn clients_that_send_too_slowly_are_let_go() {
 
 #[tokio::test]
 async fn a_thousand_idle_listeners_cost_little_and_all_hear_the_end() {
+    raise_open_files();
     let server = Server::start();
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.pid())).expect("a living server");
+    let open_files: Vec<_> = limits.lines().find_map(|line| line.strip_prefix("Max open files")).expect("a limit").split_whitespace().collect();
+    assert_eq!(open_files[0], open_files[1], "the server takes as many as it can have");
     let before = server.memory_mb();
     let (_, answer) = server.post("/api/exec", json!({ "code": "await new Promise((done) => setTimeout(done, 120_000))", "execution_timeout_secs": 300 })).await;
     let id = answer["execution_id"].as_str().expect("an id");
@@ -169,6 +174,12 @@ async fn a_thousand_idle_listeners_cost_little_and_all_hear_the_end() {
         tokio::time::timeout(PATIENCE, stream.read_to_string(&mut rest)).await.expect("in time").expect("the end");
         assert!(rest.contains("event: record") && rest.contains("\"status\":\"cancelled\""), "{rest}");
     }
+}
+
+/// This side has as many connections open as the other.
+fn raise_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).expect("more files");
 }
 
 #[tokio::test]

@@ -151,7 +151,7 @@ impl Drop for Server {
 }
 
 /// A client with connections of its own. The library wants to know its cryptography even where there is none.
-pub fn client() -> reqwest::Client {
+fn client() -> reqwest::Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::new()
 }
@@ -170,7 +170,8 @@ fn listening_url(child: &mut Child) -> String {
     std::thread::spawn(move || {
         for line in stderr.lines().map_while(Result::ok) {
             if let Some(address) = line.strip_prefix("Heapstead listens on ") {
-                let _ = found.send(address.split(['/', ' ']).filter(|part| part.contains(':') && !part.starts_with("http")).collect::<String>());
+                let _ = found
+                    .send(address.split(['/', ' ']).filter(|part| part.contains(':') && !part.starts_with("http")).collect::<String>());
             } else {
                 eprintln!("server: {line}");
             }

@@ -4,6 +4,7 @@ mod abuse;
 mod crash;
 mod events;
 mod faults;
+mod faults_s3;
 mod fixture;
 mod load;
 mod openapi;

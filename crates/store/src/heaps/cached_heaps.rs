@@ -137,6 +137,13 @@ impl HeapStore for CachedHeaps {
         self.inner.describe(key)
     }
 
+    fn glance(&self, key: &HeapKey) -> Result<HeapInfo, HeapStoreError> {
+        match self.copies.describe(key) {
+            Ok(copy) if copy.engine.is_some() => Ok(copy),
+            _ => self.inner.describe(key),
+        }
+    }
+
     fn list(&self, each: &mut dyn FnMut(ListedHeap) -> ControlFlow<()>) -> Result<(), HeapStoreError> {
         self.inner.list(each)
     }

@@ -23,6 +23,11 @@ pub trait HeapStore: Send + Sync {
     /// What is known about a heap without reading its payload: so it is there and of a right length, but its bytes may be wrong.
     fn describe(&self, key: &HeapKey) -> Result<HeapInfo, HeapStoreError>;
 
+    /// As `describe`, from a copy where there is one: what a run has to know before it begins.
+    fn glance(&self, key: &HeapKey) -> Result<HeapInfo, HeapStoreError> {
+        self.describe(key)
+    }
+
     /// Hands out every heap, one after the other in no particular order, until it is told to stop. Heaps that come or go meanwhile may be
     /// among them or not.
     fn list(&self, each: &mut dyn FnMut(ListedHeap) -> ControlFlow<()>) -> Result<(), HeapStoreError>;

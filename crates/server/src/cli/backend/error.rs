@@ -54,10 +54,13 @@ impl BackendError {
             Self::Service(ServiceError::NotFound { what, .. }) => format!("`heapstead {what}s ls` lists those that are there"),
             Self::Refused { status: 404, .. } => "`ls` lists those that are there".into(),
             Self::Service(ServiceError::Unavailable(_)) => "`heapstead doctor` checks the stores; give it the same flags".into(),
-            Self::Local(LocalError::Heaps(_) | LocalError::Metadata(_)) => "`heapstead doctor` checks the stores; give it the same flags".into(),
+            Self::Local(LocalError::Heaps(_) | LocalError::Metadata(_)) => {
+                "`heapstead doctor` checks the stores; give it the same flags".into()
+            }
             Self::BadUrl { .. } => "give the address that the server said when it started, e.g. `--url http://127.0.0.1:8420`".into(),
             Self::Unreachable { .. } => {
-                "start a server with `heapstead serve --http-port 8420`, or leave `--url` out to look into the stores of this machine".into()
+                "start a server with `heapstead serve --http-port 8420`, or leave `--url` out to look into the stores of this machine"
+                    .into()
             }
             Self::NotHeapstead { .. } => "check `--url`: it is the address without a path".into(),
             Self::EngineUnknown { .. } | Self::BadSidecar { .. } => {

@@ -72,7 +72,8 @@ impl Local {
 
     pub async fn executions(&self, query: &ExecutionQuery) -> Answer {
         let session = query.session.as_ref().map(|name| name.parse()).transpose();
-        let session = session.map_err(|error: heapstead_types::InvalidSessionName| ServiceError::bad_value("--session", "refused", error))?;
+        let session =
+            session.map_err(|error: heapstead_types::InvalidSessionName| ServiceError::bad_value("--session", "refused", error))?;
         let request = ListRequest { status: query.status, session, limit: query.limit, cursor: query.cursor.clone() };
         answer(self.archive.executions(&self.caller, request).await)
     }

@@ -100,7 +100,12 @@ impl Backend {
             Self::Local(local) => local.executions(query).await,
             Self::Remote(remote) => {
                 let status = query.status.map(|status| status.as_str().to_owned());
-                let parameters = [("status", status), ("session", query.session.clone()), ("limit", text(query.limit)), ("cursor", query.cursor.clone())];
+                let parameters = [
+                    ("status", status),
+                    ("session", query.session.clone()),
+                    ("limit", text(query.limit)),
+                    ("cursor", query.cursor.clone()),
+                ];
                 remote.get("/api/executions", &parameters).await
             }
         }
@@ -119,7 +124,11 @@ impl Backend {
             Self::Local(local) => local.output(id, byte_offset, byte_limit, wait).await,
             Self::Remote(remote) => {
                 let wait_secs = wait.as_secs_f64();
-                let parameters = [("byte_offset", text(Some(byte_offset))), ("byte_limit", text(Some(byte_limit))), ("wait_secs", text(Some(wait_secs)))];
+                let parameters = [
+                    ("byte_offset", text(Some(byte_offset))),
+                    ("byte_limit", text(Some(byte_limit))),
+                    ("wait_secs", text(Some(wait_secs))),
+                ];
                 remote.get(&remote::execution(id, "/output"), &parameters).await
             }
         }

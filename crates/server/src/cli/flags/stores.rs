@@ -1,8 +1,8 @@
 //! Where things are kept: heaps in a folder or in S3, with a cache or without; everything else in a database. Or at a server elsewhere.
 
 use super::ConfigOptions;
-use super::values::{between, boolish};
 use super::DAY_SECS;
+use super::values::{between, boolish};
 use crate::local::{self, DATABASE_FOLDER_DEFAULT, HEAP_FOLDER_DEFAULT, LocalError};
 use heapstead_store::{CachedHeaps, HeapStore, S3_DEADLINE_DEFAULT, S3Heaps, S3Settings};
 use std::path::{Path, PathBuf};

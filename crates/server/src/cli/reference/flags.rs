@@ -29,7 +29,8 @@ pub fn page() -> String {
     let mut cli = Cli::command();
     cli.build();
     let mut page = START.to_owned();
-    let shared: Vec<String> = config::server_flags(&cli).filter_map(Arg::get_long).map(str::to_owned).chain(["config".to_owned()]).collect();
+    let shared: Vec<String> =
+        config::server_flags(&cli).filter_map(Arg::get_long).map(str::to_owned).chain(["config".to_owned()]).collect();
     for command in cli.get_subcommands().filter(|command| !command.is_hide_set() && command.get_name() != "help") {
         describe(&mut page, command, "heapstead", &shared);
     }
@@ -73,7 +74,8 @@ fn arguments(page: &mut String, command: &Command, shared: &[String]) {
 
 fn row(page: &mut String, argument: &Arg) {
     let takes_value = argument.get_action().takes_values();
-    let value = argument.get_value_names().and_then(|names| names.first()).filter(|_| takes_value).map(ToString::to_string).unwrap_or_default();
+    let value =
+        argument.get_value_names().and_then(|names| names.first()).filter(|_| takes_value).map(ToString::to_string).unwrap_or_default();
     let flag = match argument.get_long() {
         Some(long) if argument.is_require_equals_set() => format!("--{long}[={value}]"),
         Some(long) => format!("--{long} {value}"),

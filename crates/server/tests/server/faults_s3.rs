@@ -1,0 +1,120 @@
+//! Heaps in S3, and S3 in trouble: the run fails with a clear error and in time, the server stays up, health tells, and it heals by itself.
+
+#[path = "../../../store/tests/contract/proxy.rs"]
+#[allow(dead_code, reason = "the store's own tests use the rest")]
+mod proxy;
+#[path = "../../../store/tests/contract/s3_server.rs"]
+#[allow(dead_code, reason = "the store's own tests use the rest")]
+mod s3_server;
+
+use crate::fixture::{Folders, Server};
+use proxy::{Fault, Proxy};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+struct Bucket {
+    proxy: Proxy,
+    name: String,
+}
+
+impl Bucket {
+    fn new() -> Self {
+        let s3 = s3_server::start();
+        Self { proxy: Proxy::start(s3.port), name: s3.new_bucket() }
+    }
+
+    /// A server on this bucket; `more` are further arguments.
+    fn server(&self, folders: &Folders, more: &[&str]) -> Server {
+        let endpoint = self.proxy.endpoint();
+        let mut arguments = vec!["--s3-bucket", &self.name, "--s3-endpoint", &endpoint, "--s3-region", "us-east-1", "--s3-allow-http"];
+        arguments.extend(["--s3-access-key-id", "test", "--s3-secret-access-key", "test", "--execution-timeout", "5"]);
+        arguments.extend(more);
+        Server::start_with(folders, &arguments)
+    }
+}
+
+async fn health(server: &Server) -> Value {
+    server.get("/api/health").await.1
+}
+
+async fn works(server: &Server) -> String {
+    let record = server.run("var kept = [1, 2, 3]").await;
+    assert_eq!(record["status"], "completed", "{record}");
+    assert_eq!(health(server).await["status"], "ok");
+    record["heap"].as_str().expect("a heap").to_owned()
+}
+
+/// What must come of a run that needs the store now.
+async fn fails(server: &Server, body: Value, says: &str, what: Fault) {
+    let began = Instant::now();
+    let record = server.run_with(body).await;
+    assert_eq!((&record["status"], &record["heap"]), (&json!("failed"), &Value::Null), "{what:?}: {record}");
+    assert!(record["error"].as_str().is_some_and(|error| error.contains(says)), "{what:?}: {record}");
+    assert!(began.elapsed() < Duration::from_secs(15), "{what:?} held the run up for {:?}", began.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bucket_in_trouble_fails_the_run_and_nothing_else() {
+    let bucket = Bucket::new();
+    let server = bucket.server(&Folders::new(), &[]);
+    let heap = works(&server).await;
+    for fault in [Fault::Busy, Fault::Refuse, Fault::Forbidden, Fault::CutRequest, Fault::Silence] {
+        bucket.proxy.do_always(fault);
+        let degraded = async {
+            let degraded = health(&server).await;
+            assert_eq!(degraded["components"]["heaps"]["ok"], false, "{fault:?}: {degraded}");
+        };
+        tokio::join!(
+            fails(&server, json!({ "code": "1" }), "storage", fault),
+            // Never silently fresh: the store can't tell whether the heap is there.
+            fails(&server, json!({ "code": "kept.length", "heap": heap }), "storage", fault),
+            degraded,
+        );
+        bucket.proxy.do_times(Fault::None, 0);
+        let record = server.run_with(json!({ "code": "kept.length", "heap": heap })).await;
+        assert_eq!(record["result"], "3", "healed after {fault:?}: {record}");
+    }
+    works(&server).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn trouble_that_passes_is_not_noticed_and_wrong_bytes_are() {
+    let (bucket, folders) = (Bucket::new(), Folders::new());
+    let server = bucket.server(&folders, &[]);
+    bucket.proxy.do_times(Fault::Busy, 2);
+    let heap = works(&server).await;
+    drop(server);
+    // Another server has nothing in memory, so it has to read.
+    let server = bucket.server(&folders, &[]);
+    bucket.proxy.do_times(Fault::CutAnswer, 1);
+    let record = server.run_with(json!({ "code": "kept.length", "heap": heap })).await;
+    assert_eq!(record["result"], "3", "{record}");
+    drop(server);
+    let server = bucket.server(&folders, &[]);
+    bucket.proxy.do_always(Fault::FlipAnswer);
+    fails(&server, json!({ "code": "kept.length", "heap": heap }), "damaged", Fault::FlipAnswer).await;
+    bucket.proxy.do_times(Fault::None, 0);
+    let missing = "0".repeat(64);
+    let record = server.run_with(json!({ "code": "typeof kept", "heap": missing })).await;
+    assert_eq!((&record["status"], &record["result"]), (&json!("completed"), &json!("\"undefined\"")), "{record}");
+    assert!(record["warnings"][0].as_str().is_some_and(|text| text.contains("was not found")), "{record}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cache_serves_what_it_has_while_the_bucket_is_down() {
+    let (bucket, folders) = (Bucket::new(), Folders::new());
+    let cache = folders.path().join("cache").to_str().expect("UTF-8").to_owned();
+    let server = bucket.server(&folders, &["--cache-dir", &cache]);
+    let heap = works(&server).await;
+    drop(server);
+    let server = bucket.server(&folders, &["--cache-dir", &cache]);
+    bucket.proxy.do_always(Fault::Refuse);
+    // It can be read, so the code runs; what it leaves can't be kept, so the run has failed, after its output.
+    let (_, record) = server.post("/api/exec", json!({ "code": "console.log(kept.length)", "heap": heap, "wait_secs": 60 })).await;
+    assert_eq!(record["status"], "failed", "{record}");
+    let id = record["execution_id"].as_str().expect("an id");
+    assert_eq!(server.get(&format!("/api/executions/{id}/output")).await.1["data"], "3\n");
+    bucket.proxy.do_times(Fault::None, 0);
+    let record = server.run_with(json!({ "code": "kept.length", "heap": heap })).await;
+    assert_eq!(record["result"], "3", "{record}");
+}
