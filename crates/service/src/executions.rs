@@ -75,7 +75,7 @@ pub struct ListRequest {
 /// Where an execution is to be found.
 enum Found {
     Here(Arc<Live>),
-    Stored(metadata::Execution),
+    Stored(Box<metadata::Execution>),
 }
 
 impl Archive {
@@ -89,7 +89,7 @@ impl Archive {
                     let _ = tokio::time::timeout_at(deadline, live.ended()).await;
                     return Ok(live.record());
                 }
-                Found::Stored(stored) if stored.status.is_terminal() || Instant::now() >= deadline => return Ok(record_of(stored)),
+                Found::Stored(stored) if stored.status.is_terminal() || Instant::now() >= deadline => return Ok(record_of(*stored)),
                 Found::Stored(stored) => asked.wait(self, &stored, About::Ended, deadline).await,
             }
         }
@@ -206,7 +206,7 @@ impl Archive {
                 Some(stored) if stored.status == Status::Running && !self.0.metadata.lives(&stored.process) => {
                     sweep::fail_orphan(self, &id).await?;
                 }
-                Some(stored) => return Ok(Found::Stored(stored)),
+                Some(stored) => return Ok(Found::Stored(Box::new(stored))),
             }
         }
     }

@@ -182,7 +182,8 @@ pub fn run_limits(defaults: Limits, heap_mb: Option<i64>, timeout_secs: Option<i
 }
 
 pub fn heap_key(parameter: &str, text: &str) -> Result<HeapKey, ServiceError> {
-    text.parse().map_err(|_| ServiceError::bad_value(parameter, format!("`{text}`"), "expected a heap key, which is 64 lowercase hex digits"))
+    text.parse()
+        .map_err(|_| ServiceError::bad_value(parameter, format!("`{text}`"), "expected a heap key, which is 64 lowercase hex digits"))
 }
 
 pub fn session_name(text: &str) -> Result<SessionName, ServiceError> {
@@ -226,10 +227,9 @@ fn get_execution_output(service: &Service) -> Operation {
         async move {
             let page = match params.byte_offset {
                 Some(offset) => PageRequest::Bytes { offset, limit: params.byte_limit.unwrap_or(BYTE_LIMIT_DEFAULT) },
-                None => PageRequest::Lines {
-                    offset: params.line_offset.unwrap_or(1),
-                    limit: params.line_limit.unwrap_or(LINE_LIMIT_DEFAULT),
-                },
+                None => {
+                    PageRequest::Lines { offset: params.line_offset.unwrap_or(1), limit: params.line_limit.unwrap_or(LINE_LIMIT_DEFAULT) }
+                }
             };
             service.output(&caller, &params.execution_id, page, seconds(params.wait_secs)).await
         }

@@ -43,7 +43,9 @@ const NAME_CHARS_MAX: usize = 80;
 fn check(name: &str, property: &Value, value: Value) -> Result<Value, ServiceError> {
     let value = match value.as_f64() {
         // JSON knows one kind of number: 5.0 is an integer.
-        Some(number) if kind(property) == "integer" && value.is_f64() && number.fract() == 0.0 && number.abs() < 9e15 => Value::from(number as i64),
+        Some(number) if kind(property) == "integer" && value.is_f64() && number.fract() == 0.0 && number.abs() < 9e15 => {
+            Value::from(number as i64)
+        }
         _ => value,
     };
     if fits(property, &value) { Ok(value) } else { Err(ServiceError::bad_value(name, &value, allowed(property))) }

@@ -16,7 +16,9 @@ struct ListSessions {}
 struct ListSessionSnapshots {
     /// Fields of the entries, separated by commas: `index`, `input_heap`, `output_heap`, `code`, `timestamp`, `execution_id`. Absent: all but
     /// the last.
-    #[schemars(regex(pattern = "^(index|input_heap|output_heap|code|timestamp|execution_id)(,(index|input_heap|output_heap|code|timestamp|execution_id))*$"))]
+    #[schemars(regex(
+        pattern = "^(index|input_heap|output_heap|code|timestamp|execution_id)(,(index|input_heap|output_heap|code|timestamp|execution_id))*$"
+    ))]
     fields: Option<String>,
     /// Name of the session. Absent: the session of this connection.
     #[schemars(schema_with = "heapstead_service::schema::session_name")]

@@ -64,7 +64,8 @@ async fn read(body: Body, announced: Option<u64>, bytes_max: usize) -> Result<(B
 }
 
 fn too_long(bytes_max: usize) -> Problem {
-    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the body is longer than {bytes_max} bytes, which is the most that is taken here")).closing()
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the body is longer than {bytes_max} bytes, which is the most that is taken here"))
+        .closing()
 }
 
 /// A request's part of what all bodies may hold.

@@ -23,9 +23,9 @@ pub fn caller(edge: &Edge, parts: &Parts) -> Result<Caller, Problem> {
     let mut named = headers.iter().filter(|(name, _)| name == SESSION_HEADER).map(|(_, value)| value);
     let session = match (named.next(), named.next()) {
         (Some(_), Some(_)) => return Err(Problem::bad_input(format!("header `{SESSION_HEADER}` is given twice"))),
-        (Some(name), None) => Some(name.parse().map_err(|error| {
-            Problem::bad_input(format!("header `{SESSION_HEADER}` is `{}`: {error}", name.escape_debug()))
-        })?),
+        (Some(name), None) => Some(
+            name.parse().map_err(|error| Problem::bad_input(format!("header `{SESSION_HEADER}` is `{}`: {error}", name.escape_debug())))?,
+        ),
         (None, _) => edge.session.clone(),
     };
     let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(address)| address.ip());

@@ -173,7 +173,10 @@ mod tests {
             assert!(ask(&mut first).await.starts_with("HTTP/1.1 200 OK"));
             let mut second = TcpStream::connect(address).await.expect("a connection");
             let answer = ask(&mut second).await;
-            assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("retry-after: 5") && answer.contains("1 connections are open"), "{answer}");
+            assert!(
+                answer.starts_with("HTTP/1.1 503 ") && answer.contains("retry-after: 5") && answer.contains("1 connections are open"),
+                "{answer}"
+            );
             drop(first);
             // Its place is free a moment after it is gone.
             while !ask(&mut TcpStream::connect(address).await.expect("a connection")).await.starts_with("HTTP/1.1 200 OK") {}

@@ -46,7 +46,8 @@ fn with_text(operation: &Operation, body: Value, chars_max: usize) -> CallToolRe
 /// The longest text in the answer is cut, so that the rest of it still reads as JSON. An answer that is long without one is cut anywhere.
 fn cut(body: &Value, whole: &str, chars: usize, chars_max: usize) -> String {
     let mut body = body.clone();
-    let longest = body.as_object_mut().and_then(|members| members.values_mut().filter(|value| value.is_string()).max_by_key(|value| length(value)));
+    let longest =
+        body.as_object_mut().and_then(|members| members.values_mut().filter(|value| value.is_string()).max_by_key(|value| length(value)));
     if let Some(Value::String(text)) = longest {
         let left = text.chars().count().saturating_sub(chars - chars_max).max(SHOWN_CHARS_MIN);
         *text = text.chars().take(left).collect();

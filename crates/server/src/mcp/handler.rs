@@ -10,9 +10,9 @@ use heapstead_service::Caller;
 use rmcp::ErrorData;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, ErrorCode, GetTaskParams,
-    GetTaskResult, Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CompleteRequestParams, CompleteResult, CustomRequest,
+    CustomResult, ErrorCode, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
     ReadResourceResponse, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::{RequestContext, RoleServer};
@@ -70,7 +70,9 @@ impl Handler {
         let work = async {
             match context.meta.get_progress_token() {
                 None => operation.call(caller, arguments).await,
-                Some(token) => self.call_with_progress(operation, caller, arguments, progress::Reporter::new(context.peer.clone(), token)).await,
+                Some(token) => {
+                    self.call_with_progress(operation, caller, arguments, progress::Reporter::new(context.peer.clone(), token)).await
+                }
             }
         };
         tokio::select! {
@@ -112,14 +114,20 @@ impl ServerHandler for Handler {
         let stateful = self.edge.service.is_some();
         let builder = ServerCapabilities::builder().enable_tools();
         let capabilities = if stateful { builder.enable_resources().enable_tasks().build() } else { builder.build() };
-        let server = Implementation::new("heapstead", env!("CARGO_PKG_VERSION")).with_title("Heapstead").with_description("Runs JavaScript, and keeps its heap alive between calls");
+        let server = Implementation::new("heapstead", env!("CARGO_PKG_VERSION"))
+            .with_title("Heapstead")
+            .with_description("Runs JavaScript, and keeps its heap alive between calls");
         InitializeResult::new(capabilities)
             .with_server_info(server)
             .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
             .with_instructions(if stateful { include_str!("instructions.md") } else { include_str!("instructions_stateless.md") })
     }
 
-    async fn initialize(&self, request: InitializeRequestParams, context: RequestContext<RoleServer>) -> Result<InitializeResult, ErrorData> {
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
         let caller = Caller { lane: self.lane, ..self.read_caller(&context)? };
         // A second `initialize` on the same connection changes nothing about who it is.
         let _ = self.introduced.set(caller);
@@ -143,7 +151,10 @@ impl ServerHandler for Handler {
         let caller = self.caller(&context)?;
         let arguments = request.arguments.unwrap_or_default();
         let takes_tasks = is_modern(&context) && context.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks());
-        if takes_tasks && let Some(service) = &self.edge.service && execution_task::may_be_task(operation, &arguments) {
+        if takes_tasks
+            && let Some(service) = &self.edge.service
+            && execution_task::may_be_task(operation, &arguments)
+        {
             return match operation.call(caller.clone(), arguments).await {
                 Ok(begun) => execution_task::created(service, &caller, &begun.body).await.map(CallToolResponse::Task),
                 refused => Ok(answer::of(operation, refused, self.edge.inline_chars_max).into()),

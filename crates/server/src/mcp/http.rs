@@ -87,7 +87,9 @@ impl Mcp {
             // Some clients take it for a failure that what they asked for is only accepted.
             StatusCode::ACCEPTED if ends => StatusCode::NO_CONTENT.into_response(),
             // A connection that ended under the request, or a server that does.
-            StatusCode::INTERNAL_SERVER_ERROR => Problem::unavailable("the connection ended before the answer; connect again").into_response(),
+            StatusCode::INTERNAL_SERVER_ERROR => {
+                Problem::unavailable("the connection ended before the answer; connect again").into_response()
+            }
             _ => response,
         }
     }

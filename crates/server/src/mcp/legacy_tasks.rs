@@ -22,11 +22,16 @@ const WAIT: Duration = Duration::from_secs(300);
 #[derive(Debug)]
 pub enum Request {
     /// `tools/call` with `task`.
-    Call { name: String, arguments: Arguments },
+    Call {
+        name: String,
+        arguments: Arguments,
+    },
     Get(String),
     Result(String),
     Cancel(String),
-    List { cursor: Option<String> },
+    List {
+        cursor: Option<String>,
+    },
 }
 
 #[derive(Deserialize)]
@@ -73,7 +78,11 @@ impl Request {
 pub async fn begin(edge: &Edge, operation: &Operation, caller: Caller, mut arguments: Arguments) -> Result<CustomResult, ErrorData> {
     let service = service(edge)?;
     if operation.name != "run_js" {
-        return Err(ErrorData::new(rmcp::model::ErrorCode::METHOD_NOT_FOUND, format!("{} can't be called as a task: only run_js can", operation.name), None));
+        return Err(ErrorData::new(
+            rmcp::model::ErrorCode::METHOD_NOT_FOUND,
+            format!("{} can't be called as a task: only run_js can", operation.name),
+            None,
+        ));
     }
     if let Some((_, at_once)) = execution_task::split_wait(operation, &arguments) {
         arguments = at_once;

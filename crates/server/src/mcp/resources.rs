@@ -6,7 +6,8 @@ use crate::edge::Edge;
 use heapstead_service::{Caller, ListRequest, ServiceError};
 use rmcp::ErrorData;
 use rmcp::model::{
-    CacheScope, ListResourceTemplatesResult, ListResourcesResult, MetaObject, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
+    CacheScope, ListResourceTemplatesResult, ListResourcesResult, MetaObject, ReadResourceResult, Resource, ResourceContents,
+    ResourceTemplate,
 };
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
@@ -49,9 +50,9 @@ pub fn templates() -> ListResourceTemplatesResult {
     ListResourceTemplatesResult::with_all_items(vec![
         template("", "execution", "Execution", "The record of an execution, as get_execution answers it.", "application/json"),
         template("/output{?byte_offset}", "output", "Console output", "What the code wrote, from a byte on.", "text/plain"),
-        ResourceTemplate::new(format!("{PREFIX}{{execution_id}}/result"), "result")
-            .with_title("Result")
-            .with_description("The completion value of an execution that completed, whole: JSON where JSON can hold it, else a readable text."),
+        ResourceTemplate::new(format!("{PREFIX}{{execution_id}}/result"), "result").with_title("Result").with_description(
+            "The completion value of an execution that completed, whole: JSON where JSON can hold it, else a readable text.",
+        ),
     ])
 }
 
@@ -74,11 +75,12 @@ pub async fn read(edge: &Edge, caller: &Caller, uri: &str) -> Result<ReadResourc
     let text = |member: &str| body[member].as_str().unwrap_or_default().to_owned();
     let contents = match part {
         Part::Record => ResourceContents::text(body.to_string(), uri).with_mime_type("application/json"),
-        Part::Output { .. } if body["has_more"] == true => {
-            ResourceContents::text(text("data"), uri).with_meta(next(format!("{PREFIX}{id}/output?byte_offset={}", body["next_byte_offset"])))
-        }
+        Part::Output { .. } if body["has_more"] == true => ResourceContents::text(text("data"), uri)
+            .with_meta(next(format!("{PREFIX}{id}/output?byte_offset={}", body["next_byte_offset"]))),
         Part::Output { .. } => ResourceContents::text(text("data"), uri),
-        Part::Result if body["result"].is_null() => return Err(not_found(format!("execution `{id}` has no result: it is {}", text("status")))),
+        Part::Result if body["result"].is_null() => {
+            return Err(not_found(format!("execution `{id}` has no result: it is {}", text("status"))));
+        }
         Part::Result => {
             let result = text("result");
             let is_json = serde_json::from_str::<IgnoredAny>(&result).is_ok();

@@ -87,11 +87,7 @@ impl SessionManager for Sessions {
         self.local.create_standalone_stream(id).await
     }
 
-    async fn resume(
-        &self,
-        id: &SessionId,
-        last_event_id: String,
-    ) -> Outcome<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static> {
+    async fn resume(&self, id: &SessionId, last_event_id: String) -> Outcome<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static> {
         self.note(id);
         self.local.resume(id, last_event_id).await
     }

@@ -94,7 +94,11 @@ struct Addressed {
     session_id: String,
 }
 
-async fn take(State(connections): State<Arc<Connections>>, query: Result<Query<Addressed>, QueryRejection>, request: Request) -> Result<Response, Response> {
+async fn take(
+    State(connections): State<Arc<Connections>>,
+    query: Result<Query<Addressed>, QueryRejection>,
+    request: Request,
+) -> Result<Response, Response> {
     let problem = |problem: Problem| problem.into_response();
     let Ok(Query(Addressed { session_id })) = query else {
         return Err(problem(Problem::bad_input("`sessionId` is missing: the `endpoint` event on /sse tells where to send messages")));

@@ -26,7 +26,8 @@ pub fn read(bytes: Bytes) -> Result<Incoming, Box<ServerJsonRpcMessage>> {
     if bytes.trim_ascii_start().starts_with(b"[") {
         return Err(refusal(ErrorData::invalid_request("several messages at once are not taken: send them one by one", None), None).into());
     }
-    let mut object = http::json_object(&bytes).map_err(|problem| Box::new(refusal(ErrorData::parse_error(problem.detail().to_owned(), None), None)))?;
+    let mut object =
+        http::json_object(&bytes).map_err(|problem| Box::new(refusal(ErrorData::parse_error(problem.detail().to_owned(), None), None)))?;
     let bytes = match dialect::rename(&mut object) {
         true => serde_json::to_vec(&object).map(Bytes::from).unwrap_or(bytes),
         false => bytes,

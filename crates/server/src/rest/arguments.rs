@@ -85,7 +85,9 @@ fn shown(text: &str) -> String {
 fn coerce(property: Option<&Value>, text: String) -> Value {
     let kind = property.and_then(|property| property.get("type")).and_then(Value::as_str);
     let coerced = match (kind, text.as_str()) {
-        (Some("integer" | "number"), number) if !number.contains(char::is_whitespace) => serde_json::from_str::<Number>(number).ok().map(Value::Number),
+        (Some("integer" | "number"), number) if !number.contains(char::is_whitespace) => {
+            serde_json::from_str::<Number>(number).ok().map(Value::Number)
+        }
         (Some("boolean"), "true") => Some(Value::Bool(true)),
         (Some("boolean"), "false") => Some(Value::Bool(false)),
         _ => None,

@@ -82,7 +82,9 @@ async fn import(transfers: Transfers, request: Request) -> Result<Response, Prob
 
 fn engine(headers: &HeaderMap) -> Result<EngineId, Problem> {
     let Some(value) = headers.get(ENGINE_HEADER) else {
-        return Err(Problem::bad_input(format!("header `{ENGINE_HEADER}` is missing: it says which engine wrote the heap, as the export did")));
+        return Err(Problem::bad_input(format!(
+            "header `{ENGINE_HEADER}` is missing: it says which engine wrote the heap, as the export did"
+        )));
     };
     let text = value.to_str().unwrap_or("?");
     text.parse().map_err(|error| Problem::bad_input(format!("header `{ENGINE_HEADER}`: {error}")))

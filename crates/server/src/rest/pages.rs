@@ -12,7 +12,8 @@ const PAGE: &str = include_str!("docs/docs.html");
 const PROGRAM: &str = include_str!("docs/docs.js");
 const STYLE: &str = include_str!("docs/docs.css");
 /// The page needs nothing but its own files.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; frame-ancestors 'none'";
+const POLICY: &str =
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; frame-ancestors 'none'";
 
 pub fn router() -> Router {
     Router::new()

@@ -4,7 +4,9 @@ use crate::common::{Place, Ran};
 use std::collections::BTreeSet;
 
 /// Flag, a good value, a bad value and what its refusal says. Where there is no bad value, any text is good.
-const FLAGS: [(&str, &str, Option<(&str, &str)>); 33] = [
+type Flag = (&'static str, &'static str, Option<(&'static str, &'static str)>);
+
+const FLAGS: [Flag; 31] = [
     ("http-port", "8420", Some(("65536", "0..=65535"))),
     ("sse-port", "8421", Some(("x", "invalid digit"))),
     ("bind-host", "::1", Some(("localhost", "invalid IP address"))),
@@ -36,8 +38,6 @@ const FLAGS: [(&str, &str, Option<(&str, &str)>); 33] = [
     ("retain-executions", "1", Some(("36501", "allowed are 1 to 36500"))),
     ("log", "heapstead=debug", Some(("[", "invalid filter directive"))),
     ("config", "empty.toml", Some(("missing.toml", "No such file"))),
-    ("help", "", None),
-    ("version", "", None),
 ];
 
 /// A filter that no log understands, after everything else was found good: so nothing is started.
@@ -45,10 +45,6 @@ const REFUSED_LAST: [&str; 2] = ["--log", "["];
 
 fn variable(flag: &str) -> String {
     format!("HEAPSTEAD_{}", flag.replace('-', "_").to_uppercase())
-}
-
-fn flags() -> impl Iterator<Item = (&'static str, &'static str, Option<(&'static str, &'static str)>)> {
-    FLAGS.into_iter().filter(|(flag, ..)| !matches!(*flag, "help" | "version"))
 }
 
 /// What the flag needs beside it to make sense.
@@ -64,8 +60,8 @@ fn the_table_of_this_test_is_whole() {
     let server = page.split("## `heapstead serve`").nth(1).and_then(|rest| rest.split("\n## ").next()).expect("a section").to_owned();
     let documented: BTreeSet<_> =
         server.lines().filter_map(|line| line.strip_prefix("| `--")).filter_map(|rest| rest.split(['`', ' ', '[']).next()).collect();
-    assert_eq!(documented, flags().map(|(flag, ..)| flag).collect());
-    for (flag, ..) in flags() {
+    assert_eq!(documented, FLAGS.iter().map(|(flag, ..)| *flag).collect());
+    for (flag, ..) in FLAGS {
         assert!(server.contains(&format!("`{}`", variable(flag))), "{flag} has no variable of its name");
     }
 }
@@ -79,7 +75,7 @@ fn check_accepted(ran: &Ran, flag: &str) {
 #[test]
 fn good_values_are_taken_from_everywhere() {
     let place = place_with_files();
-    for (flag, good, _) in flags().filter(|(flag, ..)| *flag != "log") {
+    for (flag, good, _) in FLAGS.into_iter().filter(|(flag, ..)| *flag != "log") {
         let argument = format!("--{flag}={good}");
         check_accepted(&place.ran(["serve", &argument].iter().chain(&REFUSED_LAST)), flag);
         let ran: Ran = place.command(["serve"].iter().chain(&REFUSED_LAST)).env(variable(flag), good).output().expect("it runs").into();
@@ -100,7 +96,7 @@ fn bad_values_are_refused_from_everywhere() {
             assert!(ran.err.contains(part), "{flag}: `{part}` is not in {ran:?}");
         }
     };
-    for (flag, _, bad) in flags() {
+    for (flag, _, bad) in FLAGS {
         let Some((bad, allowed)) = bad else { continue };
         check(place.ran(["serve", &format!("--{flag}={bad}")]), flag, bad, allowed);
         check(place.command(["serve"]).env(variable(flag), bad).output().expect("it runs").into(), flag, bad, allowed);

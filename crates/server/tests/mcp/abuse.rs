@@ -38,7 +38,11 @@ async fn refuses_bad_bodies(server: &Server, path: &str) {
     }
     // An endless body is refused when it is too long, and one that says so at once.
     let endless = futures_util::stream::repeat_with(|| Ok::<_, std::io::Error>(vec![b' '; 1 << 20]));
-    let post = server.client.post(format!("{}{path}", server.url)).header("content-type", JSON).header("accept", "application/json, text/event-stream");
+    let post = server
+        .client
+        .post(format!("{}{path}", server.url))
+        .header("content-type", JSON)
+        .header("accept", "application/json, text/event-stream");
     match post.body(reqwest::Body::wrap_stream(endless)).send().await {
         Ok(response) => assert_eq!(response.status(), 413),
         // The server stopped reading before this side stopped writing.
@@ -48,7 +52,8 @@ async fn refuses_bad_bodies(server: &Server, path: &str) {
 
 /// Hosts and origins that the operator did not allow.
 async fn refuses_strangers(server: &Server, method: reqwest::Method, path: &str) {
-    for (header, value) in [("host", "evil.example"), ("host", "evil.example:8420"), ("origin", "http://evil.example"), ("origin", "null")] {
+    for (header, value) in [("host", "evil.example"), ("host", "evil.example:8420"), ("origin", "http://evil.example"), ("origin", "null")]
+    {
         let ask = server.client.request(method.clone(), format!("{}{path}", server.url)).header(header, value);
         let response = ask.header("content-type", JSON).header("accept", "application/json, text/event-stream").body("{}").send().await;
         assert_eq!(response.expect("an answer").status(), 403, "{method} {path} {header}: {value}");
@@ -96,7 +101,9 @@ async fn http_with_sse() {
 #[tokio::test]
 async fn stdio() {
     let mut client = Stdio::start(&Folders::new(), &[]);
-    for (line, code) in [("nonsense", -32700), (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#, -32700), (r#"{"jsonrpc":"1.0"}"#, -32600)] {
+    for (line, code) in
+        [("nonsense", -32700), (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#, -32700), (r#"{"jsonrpc":"1.0"}"#, -32600)]
+    {
         client.say(line).await;
         assert_eq!(client.hear().await.expect("a refusal")["error"]["code"], code, "{line}");
     }
@@ -109,7 +116,10 @@ async fn stdio() {
 #[tokio::test]
 async fn an_id_that_is_not_answered_yet_is_not_taken_twice() {
     let slow = |id: u64| {
-        let mut message = request("tools/call", json!({ "name": "run_js", "arguments": { "code": "await new Promise((done) => setTimeout(done, 500)); 5", "wait_secs": 60 } }));
+        let mut message = request(
+            "tools/call",
+            json!({ "name": "run_js", "arguments": { "code": "await new Promise((done) => setTimeout(done, 500)); 5", "wait_secs": 60 } }),
+        );
         message["id"] = id.into();
         message
     };
@@ -140,7 +150,11 @@ async fn a_thousand_idle_listeners_are_in_nobodys_way() {
     for batch in 0..20 {
         let clients = futures_util::future::join_all((batch * 50..batch * 50 + 50).map(connect)).await;
         let listen = |client: Http| async move {
-            let listen = client.client.get(&client.url).header("accept", "text/event-stream").header("mcp-session-id", client.connection.as_deref().expect("one"));
+            let listen = client
+                .client
+                .get(&client.url)
+                .header("accept", "text/event-stream")
+                .header("mcp-session-id", client.connection.as_deref().expect("one"));
             let response = listen.send().await.expect("an answer");
             assert_eq!(response.status(), 200);
             response

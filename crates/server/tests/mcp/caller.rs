@@ -64,7 +64,8 @@ async fn code_reads_the_headers_of_its_connection_and_no_others() {
     let mut later = client.clone();
     later.headers = vec![("x-mcp-user", "later".into())];
     assert_eq!(seen(&later.call("run_js", headers.clone()).await), json!({ "x-mcp-user": "é", "x-mcp-session-id": "s" }));
-    let answer = client.call("run_js", json!({ "code": "mcp.headers['x-mcp-user'] = 'changed'; mcp.headers['x-mcp-user']", "wait_secs": 60 })).await;
+    let answer =
+        client.call("run_js", json!({ "code": "mcp.headers['x-mcp-user'] = 'changed'; mcp.headers['x-mcp-user']", "wait_secs": 60 })).await;
     assert_eq!(answer["structuredContent"]["result"], "\"é\"", "{answer}");
     let newer = Http::modern(&server, &[("x-mcp-user", "now")]);
     assert_eq!(seen(&newer.call("run_js", headers).await), json!({ "x-mcp-user": "now" }));

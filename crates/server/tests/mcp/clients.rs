@@ -91,6 +91,12 @@ fn inspector_on_the_command_line() {
         let uri = format!("heapstead://executions/{}", answer["structuredContent"]["execution_id"].as_str().expect("an id"));
         let read = ask(&["--method", "resources/read", "--uri", &uri]);
         assert_eq!(read["contents"][0]["uri"], uri.as_str());
-        assert!(inspector(place, &["--method", "tools/call", "--tool-name", "run_js", "--tool-arg", "code=null.x", "--tool-arg", "wait_secs=60"]).is_err_and(|text| text.contains("TypeError")));
+        assert!(
+            inspector(
+                place,
+                &["--method", "tools/call", "--tool-name", "run_js", "--tool-arg", "code=null.x", "--tool-arg", "wait_secs=60"]
+            )
+            .is_err_and(|text| text.contains("TypeError"))
+        );
     }
 }

@@ -33,7 +33,9 @@ fn table() -> BTreeMap<String, Row> {
         }
         assert!(matches!(run, "direct" | "stand-in") || !reason.is_empty(), "{name} has no reason");
         match name.split_once(" / ") {
-            Some((scenario, check)) => assert!(table.entry(scenario.into()).or_default().exempt.insert(check.into()), "{name} is there twice"),
+            Some((scenario, check)) => {
+                assert!(table.entry(scenario.into()).or_default().exempt.insert(check.into()), "{name} is there twice")
+            }
             None => table.entry(name.into()).or_default().run = run.into(),
         }
     }
@@ -85,7 +87,8 @@ struct StandIn {
 
 impl StandIn {
     fn start(server: &str) -> Self {
-        let mut process = tool("node").args(["stand_in.mjs", server]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+        let mut process =
+            tool("node").args(["stand_in.mjs", server]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
         let mut url = String::new();
         BufReader::new(process.stdout.take().expect("piped")).read_line(&mut url).expect("its address");
         Self { url: url.trim().to_owned(), process }

@@ -50,7 +50,9 @@ async fn every_version_over_stdio() {
     let mut client = Stdio::start(&Folders::new(), &[]);
     let ask = |method: &str, params: Value| modern(request(method, params), json!({}));
     result(client.answer(&ask("server/discover", json!({}))).await);
-    is_two(&result(client.answer(&ask("tools/call", json!({ "name": "run_js", "arguments": { "code": "1 + 1", "wait_secs": 60 } }))).await));
+    is_two(&result(
+        client.answer(&ask("tools/call", json!({ "name": "run_js", "arguments": { "code": "1 + 1", "wait_secs": 60 } }))).await,
+    ));
     assert_eq!(client.leave().await, Some(0));
 }
 
@@ -79,7 +81,11 @@ async fn a_version_that_nobody_knows_is_answered_with_one_that_we_do() {
     }
     let mut message = modern(request("tools/list", json!({})), json!({}));
     message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = "2099-01-01".into();
-    let response = server.client.post(&client.url).header("accept", "application/json, text/event-stream").header("mcp-protocol-version", "2099-01-01");
+    let response = server
+        .client
+        .post(&client.url)
+        .header("accept", "application/json, text/event-stream")
+        .header("mcp-protocol-version", "2099-01-01");
     let response = response.header("mcp-method", "tools/list").json(&message).send().await.expect("an answer");
     assert_eq!(response.status(), 400);
     let answer: Value = response.json().await.expect("JSON");

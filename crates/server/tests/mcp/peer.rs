@@ -209,7 +209,8 @@ impl Sse {
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["content-type"], "text/event-stream");
         let events = Box::pin(response.bytes_stream());
-        let mut sse = Self { base: server.url.clone(), endpoint: String::new(), client: server.client.clone(), events, unread: String::new() };
+        let mut sse =
+            Self { base: server.url.clone(), endpoint: String::new(), client: server.client.clone(), events, unread: String::new() };
         let (event, data) = sse.event().await.expect("an event");
         assert_eq!(event, "endpoint");
         sse.endpoint = data;

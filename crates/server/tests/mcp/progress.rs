@@ -40,7 +40,8 @@ async fn silence_is_broken_every_few_seconds() {
     let mut stateful = Stdio::connect(&Folders::new(), "2025-11-25", &[]).await;
     let mut stateless = Stdio::connect(&Folders::new(), "2025-11-25", &["--stateless"]).await;
     let code = "await new Promise((done) => setTimeout(done, 4000))";
-    let (with_heap, without) = (call("run_js", json!({ "code": code, "wait_secs": 60 }), "a"), call("run_js", json!({ "code": code }), "b"));
+    let (with_heap, without) =
+        (call("run_js", json!({ "code": code, "wait_secs": 60 }), "a"), call("run_js", json!({ "code": code }), "b"));
     let (first, second) = tokio::join!(stateful.answer(&with_heap), stateless.answer(&without));
     assert_eq!(result(first)["structuredContent"]["status"], "completed");
     result(second);
@@ -67,7 +68,11 @@ fn cancel(id: &Value) -> Value {
 #[tokio::test]
 async fn leaving_off_a_call_leaves_its_run_alone_where_runs_are_kept() {
     let mut client = Stdio::connect(&Folders::new(), "2025-11-25", &[]).await;
-    let waiting = call("run_js", json!({ "code": "console.log('on'); await new Promise((done) => setTimeout(done, 1500)); 'went on'", "wait_secs": 60 }), "t");
+    let waiting = call(
+        "run_js",
+        json!({ "code": "console.log('on'); await new Promise((done) => setTimeout(done, 1500)); 'went on'", "wait_secs": 60 }),
+        "t",
+    );
     client.say(&waiting.to_string()).await;
     // It has begun when it is told of.
     assert_eq!(client.hear().await.expect("progress")["method"], "notifications/progress");

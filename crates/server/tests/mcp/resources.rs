@@ -13,7 +13,8 @@ async fn read(client: &Http, uri: &str) -> Value {
 async fn records_outputs_and_results_are_read_by_their_address() {
     let server = Server::start();
     for client in [Http::connect(&server, "2025-06-18", &[]).await, Http::modern(&server, &[])] {
-        let record = client.call("run_js", json!({ "code": "console.log('é'); ({ a: 1 })", "wait_secs": 60 })).await["structuredContent"].clone();
+        let record =
+            client.call("run_js", json!({ "code": "console.log('é'); ({ a: 1 })", "wait_secs": 60 })).await["structuredContent"].clone();
         let uri = format!("heapstead://executions/{}", record["execution_id"].as_str().expect("an id"));
         let contents = read(&client, &uri).await;
         assert_eq!((&contents["uri"], &contents["mimeType"]), (&json!(uri), &json!("application/json")));
@@ -24,7 +25,8 @@ async fn records_outputs_and_results_are_read_by_their_address() {
         assert_eq!((&contents["text"], &contents["mimeType"]), (&json!(r#"{"a":1}"#), &json!("application/json")));
 
         let templates = result(client.ask("resources/templates/list", json!({})).await);
-        let templates: Vec<_> = templates["resourceTemplates"].as_array().expect("templates").iter().map(|one| one["uriTemplate"].clone()).collect();
+        let templates: Vec<_> =
+            templates["resourceTemplates"].as_array().expect("templates").iter().map(|one| one["uriTemplate"].clone()).collect();
         let all = ["", "/output{?byte_offset}", "/result"].map(|path| json!(format!("heapstead://executions/{{execution_id}}{path}")));
         assert_eq!(templates, all);
     }
@@ -71,7 +73,10 @@ async fn executions_are_listed_page_by_page() {
     let client = Http::connect(&server, "2025-11-25", &[]).await;
     let begin = |_| client.call("run_js", json!({ "code": "1" }));
     let begun = futures_util::future::join_all((0..130).map(begin)).await;
-    let begun: HashSet<_> = begun.iter().map(|answer| format!("heapstead://executions/{}", answer["structuredContent"]["execution_id"].as_str().expect("an id"))).collect();
+    let begun: HashSet<_> = begun
+        .iter()
+        .map(|answer| format!("heapstead://executions/{}", answer["structuredContent"]["execution_id"].as_str().expect("an id")))
+        .collect();
     let (mut listed, mut cursor, mut pages) = (HashSet::new(), None, 0);
     loop {
         let params = cursor.map_or(json!({}), |cursor: Value| json!({ "cursor": cursor }));

@@ -8,7 +8,11 @@ use serde_json::json;
 async fn open_streams_end_and_calls_that_wait_are_answered_first() {
     let server = Server::start();
     let client = Http::connect(&server, "2025-11-25", &[]).await;
-    let listen = client.client.get(&client.url).header("accept", "text/event-stream").header("mcp-session-id", client.connection.as_deref().expect("one"));
+    let listen = client
+        .client
+        .get(&client.url)
+        .header("accept", "text/event-stream")
+        .header("mcp-session-id", client.connection.as_deref().expect("one"));
     let idle = listen.send().await.expect("an answer");
     let run = json!({ "name": "run_js", "arguments": { "code": "await new Promise((done) => setTimeout(done, 1500)); 'in time'", "wait_secs": 60 } });
     let waiting = client.send(&request("tools/call", run)).await;
@@ -46,7 +50,8 @@ async fn over_stdio_the_end_of_input_is_the_end_and_what_ran_is_kept() {
 async fn over_stdio_a_signal_lets_calls_that_wait_be_answered() {
     let mut client = Stdio::connect(&Folders::new(), "2025-11-25", &[]).await;
     let code = "console.log('on'); await new Promise((done) => setTimeout(done, 1000)); 'ended'";
-    let waiting = request("tools/call", json!({ "name": "run_js", "arguments": { "code": code, "wait_secs": 60 }, "_meta": { "progressToken": 1 } }));
+    let waiting =
+        request("tools/call", json!({ "name": "run_js", "arguments": { "code": code, "wait_secs": 60 }, "_meta": { "progressToken": 1 } }));
     client.say(&waiting.to_string()).await;
     assert_eq!(client.hear().await.expect("progress")["method"], "notifications/progress");
     let pid = rustix::process::Pid::from_raw(client.child.id().expect("alive").cast_signed()).expect("a process");

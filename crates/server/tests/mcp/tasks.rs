@@ -24,7 +24,8 @@ async fn a_client_of_2025_11_25_asks_for_a_task() {
     let server = Server::start();
     let client = Http::connect(&server, "2025-11-25", &[]).await;
     let tools = result(client.ask("tools/list", json!({})).await);
-    let support = |name: &str| tools["tools"].as_array().expect("tools").iter().find(|tool| tool["name"] == name).expect(name)["execution"].clone();
+    let support =
+        |name: &str| tools["tools"].as_array().expect("tools").iter().find(|tool| tool["name"] == name).expect(name)["execution"].clone();
     assert_eq!(support("run_js"), json!({ "taskSupport": "optional" }));
     assert_eq!(support("get_execution"), Value::Null);
 
@@ -42,7 +43,9 @@ async fn a_client_of_2025_11_25_asks_for_a_task() {
     assert_eq!((&got["status"], &got["taskId"]), (&json!("completed"), id));
 
     // Bad input, other tools and unknown ids are refused.
-    for params in [json!({ "name": "run_js", "arguments": { "code": "" }, "task": {} }), json!({ "name": "rm", "arguments": {}, "task": {} })] {
+    for params in
+        [json!({ "name": "run_js", "arguments": { "code": "" }, "task": {} }), json!({ "name": "rm", "arguments": {}, "task": {} })]
+    {
         assert_eq!(client.ask("tools/call", params).await["error"]["code"], -32602);
     }
     assert_eq!(client.ask("tools/call", json!({ "name": "list_executions", "task": {} })).await["error"]["code"], -32601);

@@ -22,7 +22,15 @@ async fn tools_are_described_so_that_an_agent_can_act_on_it() {
         assert!(!hint("openWorldHint"));
         (hint("readOnlyHint"), hint("destructiveHint"), hint("idempotentHint"))
     };
-    for name in ["get_execution", "get_execution_output", "list_executions", "get_heap_tags", "query_heaps_by_tags", "list_sessions", "health_check"] {
+    for name in [
+        "get_execution",
+        "get_execution_output",
+        "list_executions",
+        "get_heap_tags",
+        "query_heaps_by_tags",
+        "list_sessions",
+        "health_check",
+    ] {
         assert_eq!(hints(name), (true, false, true), "{name}");
     }
     assert_eq!(hints("run_js"), (false, false, false));

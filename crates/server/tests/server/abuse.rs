@@ -42,7 +42,10 @@ async fn what_is_no_http_or_too_much_of_it_is_refused() {
     let server = Server::start();
     let many: String = (0..200).map(|n| format!("x-{n}: 1\r\n")).collect();
     let long = "x".repeat(100_000);
-    let (get, post) = ("GET /api/health HTTP/1.1\r\nhost: localhost\r\n", "POST /api/exec HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n");
+    let (get, post) = (
+        "GET /api/health HTTP/1.1\r\nhost: localhost\r\n",
+        "POST /api/exec HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n",
+    );
     for (what, bytes, allowed) in [
         ("no HTTP", "hello\r\n\r\n".to_owned(), &[400][..]),
         ("another protocol", "\u{16}\u{3}\u{1}\r\n\r\n".to_owned(), &[400]),
@@ -150,10 +153,13 @@ async fn a_thousand_idle_listeners_cost_little_and_all_hear_the_end() {
     raise_open_files();
     let server = Server::start();
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.pid())).expect("a living server");
-    let open_files: Vec<_> = limits.lines().find_map(|line| line.strip_prefix("Max open files")).expect("a limit").split_whitespace().collect();
+    let open_files: Vec<_> =
+        limits.lines().find_map(|line| line.strip_prefix("Max open files")).expect("a limit").split_whitespace().collect();
     assert_eq!(open_files[0], open_files[1], "the server takes as many as it can have");
     let before = server.memory_mb();
-    let (_, answer) = server.post("/api/exec", json!({ "code": "await new Promise((done) => setTimeout(done, 120_000))", "execution_timeout_secs": 300 })).await;
+    let (_, answer) = server
+        .post("/api/exec", json!({ "code": "await new Promise((done) => setTimeout(done, 120_000))", "execution_timeout_secs": 300 }))
+        .await;
     let id = answer["execution_id"].as_str().expect("an id");
     let mut listeners = Vec::new();
     for _ in 0..1000 {
@@ -189,7 +195,10 @@ async fn callers_that_go_away_leave_nothing_behind() {
     let body = r#"{"code": "for (;;) {}", "execution_timeout_secs": 300}"#;
     for _ in 0..3 {
         let mut stream = TcpStream::connect(&address).await.expect("a connection");
-        let head = format!("POST /api/exec HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+        let head = format!(
+            "POST /api/exec HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
         stream.write_all(head.as_bytes()).await.expect("sent");
         drop(stream);
     }

@@ -139,7 +139,9 @@ async fn verify(server: &Server, number: usize, told: &Told) -> Result<(), Strin
             Some("completed") if record != *seen => return Err(format!("{id} was {seen} and is {record}")),
             Some("completed") => {}
             _ if record["status"] == "running" => return Err(format!("{id} runs in a server that is dead")),
-            _ if record["status"] == "failed" && record["error"] != "server restarted" => return Err(format!("{id} failed by itself: {record}")),
+            _ if record["status"] == "failed" && record["error"] != "server restarted" => {
+                return Err(format!("{id} failed by itself: {record}"));
+            }
             _ => {}
         }
     }

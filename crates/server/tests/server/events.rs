@@ -123,7 +123,8 @@ async fn a_reader_resumes_at_any_event_on_this_server_and_on_the_next() {
 #[tokio::test]
 async fn interrupted_readers_of_a_running_execution_see_every_byte_once() {
     let server = Server::start();
-    let code = "for (let i = 0; i < 400; i++) { console.log(`line ${i} é`); if (i % 20 == 0) await new Promise((done) => setTimeout(done, 5)) }";
+    let code =
+        "for (let i = 0; i < 400; i++) { console.log(`line ${i} é`); if (i % 20 == 0) await new Promise((done) => setTimeout(done, 5)) }";
     let id = start(&server, code).await;
     let (mut seen, mut last) = (String::new(), None::<String>);
     'reading: loop {

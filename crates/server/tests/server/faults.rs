@@ -131,7 +131,8 @@ async fn a_database_that_somebody_else_holds() {
 async fn a_database_that_is_held_when_a_run_ends() {
     let folders = Folders::new();
     let mut server = Server::start_with(&folders, &[]);
-    let (_, accepted) = server.post("/api/exec", json!({ "code": "await new Promise(done => setTimeout(done, 500)); 1", "session": "s" })).await;
+    let (_, accepted) =
+        server.post("/api/exec", json!({ "code": "await new Promise(done => setTimeout(done, 500)); 1", "session": "s" })).await;
     let id = accepted["execution_id"].as_str().expect("an id").to_owned();
     let holder = rusqlite::Connection::open(folders.database().join("heapstead.db")).expect("opened");
     holder.execute_batch("BEGIN IMMEDIATE").expect("held");

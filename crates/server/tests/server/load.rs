@@ -25,7 +25,12 @@ const HABITS: &[Habit] = &[
     Habit { name: "thrower", code: "throw new Error('mine')", ends: "failed", share: 1 },
     Habit { name: "looper", code: "for (;;) {}", ends: "timed_out", share: 1 },
     Habit { name: "hoarder", code: "const all = []; for (;;) all.push(new Array(1e5).fill(all))", ends: "failed", share: 1 },
-    Habit { name: "flooder", code: "for (let i = 0; i < 50; i++) console.log('x'.repeat(1 << 17)); 'flooded'", ends: "completed", share: 1 },
+    Habit {
+        name: "flooder",
+        code: "for (let i = 0; i < 50; i++) console.log('x'.repeat(1 << 17)); 'flooded'",
+        ends: "completed",
+        share: 1,
+    },
     Habit { name: "never", code: "await new Promise(() => {})", ends: "failed", share: 1 },
 ];
 
@@ -72,7 +77,8 @@ async fn two_hundred_clients_are_served_fairly() {
     let secs = if std::env::var_os("HEAPSTEAD_TORTURE").is_some() { 60 } else { 10 };
     let began = Instant::now();
     let until = began + Duration::from_secs(secs);
-    let clients: Vec<_> = (0..CLIENTS).map(|number| tokio::spawn(client(server.client.clone(), server.url.clone(), number, until))).collect();
+    let clients: Vec<_> =
+        (0..CLIENTS).map(|number| tokio::spawn(client(server.client.clone(), server.url.clone(), number, until))).collect();
     let mut memory_mb = 0;
     while Instant::now() < until {
         tokio::time::sleep(Duration::from_millis(250)).await;

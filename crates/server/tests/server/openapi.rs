@@ -43,7 +43,12 @@ async fn every_operation_has_an_example_and_every_refusal_is_a_problem() {
                 assert_eq!(content["schema"]["$ref"], "#/components/schemas/Problem", "{place} {status}");
             }
             let no_example = operation["responses"]["200"]["content"]["application/json"]["example"].is_null();
-            assert!(!no_example || ["import_heap", "export_heap", "follow_execution", "health_check"].contains(&operation["operationId"].as_str().expect("an id")), "{place}");
+            assert!(
+                !no_example
+                    || ["import_heap", "export_heap", "follow_execution", "health_check"]
+                        .contains(&operation["operationId"].as_str().expect("an id")),
+                "{place}"
+            );
         }
     }
     assert!(operations >= 18, "{operations}");
@@ -60,7 +65,9 @@ async fn a_stateless_server_describes_what_it_has() {
 #[tokio::test]
 async fn the_page_for_people_needs_nothing_from_elsewhere() {
     let server = Server::start();
-    let get = async |path: &str, accept: &str| server.client.get(format!("{}{path}", server.url)).header("accept", accept).send().await.expect("an answer");
+    let get = async |path: &str, accept: &str| {
+        server.client.get(format!("{}{path}", server.url)).header("accept", accept).send().await.expect("an answer")
+    };
     let from_browser = get("/", "text/html,*/*").await;
     assert!(from_browser.url().path().ends_with("/docs"), "a browser is led there");
     let (_, index) = server.get("/").await;

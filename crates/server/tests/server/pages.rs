@@ -95,7 +95,8 @@ fn number(page: &Value, field: &str) -> u64 {
 
 /// Whether a page tells the truth about the text that the code writes.
 fn check(page: &Value, mode: Mode, text: &str) {
-    let (start, end, total) = (number(page, "start_byte") as usize, number(page, "end_byte") as usize, number(page, "total_bytes") as usize);
+    let (start, end, total) =
+        (number(page, "start_byte") as usize, number(page, "end_byte") as usize, number(page, "total_bytes") as usize);
     let data = page["data"].as_str().expect("text");
     assert!(end <= total && total <= text.len(), "{page}");
     assert_eq!(data, &text[start..end], "{page}");
@@ -156,7 +157,8 @@ async fn output_is_visible_within_50_ms() {
 #[tokio::test]
 async fn waiting_for_output_ends_when_there_is_some_or_the_time_is_over() {
     let server = Server::start();
-    let (_, accepted) = server.post("/api/exec", json!({ "code": "await new Promise(done => setTimeout(done, 700)); console.log('late')" })).await;
+    let (_, accepted) =
+        server.post("/api/exec", json!({ "code": "await new Promise(done => setTimeout(done, 700)); console.log('late')" })).await;
     let id = accepted["execution_id"].as_str().expect("an id");
     let began = Instant::now();
     let (_, page) = server.get(&format!("/api/executions/{id}/output?wait_secs=0.1")).await;

@@ -156,7 +156,12 @@ async fn tags_are_set_replaced_deleted_and_found() {
     let query = async |tags: Value| {
         let (status, found) = server.post("/api/heaps/query", json!({ "tags": tags })).await;
         assert_eq!(status, 200, "{found}");
-        found["results"].as_array().expect("results").iter().map(|found| found["heap"].as_str().expect("a key").to_owned()).collect::<Vec<_>>()
+        found["results"]
+            .as_array()
+            .expect("results")
+            .iter()
+            .map(|found| found["heap"].as_str().expect("a key").to_owned())
+            .collect::<Vec<_>>()
     };
     assert_eq!(query(json!({ "project": "x" })).await, heaps[..2]);
     assert_eq!(query(json!({ "project": "x", "step": "2" })).await, heaps[1..2]);
@@ -175,7 +180,15 @@ async fn tags_are_set_replaced_deleted_and_found() {
     assert_eq!(query(json!({})).await, [""; 0], "an empty map clears");
 
     let many: serde_json::Map<_, _> = (0..65).map(|n| (n.to_string(), json!("x"))).collect();
-    for tags in [json!({ "": "x" }), json!({ "a,b": "x" }), json!({ "a": "x".repeat(1025) }), json!({ "x".repeat(129): "x" }), Value::Object(many), json!({ "a": 1 }), json!("x")] {
+    for tags in [
+        json!({ "": "x" }),
+        json!({ "a,b": "x" }),
+        json!({ "a": "x".repeat(1025) }),
+        json!({ "x".repeat(129): "x" }),
+        Value::Object(many),
+        json!({ "a": 1 }),
+        json!("x"),
+    ] {
         let (status, problem) = put(&heaps[2], tags).await;
         assert_eq!((status, &problem["ok"], &problem["error"]), (400, &json!(false), &problem["detail"]), "{problem}");
     }
@@ -227,7 +240,9 @@ async fn completed_runs_of_a_session_are_in_its_log() {
     assert_eq!(some["entries"][1], json!({ "index": 1, "execution_id": second["execution_id"] }));
     let (_, page) = server.get("/api/session-snapshots?session=work&fields=index&limit=1").await;
     assert_eq!(page["entries"], json!([{ "index": 0 }]));
-    let (_, rest) = server.get(&format!("/api/session-snapshots?session=work&fields=index&cursor={}", page["next_cursor"].as_str().expect("more"))).await;
+    let (_, rest) = server
+        .get(&format!("/api/session-snapshots?session=work&fields=index&cursor={}", page["next_cursor"].as_str().expect("more")))
+        .await;
     assert_eq!(rest, json!({ "entries": [{ "index": 1 }] }));
     let (status, problem) = server.get("/api/session-snapshots?session=work&fields=index,size").await;
     assert_eq!(status, 400);

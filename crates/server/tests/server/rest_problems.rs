@@ -31,7 +31,11 @@ async fn every_refusal_is_a_problem_document() {
     problem(wrong_method, 405).await;
 
     problem(send(request(Method::GET, "/api/health").header("accept", "text/html")).await, 406).await;
-    problem(send(request(Method::GET, &format!("/api/executions/{}/events", "0".repeat(32))).header("accept", "application/json")).await, 406).await;
+    problem(
+        send(request(Method::GET, &format!("/api/executions/{}/events", "0".repeat(32))).header("accept", "application/json")).await,
+        406,
+    )
+    .await;
     for accept in ["application/json", "*/*", "text/html, application/*;q=0.1"] {
         assert_eq!(send(request(Method::GET, "/api/health").header("accept", accept)).await.status(), 200, "{accept}");
     }
@@ -47,7 +51,8 @@ async fn every_refusal_is_a_problem_document() {
     let detail = problem(send(request(Method::POST, "/api/exec?code=1").json(&json!({ "code": "1" }))).await, 400).await;
     assert_eq!(detail, "`code` is in the query: here arguments are taken in the body");
     let id = "0".repeat(32);
-    let detail = problem(send(request(Method::POST, &format!("/api/executions/{id}/cancel")).json(&json!({ "execution_id": id }))).await, 400).await;
+    let detail =
+        problem(send(request(Method::POST, &format!("/api/executions/{id}/cancel")).json(&json!({ "execution_id": id }))).await, 400).await;
     assert_eq!(detail, "`execution_id` is given twice");
     let detail = problem(send(request(Method::GET, &format!("/api/executions/{id}/events?from=1"))).await, 400).await;
     assert_eq!(detail, "`from` is not a parameter here: there are none");
@@ -91,7 +96,10 @@ async fn a_source_of_16_mib_fits_however_it_is_escaped() {
 
 #[tokio::test]
 async fn only_allowed_hosts_and_origins_are_answered() {
-    let server = Server::start_with(&Folders::new(), &["--allowed-origins", "https://app.example", "--allowed-hosts", "localhost,127.0.0.1,api.example"]);
+    let server = Server::start_with(
+        &Folders::new(),
+        &["--allowed-origins", "https://app.example", "--allowed-hosts", "localhost,127.0.0.1,api.example"],
+    );
     let send = async |method: Method, headers: &[(&str, &str)]| {
         let request = server.client.request(method, format!("{}/api/health", server.url));
         headers.iter().fold(request, |request, (name, value)| request.header(*name, *value)).send().await.expect("an answer")
@@ -109,9 +117,13 @@ async fn only_allowed_hosts_and_origins_are_answered() {
         problem(refused, 403).await;
     }
     let allowed = send(Method::GET, &[("origin", "https://app.example")]).await;
-    assert_eq!((allowed.status().as_u16(), &allowed.headers()["access-control-allow-origin"]), (200, &"https://app.example".parse().expect("a value")));
+    assert_eq!(
+        (allowed.status().as_u16(), &allowed.headers()["access-control-allow-origin"]),
+        (200, &"https://app.example".parse().expect("a value"))
+    );
     assert_eq!(allowed.headers()["vary"], "origin");
-    let asked = [("origin", "https://app.example"), ("access-control-request-method", "POST"), ("access-control-request-headers", "content-type")];
+    let asked =
+        [("origin", "https://app.example"), ("access-control-request-method", "POST"), ("access-control-request-headers", "content-type")];
     let preflight = send(Method::OPTIONS, &asked).await;
     assert_eq!(preflight.status(), 204);
     assert_eq!(preflight.headers()["access-control-allow-headers"], "content-type");
@@ -127,7 +139,8 @@ async fn a_full_queue_answers_429_with_the_time_to_come_again() {
     let code = "await new Promise((done) => setTimeout(done, 60_000))";
     let mut ids = Vec::new();
     let refused = loop {
-        let response = server.client.post(format!("{}/api/exec", server.url)).json(&json!({ "code": code })).send().await.expect("an answer");
+        let response =
+            server.client.post(format!("{}/api/exec", server.url)).json(&json!({ "code": code })).send().await.expect("an answer");
         if response.status() != 202 {
             break response;
         }

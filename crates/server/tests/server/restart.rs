@@ -14,7 +14,8 @@ async fn a_run_that_was_going_when_the_server_died_has_failed_and_keeps_its_outp
     let folders = Folders::new();
     let mut server = Server::start_with(&folders, &[]);
     let done = server.run("console.log('é'); 6 * 7").await;
-    let (_, accepted) = server.post("/api/exec", json!({ "code": "console.log('before'); await new Promise(() => setTimeout(() => {}, 60000))" })).await;
+    let (_, accepted) =
+        server.post("/api/exec", json!({ "code": "console.log('before'); await new Promise(() => setTimeout(() => {}, 60000))" })).await;
     let id = accepted["execution_id"].as_str().expect("an id").to_owned();
     let (_, page) = server.get(&format!("/api/executions/{id}/output?wait_secs=10")).await;
     assert_eq!(page["data"], "before\n");
@@ -34,7 +35,8 @@ async fn a_run_that_was_going_when_the_server_died_has_failed_and_keeps_its_outp
 async fn a_server_beside_another_one_leaves_its_runs_alone_and_sees_them() {
     let folders = Folders::new();
     let mut first = Server::start_with(&folders, &[]);
-    let (_, accepted) = first.post("/api/exec", json!({ "code": "console.log('here'); await new Promise(done => setTimeout(done, 1500)); 'done'" })).await;
+    let (_, accepted) =
+        first.post("/api/exec", json!({ "code": "console.log('here'); await new Promise(done => setTimeout(done, 1500)); 'done'" })).await;
     let id = accepted["execution_id"].as_str().expect("an id").to_owned();
     let second = Server::start_with(&folders, &[]);
     assert_eq!(second.get(&format!("/api/executions/{id}")).await.1["status"], "running", "it runs in the other server");
@@ -45,7 +47,11 @@ async fn a_server_beside_another_one_leaves_its_runs_alone_and_sees_them() {
     let lost = accepted["execution_id"].as_str().expect("an id").to_owned();
     first.kill();
     let (_, record) = second.get(&format!("/api/executions/{lost}")).await;
-    assert_eq!((&record["status"], &record["error"]), (&json!("failed"), &json!("server restarted")), "told without a restart of its own: {record}");
+    assert_eq!(
+        (&record["status"], &record["error"]),
+        (&json!("failed"), &json!("server restarted")),
+        "told without a restart of its own: {record}"
+    );
 }
 
 #[tokio::test]
@@ -75,7 +81,13 @@ async fn fill(folders: &Folders, count: u64) {
             let mut bits = [0; 16];
             bits[..8].copy_from_slice(&number.to_le_bytes());
             let id = ExecutionId::from_random(bits);
-            let new = NewExecution { id: id.clone(), principal: Principal::anonymous(), session: None, started_at: Timestamp::now(), input_heap: None };
+            let new = NewExecution {
+                id: id.clone(),
+                principal: Principal::anonymous(),
+                session: None,
+                started_at: Timestamp::now(),
+                input_heap: None,
+            };
             metadata.begin_execution(new).await.expect("begun");
             if number % 100 != 0 {
                 let end = ExecutionEnd {
