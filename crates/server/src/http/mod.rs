@@ -1,7 +1,7 @@
 //! What every request over HTTP goes through, whichever protocol it speaks: who may ask, how much, how slowly, and how it is refused.
 //!
 //! ```text
-//! Listener ─► Connection (timeouts, bound) ─► panics ─► guard (Host, Origin) ─► routes ─► buffered body (bound, rate, budget) ─► handler
+//! listener (bound, timeouts) ─► panics ─► guard (Host, Origin) ─► routes ─► body (bound, pace, budget) ─► handler
 //! ```
 
 mod accept;

@@ -116,7 +116,11 @@ async fn json(headers: &HeaderMap, body: Body) -> Result<Arguments, Problem> {
 fn is_json(content_type: &str) -> bool {
     let mut parts = content_type.split(';').map(|part| part.trim().to_ascii_lowercase());
     parts.next().is_some_and(|kind| kind == "application/json")
-        && parts.all(|parameter| parameter.is_empty() || matches!(parameter.split_once('='), Some((name, value)) if name != "charset" || matches!(value.trim_matches('"'), "utf-8" | "utf8" | "us-ascii")))
+        && parts.all(|parameter| match parameter.split_once('=') {
+            Some(("charset", name)) => matches!(name.trim_matches('"'), "utf-8" | "utf8" | "us-ascii"),
+            Some(_) => true,
+            None => parameter.is_empty(),
+        })
 }
 
 #[cfg(test)]
