@@ -3,7 +3,7 @@
 use crate::executions::blocking;
 use crate::{End, Service};
 use heapstead_engine::{Engine, Execution, Job, Kind, Lane, Refused};
-use heapstead_types::Limits;
+use heapstead_types::{HeapKey, Limits};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt::Display;
@@ -18,6 +18,9 @@ pub struct Health {
     /// `ok`, or `degraded` when a component is down.
     pub status: HealthStatus,
     pub components: Components,
+    /// Heaps that were found damaged. They are left as they are, for inspection.
+    #[schemars(with = "Vec<String>")]
+    pub damaged_heaps: Vec<HeapKey>,
     /// Executions that run now, and that wait for their turn.
     pub running: usize,
     pub queued: usize,
@@ -74,6 +77,8 @@ impl Component {
 
 impl Service {
     pub async fn health(&self) -> Health {
+        // Before the engine is tried, which counts too.
+        let load = self.engine().load();
         let store = self.0.heaps.clone();
         let outputs = self.0.outputs.clone();
         let (engine, heaps, metadata, outputs) = tokio::join!(
@@ -83,10 +88,10 @@ impl Service {
             Component::check(blocking(move || Ok(outputs.check()?)))
         );
         let all_ok = [&engine, &heaps, &metadata, &outputs].iter().all(|component| component.ok);
-        let load = self.engine().load();
         Health {
             status: if all_ok { HealthStatus::Ok } else { HealthStatus::Degraded },
             components: Components { engine, heaps, metadata, outputs },
+            damaged_heaps: self.running.heaps.damaged().await,
             running: load.running,
             queued: load.queued,
         }

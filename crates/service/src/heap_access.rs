@@ -4,16 +4,21 @@ use heapstead_engine::{EngineInfo, HeapImage};
 use heapstead_store::{HeapInfo, HeapStore, HeapStoreError};
 use heapstead_types::{Failure, HeapKey};
 use lru::LruCache;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Heaps kept in memory, in all. A chain goes on from the heap it just left, which then needs no reading.
 const HOT_BYTES_MAX: u64 = 256 << 20;
+/// Damaged heaps that are remembered: whoever has more knows that the disk is bad.
+const DAMAGED_MAX: usize = 100;
 
 #[derive(Clone)]
 pub struct HeapAccess {
     store: Arc<dyn HeapStore>,
     engine: EngineInfo,
     hot: Arc<Mutex<Hot>>,
+    /// What was found damaged and has not been found whole since.
+    damaged: Arc<Mutex<BTreeSet<HeapKey>>>,
 }
 
 struct Hot {
@@ -23,17 +28,43 @@ struct Hot {
 
 impl HeapAccess {
     pub fn new(store: Arc<dyn HeapStore>, engine: EngineInfo) -> Self {
-        Self { store, engine, hot: Arc::new(Mutex::new(Hot { heaps: LruCache::unbounded(), bytes: 0 })) }
+        Self { store, engine, hot: Arc::new(Mutex::new(Hot { heaps: LruCache::unbounded(), bytes: 0 })), damaged: Arc::default() }
     }
 
-    pub fn store(&self) -> &Arc<dyn HeapStore> {
-        &self.store
+    /// Heaps that were found damaged, as far as they are still there.
+    pub async fn damaged(&self) -> Vec<HeapKey> {
+        let this = self.clone();
+        let looked_at = tokio::task::spawn_blocking(move || {
+            let known: Vec<_> = this.damaged_keys().iter().copied().collect();
+            let gone = |key: &HeapKey| matches!(this.store.describe(key), Err(HeapStoreError::NotFound { .. }));
+            let (gone, left): (Vec<_>, Vec<_>) = known.into_iter().partition(gone);
+            this.damaged_keys().retain(|key| !gone.contains(key));
+            left
+        });
+        looked_at.await.unwrap_or_default()
     }
 
     /// The heap, verified, and written by an engine that this one can follow. One whose engine is not known is tried.
     pub async fn restore(&self, key: HeapKey) -> Result<HeapImage, Failure> {
         let this = self.clone();
-        blocking(move || this.restore_now(key)).await
+        blocking(move || {
+            let restored = this.restore_now(key);
+            match &restored {
+                Ok(_) => drop(this.damaged_keys().remove(&key)),
+                Err(Failure::HeapDamaged { why, .. }) => this.note_damaged(key, why),
+                Err(_) => {}
+            }
+            restored
+        })
+        .await
+    }
+
+    fn note_damaged(&self, key: HeapKey, why: &str) {
+        tracing::error!(%key, why, "a heap is damaged");
+        let mut damaged = self.damaged_keys();
+        if damaged.len() < DAMAGED_MAX {
+            damaged.insert(key);
+        }
     }
 
     fn restore_now(&self, key: HeapKey) -> Result<HeapImage, Failure> {
@@ -71,8 +102,12 @@ impl HeapAccess {
         Ok(key)
     }
 
-    fn hot(&self) -> std::sync::MutexGuard<'_, Hot> {
+    fn hot(&self) -> MutexGuard<'_, Hot> {
         self.hot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn damaged_keys(&self) -> MutexGuard<'_, BTreeSet<HeapKey>> {
+        self.damaged.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

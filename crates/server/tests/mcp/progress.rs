@@ -45,8 +45,9 @@ async fn silence_is_broken_every_few_seconds() {
     let (first, second) = tokio::join!(stateful.answer(&with_heap), stateless.answer(&without));
     assert_eq!(result(first)["structuredContent"]["status"], "completed");
     result(second);
-    assert_eq!(values(&stateful.notifications, "a").len(), 1);
-    assert_eq!(values(&stateless.notifications, "b").len(), 1);
+    // One every three seconds; a machine that has other things to do makes the run longer.
+    assert!((1..=10).contains(&values(&stateful.notifications, "a").len()));
+    assert!((1..=10).contains(&values(&stateless.notifications, "b").len()));
 }
 
 #[tokio::test]
@@ -100,10 +101,9 @@ async fn leaving_off_a_call_ends_its_run_where_nothing_is_kept() {
     // Over HTTP without connections, hanging up is how a call is left off.
     let server = Server::start_with(&Folders::new(), &arguments);
     let http = Http::modern(&server, &[]);
-    let hung_up = http.clone();
-    let waiting = tokio::spawn(async move { hung_up.call("run_js", json!({ "code": "for (;;);" })).await });
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    waiting.abort();
+    let mut waiting = http.send(&call("run_js", json!({ "code": "for (;;);" }), "t")).await;
+    assert!(waiting.chunk().await.expect("progress").is_some());
+    drop(waiting);
     let answer = http.call("run_js", json!({ "code": "console.log('my turn')" })).await;
     assert_eq!(answer["structuredContent"]["output"], "my turn\n");
 }

@@ -162,12 +162,14 @@ async fn a_heap_that_was_damaged_or_removed_under_the_running_server() {
     assert_eq!(record["status"], "failed", "{record}");
     assert!(record["error"].as_str().is_some_and(|text| text.contains("damaged")), "{record}");
     assert_eq!(std::fs::read(&path).expect("left for inspection"), flipped);
+    assert_eq!(health(&server).await["damaged_heaps"], json!([key]));
     std::fs::remove_file(&path).expect("removed");
     let record = server.run_with(json!({ "code": "typeof kept", "heap": key })).await;
     assert_eq!((&record["status"], &record["result"]), (&json!("completed"), &json!("\"undefined\"")), "{record}");
     assert!(record["warnings"][0].as_str().is_some_and(|text| text.contains("was not found")), "{record}");
     let record = server.run_with(json!({ "code": "kept", "heap": key, "on_missing_heap": "fail" })).await;
     assert_eq!(record["status"], "failed", "{record}");
+    assert_eq!(health(&server).await["damaged_heaps"], json!([]), "what is gone is not damaged");
     std::fs::write(&path, &whole).expect("put back");
     assert_eq!(server.run_with(json!({ "code": "kept", "heap": key })).await["result"], "1");
 }

@@ -1,6 +1,7 @@
 //! The running server, seen through REST: every sentence of what it promises about executions, heaps, tags and session logs.
 
 mod abuse;
+mod concurrency;
 mod crash;
 mod events;
 mod faults;

@@ -72,6 +72,21 @@ async fn a_server_with_10_000_executions_is_ready_in_under_a_second() {
     assert!(times[2] < Duration::from_secs(1), "{times:?}");
 }
 
+#[tokio::test]
+async fn a_list_without_parameters_goes_back_a_day_and_one_with_parameters_as_far_as_there_is() {
+    let folders = Folders::new();
+    fill(&folders, 3).await;
+    let database = rusqlite::Connection::open(folders.database().join("heapstead.db")).expect("opened");
+    let day_micros = 24 * 3600 * 1_000_000_i64;
+    database.execute("UPDATE executions SET completed_at = completed_at - ?1 WHERE seq = 2", [day_micros + 60_000_000]).expect("aged");
+    database.execute("UPDATE executions SET completed_at = completed_at - ?1 WHERE seq = 3", [day_micros - 60_000_000]).expect("aged");
+    let server = Server::start_with(&folders, &[]);
+    let count = async |path: &str| server.get(path).await.1["executions"].as_array().expect("a list").len();
+    assert_eq!(count("/api/executions").await, 2, "the one that a dead server left, and the one that ended within the day");
+    assert_eq!(count("/api/executions?limit=10").await, 3);
+    assert_eq!(count("/api/executions?status=completed").await, 2);
+}
+
 /// Executions that ended, and some that a dead server left running.
 async fn fill(folders: &Folders, count: u64) {
     let metadata = Metadata::open(&folders.database(), Owner::Anyone).expect("a database");

@@ -1,0 +1,80 @@
+//! Many at once: those that wait cost nothing, and cancel works on whatever an execution is doing.
+
+use crate::fixture::{Folders, Server};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+async fn accept(server: &Server, body: Value) -> String {
+    let (status, accepted) = server.post("/api/exec", body).await;
+    assert_eq!(status, 202, "{accepted}");
+    accepted["execution_id"].as_str().expect("an id").to_owned()
+}
+
+async fn cancel(server: &Server, id: &str) {
+    let (status, answer) = server.post(&format!("/api/executions/{id}/cancel"), json!({})).await;
+    assert_eq!((status, &answer), (200, &json!({ "ok": true })));
+    let (_, record) = server.get(&format!("/api/executions/{id}")).await;
+    assert_eq!((&record["status"], &record["heap"]), (&json!("cancelled"), &Value::Null), "{record}");
+    let (status, again) = server.post(&format!("/api/executions/{id}/cancel"), json!({})).await;
+    assert_eq!((status, &again["ok"]), (409, &json!(false)), "{again}");
+    assert!(again["error"].as_str().is_some_and(|error| error.contains("it is cancelled")), "{again}");
+}
+
+/// The median of a few runs of nothing.
+async fn median(server: &Server) -> Duration {
+    let mut times = Vec::new();
+    for _ in 0..9 {
+        let began = Instant::now();
+        assert_eq!(server.run("1").await["status"], "completed");
+        times.push(began.elapsed());
+    }
+    times.sort_unstable();
+    times[4]
+}
+
+#[tokio::test]
+async fn fifty_runs_that_wait_delay_another_by_at_most_100_ms() {
+    let server = Server::start();
+    let alone = median(&server).await;
+    let mut waiting = Vec::new();
+    for _ in 0..50 {
+        waiting.push(accept(&server, json!({ "code": "console.log('waits'); await new Promise(done => setTimeout(done, 60000))", "execution_timeout_secs": 100 })).await);
+    }
+    for id in &waiting {
+        let (_, page) = server.get(&format!("/api/executions/{id}/output?wait_secs=60")).await;
+        assert_eq!(page["data"], "waits\n", "{page}");
+    }
+    let among = median(&server).await;
+    assert!(among < alone + Duration::from_millis(100), "{among:?} instead of {alone:?}");
+}
+
+#[tokio::test]
+async fn cancel_works_on_whatever_an_execution_does() {
+    let server = Server::start_with(&Folders::new(), &["--max-concurrent-executions", "1"]);
+    let computing = accept(&server, json!({ "code": "console.log('computes'); for (;;);" })).await;
+    let queued = accept(&server, json!({ "code": "1" })).await;
+    server.get(&format!("/api/executions/{computing}/output?wait_secs=30")).await;
+    cancel(&server, &queued).await;
+    cancel(&server, &computing).await;
+    let (_, page) = server.get(&format!("/api/executions/{computing}/output")).await;
+    assert_eq!(page["data"], "computes\n", "what was written is kept");
+    let awaiting = accept(&server, json!({ "code": "console.log('awaits'); await new Promise(done => setTimeout(done, 60000))" })).await;
+    server.get(&format!("/api/executions/{awaiting}/output?wait_secs=30")).await;
+    cancel(&server, &awaiting).await;
+    // Most of its time goes into the snapshot of a million objects.
+    let code = "var many = Array.from({ length: 1_000_000 }, (_, i) => ({ i, text: 'x' + i })); console.log('saves')";
+    let saving = accept(&server, json!({ "code": code, "heap_memory_max_mb": 512 })).await;
+    server.get(&format!("/api/executions/{saving}/output?wait_secs=30")).await;
+    cancel(&server, &saving).await;
+    assert_eq!(server.run("2 + 2").await["result"], "4", "the slot is free again");
+}
+
+#[tokio::test]
+async fn cancelling_what_is_not_there_says_so() {
+    let server = Server::start();
+    for id in ["0".repeat(32), "nothing".to_owned()] {
+        let (status, answer) = server.post(&format!("/api/executions/{id}/cancel"), json!({})).await;
+        assert_eq!((status, &answer["ok"]), (404, &json!(false)), "{answer}");
+        assert!(answer["error"].as_str().is_some_and(|error| error.contains("is not known")), "{answer}");
+    }
+}
