@@ -9,9 +9,9 @@ use crate::output_text::OutputText;
 use crate::service::Service;
 use crate::{Caller, ServiceError};
 use heapstead_engine::{Event, Job, Kind, Outcome, Place};
-use heapstead_store::{MetadataError, Tags};
 use heapstead_store::metadata::{ExecutionEnd, NewExecution, NewLogEntry};
 use heapstead_store::outputs::{Extent, OutputWriter};
+use heapstead_store::{MetadataError, Tags};
 use heapstead_types::{Failure, HeapKey, Limits, SessionName, limits};
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -47,7 +47,8 @@ impl Service {
         let live = Arc::new(Live::new(Begun::now(), caller.principal.clone()));
         self.0.live.insert(live.clone());
         let (accepted, acceptance) = oneshot::channel();
-        let execution = Execution { service: self.clone(), live: live.clone(), headers: caller.headers.clone(), lane: caller.lane, request };
+        let execution =
+            Execution { service: self.clone(), live: live.clone(), headers: caller.headers.clone(), lane: caller.lane, request };
         tokio::spawn(execution.drive(place, accepted));
         acceptance.await.unwrap_or_else(|_| Err(ServiceError::Unavailable("the execution was lost".into())))?;
         crash_point::pass("accepted");
@@ -166,13 +167,8 @@ impl Execution {
     /// Runs the code, and takes in its output as it comes.
     async fn follow(&self, place: Place, kind: Kind, writer: &mut OutputWriter) -> Result<Outcome, Failure> {
         let mut text = OutputText::new(&self.request.limits);
-        let job = Job {
-            code: self.request.code.clone(),
-            kind,
-            limits: self.request.limits,
-            headers: self.headers.clone(),
-            lane: self.lane,
-        };
+        let job =
+            Job { code: self.request.code.clone(), kind, limits: self.request.limits, headers: self.headers.clone(), lane: self.lane };
         let mut execution = place.submit(job);
         let canceller = execution.canceller();
         let mut asked = None;
@@ -235,7 +231,9 @@ impl Execution {
         let error = match stored {
             Ok(true) => return self.live.end(record, ended.output),
             // Another process took this one for dead. What it wrote stands.
-            Ok(false) => MetadataError::Unavailable { path: metadata.folder().into(), why: "the execution was ended from elsewhere".into() },
+            Ok(false) => {
+                MetadataError::Unavailable { path: metadata.folder().into(), why: "the execution was ended from elsewhere".into() }
+            }
             Err(error) => error,
         };
         // It has not happened then. Saying so needs no record: without one it fails too, when the next process finds it.

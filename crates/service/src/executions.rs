@@ -1,8 +1,8 @@
 //! Executions as callers see them: their record, their output page by page, their end on demand, and the list of them.
 
 use crate::live::{Live, Stop};
-use crate::record::{ExecutionRecord, iso_8601};
 use crate::neighbours::{self, About, Question};
+use crate::record::{ExecutionRecord, iso_8601};
 use crate::{Archive, Caller, ServiceError, sweep};
 use heapstead_store::metadata::{self, Cursor, ExecutionFilter};
 use heapstead_store::outputs::{Extent, PageRequest};
@@ -181,7 +181,10 @@ impl Archive {
             limit: request.limit,
         };
         let (executions, next) = self.0.metadata.executions(&caller.principal, filter).await?;
-        Ok(ExecutionList { executions: executions.into_iter().map(summary).collect(), next_cursor: next.map(|Cursor(seq)| seq.to_string()) })
+        Ok(ExecutionList {
+            executions: executions.into_iter().map(summary).collect(),
+            next_cursor: next.map(|Cursor(seq)| seq.to_string()),
+        })
     }
 
     /// Follows an execution of this process by its progress; none when it runs elsewhere or has ended.
@@ -264,7 +267,9 @@ fn summary(stored: metadata::ExecutionSummary) -> ExecutionSummary {
 }
 
 fn parse_cursor(text: &str) -> Result<Cursor, ServiceError> {
-    text.parse().map(Cursor).map_err(|_| ServiceError::bad_value("cursor", format!("`{text}`"), "expected a `next_cursor` from an earlier answer"))
+    text.parse()
+        .map(Cursor)
+        .map_err(|_| ServiceError::bad_value("cursor", format!("`{text}`"), "expected a `next_cursor` from an earlier answer"))
 }
 
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, ServiceError> + Send + 'static) -> Result<T, ServiceError> {

@@ -77,8 +77,7 @@ impl HeapAccess {
             return Ok(image);
         }
         let heap = self.store.get(&key).map_err(store_failure)?;
-        let image =
-            HeapImage::from_payload(heap.payload()).map_err(|error| Failure::NoWorker(format!("memory for the heap: {error}")))?;
+        let image = HeapImage::from_payload(heap.payload()).map_err(|error| Failure::NoWorker(format!("memory for the heap: {error}")))?;
         // Told anew, because reading it may have made it younger.
         if let Ok(info) = self.store.glance(&key) {
             self.hot().insert(info, image.clone());

@@ -78,7 +78,11 @@ impl EntryField {
                 let known = Self::ALL.iter().find(|(known, _)| *known == name.trim()).map(|(_, field)| *field);
                 known.ok_or_else(|| {
                     let names: Vec<_> = Self::ALL.iter().map(|(name, _)| format!("`{name}`")).collect();
-                    ServiceError::bad_value("fields", format!("`{text}`"), format!("valid names, separated by commas, are {}", names.join(", ")))
+                    ServiceError::bad_value(
+                        "fields",
+                        format!("`{text}`"),
+                        format!("valid names, separated by commas, are {}", names.join(", ")),
+                    )
                 })
             })
             .collect()
@@ -101,9 +105,9 @@ impl Archive {
     pub async fn session_log(&self, caller: &Caller, request: LogRequest) -> Result<SessionEntries, ServiceError> {
         let from = match &request.cursor {
             None => 0,
-            Some(text) => text.parse().map_err(|_| {
-                ServiceError::bad_value("cursor", format!("`{text}`"), "expected a `next_cursor` from an earlier answer")
-            })?,
+            Some(text) => text
+                .parse()
+                .map_err(|_| ServiceError::bad_value("cursor", format!("`{text}`"), "expected a `next_cursor` from an earlier answer"))?,
         };
         // One more than asked for tells whether there are more.
         let limit = request.limit.map(|limit| limit + 1);

@@ -1,7 +1,7 @@
 //! Stateless mode: code in, output out, nothing kept.
 
-use crate::{Caller, Component, End, ServiceError};
 use crate::output_text::OutputText;
+use crate::{Caller, Component, End, ServiceError};
 use heapstead_engine::{Engine, Event, Job, Kind};
 use heapstead_types::{Limits, limits};
 use schemars::JsonSchema;

@@ -170,7 +170,8 @@ async fn tags_are_replaced_removed_and_found_by_all_their_pairs() {
     assert_eq!(metadata.tags(&anyone(), heap(2)).await.expect("read"), tags(&[("b", "3")]));
     metadata.set_tags(&anyone(), heap(2), Tags::new()).await.expect("cleared");
     assert_eq!(find(&[]).await, [heap(1), heap(3)], "a heap without tags is never found");
-    let page = async |after| metadata.heaps_by_tags(&anyone(), TagQuery { after, limit: Some(1), ..Default::default() }).await.expect("read");
+    let page =
+        async |after| metadata.heaps_by_tags(&anyone(), TagQuery { after, limit: Some(1), ..Default::default() }).await.expect("read");
     let (first, more) = page(None).await;
     assert_eq!((first[0].heap, more), (heap(1), true));
     let (last, more) = page(Some(heap(1))).await;

@@ -41,7 +41,8 @@ impl Connection {
 
     /// `headers` are whole lines.
     pub async fn ask(&mut self, method: &str, path: &str, headers: &str, body: &[u8]) -> Answer {
-        let mut request = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\n{headers}Content-Length: {}\r\n\r\n", self.host, body.len()).into_bytes();
+        let mut request =
+            format!("{method} {path} HTTP/1.1\r\nHost: {}\r\n{headers}Content-Length: {}\r\n\r\n", self.host, body.len()).into_bytes();
         request.extend_from_slice(body);
         let answer = match self.stream.write_all(&request).await {
             Ok(()) => self.answer().await,
@@ -81,7 +82,8 @@ impl Connection {
                 }
                 self.read().await?;
             };
-            let length = usize::from_str_radix(String::from_utf8_lossy(&self.buffer[..line_end]).trim(), 16).map_err(std::io::Error::other)?;
+            let length =
+                usize::from_str_radix(String::from_utf8_lossy(&self.buffer[..line_end]).trim(), 16).map_err(std::io::Error::other)?;
             self.buffer.drain(..line_end + 2);
             body.extend(self.take(length).await?);
             self.take(2).await?;

@@ -42,12 +42,7 @@ async fn chain_over_each_way_in(artifacts: &Artifacts, effort: Effort, report: &
     let rounds = effort.choose(40, 300);
     let mut times = [const { Vec::new() }; 4];
     for round in 0..rounds + WARM_UP {
-        let round_times = [
-            timed(bare.run(CODE)).await,
-            timed(rest.run()).await,
-            timed(http.run(CODE)).await,
-            timed(stdio.run(CODE)).await,
-        ];
+        let round_times = [timed(bare.run(CODE)).await, timed(rest.run()).await, timed(http.run(CODE)).await, timed(stdio.run(CODE)).await];
         if round >= WARM_UP {
             for (times, time) in times.iter_mut().zip(round_times) {
                 times.push(time);
@@ -159,7 +154,9 @@ async fn pages(effort: Effort, report: &mut Report) {
     let server = Server::start(&["--http-port", "0"]);
     let mut connection = server.connect().await;
     let lines = PAGE_LINES * PAGE_FAR;
-    let code = format!("for (let i = 0; i < {lines}; i += 1000) console.log(Array.from({{ length: 1000 }}, (_, j) => 'line ' + (i + j)).join('\\n'))");
+    let code = format!(
+        "for (let i = 0; i < {lines}; i += 1000) console.log(Array.from({{ length: 1000 }}, (_, j) => 'line ' + (i + j)).join('\\n'))"
+    );
     let record = connection.post("/api/exec", &json!({ "code": code, "wait_secs": 120, "execution_timeout_secs": 120 })).await;
     let (Some(id), "completed") = (record["execution_id"].as_str(), record["status"].as_str().unwrap_or_default()) else {
         fail(&format!("the run for pages ended as {record}"));
