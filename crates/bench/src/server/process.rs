@@ -35,8 +35,10 @@ impl Server {
         let mut lines = lines.into_iter().flatten().map_while(Result::ok);
         let address = lines.find_map(|line| line.strip_prefix("Heapstead listens on http://").map(|address| address.trim().to_owned()));
         let Some(address) = address else { fail("the server did not start") };
-        // Whatever else it says has to go somewhere.
-        std::thread::spawn(move || lines.for_each(|line| eprintln!("server: {line}")));
+        // Whatever else it says has to go somewhere; only what went wrong is worth showing.
+        std::thread::spawn(move || {
+            lines.filter(|line| line.contains("ERROR") || line.contains("panicked")).for_each(|line| eprintln!("server: {line}"))
+        });
         Self { child, address, _folder: folder }
     }
 
