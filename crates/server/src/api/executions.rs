@@ -116,7 +116,6 @@ pub fn operations(service: &Service) -> Vec<Operation> {
 }
 
 fn run_js(service: &Service) -> Operation {
-    let service = service.clone();
     let description = Description {
         name: "run_js",
         title: "Run JavaScript",
@@ -126,19 +125,16 @@ fn run_js(service: &Service) -> Operation {
         route: Route { method: "POST", path: "/api/exec" },
         failure: FailureShape::Error,
     };
-    Operation::with_output(description, run_js_output(), move |caller, params: RunJs| {
-        let service = service.clone();
-        async move {
-            let wait_secs = params.wait_secs;
-            let request = run_request(&service, &caller, params)?;
-            let live = service.run(&caller, request).await?;
-            let Some(wait_secs) = wait_secs else {
-                return Ok(Pending { answer: RunAnswer::Id { execution_id: live.id().to_string() }, pending: true });
-            };
-            let _ = tokio::time::timeout(seconds(Some(wait_secs)), live.ended()).await;
-            let record = live.record();
-            Ok(Pending { pending: !record.status.is_terminal(), answer: RunAnswer::Record(Box::new(record)) })
-        }
+    Operation::with_output(service, description, run_js_output(), |service, caller, params: RunJs| async move {
+        let wait_secs = params.wait_secs;
+        let request = run_request(&service, &caller, params)?;
+        let live = service.run(&caller, request).await?;
+        let Some(wait_secs) = wait_secs else {
+            return Ok(Pending { answer: RunAnswer::Id { execution_id: live.id().to_string() }, pending: true });
+        };
+        let _ = tokio::time::timeout(seconds(Some(wait_secs)), live.ended()).await;
+        let record = live.record();
+        Ok(Pending { pending: !record.status.is_terminal(), answer: RunAnswer::Record(Box::new(record)) })
     })
 }
 
@@ -195,7 +191,6 @@ fn seconds(secs: Option<f64>) -> Duration {
 }
 
 fn get_execution(service: &Service) -> Operation {
-    let service = service.clone();
     let description = Description {
         name: "get_execution",
         title: "Get an execution",
@@ -205,14 +200,12 @@ fn get_execution(service: &Service) -> Operation {
         route: Route { method: "GET", path: "/api/executions/{execution_id}" },
         failure: FailureShape::Error,
     };
-    Operation::new(description, move |caller, params: GetExecution| {
-        let service = service.clone();
-        async move { service.execution(&caller, &params.execution_id, seconds(params.wait_secs)).await }
+    Operation::new(service, description, |service, caller, params: GetExecution| async move {
+        service.execution(&caller, &params.execution_id, seconds(params.wait_secs)).await
     })
 }
 
 fn get_execution_output(service: &Service) -> Operation {
-    let service = service.clone();
     let description = Description {
         name: "get_execution_output",
         title: "Read console output",
@@ -222,22 +215,16 @@ fn get_execution_output(service: &Service) -> Operation {
         route: Route { method: "GET", path: "/api/executions/{execution_id}/output" },
         failure: FailureShape::Error,
     };
-    Operation::new(description, move |caller, params: GetExecutionOutput| {
-        let service = service.clone();
-        async move {
-            let page = match params.byte_offset {
-                Some(offset) => PageRequest::Bytes { offset, limit: params.byte_limit.unwrap_or(BYTE_LIMIT_DEFAULT) },
-                None => {
-                    PageRequest::Lines { offset: params.line_offset.unwrap_or(1), limit: params.line_limit.unwrap_or(LINE_LIMIT_DEFAULT) }
-                }
-            };
-            service.output(&caller, &params.execution_id, page, seconds(params.wait_secs)).await
-        }
+    Operation::new(service, description, |service, caller, params: GetExecutionOutput| async move {
+        let page = match params.byte_offset {
+            Some(offset) => PageRequest::Bytes { offset, limit: params.byte_limit.unwrap_or(BYTE_LIMIT_DEFAULT) },
+            None => PageRequest::Lines { offset: params.line_offset.unwrap_or(1), limit: params.line_limit.unwrap_or(LINE_LIMIT_DEFAULT) },
+        };
+        service.output(&caller, &params.execution_id, page, seconds(params.wait_secs)).await
     })
 }
 
 fn cancel_execution(service: &Service) -> Operation {
-    let service = service.clone();
     let description = Description {
         name: "cancel_execution",
         title: "Cancel an execution",
@@ -247,14 +234,12 @@ fn cancel_execution(service: &Service) -> Operation {
         route: Route { method: "POST", path: "/api/executions/{execution_id}/cancel" },
         failure: FailureShape::Ok,
     };
-    Operation::new(description, move |caller, params: CancelExecution| {
-        let service = service.clone();
-        async move { service.cancel(&caller, &params.execution_id).await.map(|()| Done::OK) }
+    Operation::new(service, description, |service, caller, params: CancelExecution| async move {
+        service.cancel(&caller, &params.execution_id).await.map(|()| Done::OK)
     })
 }
 
 fn list_executions(service: &Service) -> Operation {
-    let service = service.clone();
     let description = Description {
         name: "list_executions",
         title: "List executions",
@@ -264,12 +249,9 @@ fn list_executions(service: &Service) -> Operation {
         route: Route { method: "GET", path: "/api/executions" },
         failure: FailureShape::Error,
     };
-    Operation::new(description, move |caller, params: ListExecutions| {
-        let service = service.clone();
-        async move {
-            let session = params.session.as_deref().map(session_name).transpose()?;
-            let request = ListRequest { status: params.status, session, limit: params.limit, cursor: params.cursor };
-            service.executions(&caller, request).await
-        }
+    Operation::new(service, description, |service, caller, params: ListExecutions| async move {
+        let session = params.session.as_deref().map(session_name).transpose()?;
+        let request = ListRequest { status: params.status, session, limit: params.limit, cursor: params.cursor };
+        service.executions(&caller, request).await
     })
 }

@@ -21,17 +21,9 @@ fn description() -> Description {
 }
 
 pub fn stateful(service: &Service) -> Operation {
-    let service = service.clone();
-    Operation::new(description(), move |_, _: HealthCheck| {
-        let service = service.clone();
-        async move { Ok(service.health().await) }
-    })
+    Operation::new(service, description(), |service, _, _: HealthCheck| async move { Ok(service.health().await) })
 }
 
 pub fn stateless(stateless: &Stateless) -> Operation {
-    let stateless = stateless.clone();
-    Operation::new(description(), move |_, _: HealthCheck| {
-        let stateless = stateless.clone();
-        async move { Ok(stateless.health().await) }
-    })
+    Operation::new(stateless, description(), |stateless, _, _: HealthCheck| async move { Ok(stateless.health().await) })
 }

@@ -44,7 +44,6 @@ pub fn operations(service: &Service) -> Vec<Operation> {
 }
 
 fn list(service: &Service) -> Operation {
-    let service = service.clone();
     let description = Description {
         name: "list_heaps",
         title: "List heaps",
@@ -54,19 +53,15 @@ fn list(service: &Service) -> Operation {
         route: Route { method: "GET", path: "/api/heaps" },
         failure: FailureShape::Error,
     };
-    Operation::new(description, move |_, params: ListHeaps| {
-        let service = service.clone();
-        async move {
-            let after = params.cursor.as_deref().map(|cursor| heap_key("cursor", cursor)).transpose()?;
-            let (heaps, more) = service.heaps(after, params.limit).await?;
-            let next_cursor = if more { heaps.last().map(|heap| heap.heap.to_string()) } else { None };
-            Ok(HeapList { heaps, next_cursor })
-        }
+    Operation::new(service, description, |service, _, params: ListHeaps| async move {
+        let after = params.cursor.as_deref().map(|cursor| heap_key("cursor", cursor)).transpose()?;
+        let (heaps, more) = service.heaps(after, params.limit).await?;
+        let next_cursor = if more { heaps.last().map(|heap| heap.heap.to_string()) } else { None };
+        Ok(HeapList { heaps, next_cursor })
     })
 }
 
 fn show(service: &Service) -> Operation {
-    let service = service.clone();
     let description = Description {
         name: "show_heap",
         title: "Show a heap",
@@ -76,14 +71,10 @@ fn show(service: &Service) -> Operation {
         route: Route { method: "GET", path: "/api/heaps/{heap}" },
         failure: FailureShape::Error,
     };
-    Operation::new(description, move |_, params: ShowHeap| {
-        let service = service.clone();
-        async move { service.heap(heap_key("heap", &params.heap)?).await }
-    })
+    Operation::new(service, description, |service, _, params: ShowHeap| async move { service.heap(heap_key("heap", &params.heap)?).await })
 }
 
 fn collect(service: &Service) -> Operation {
-    let service = service.clone();
     let description = Description {
         name: "collect_heaps",
         title: "Collect heaps",
@@ -93,8 +84,7 @@ fn collect(service: &Service) -> Operation {
         route: Route { method: "POST", path: "/api/heaps/gc" },
         failure: FailureShape::Error,
     };
-    Operation::new(description, move |_, params: CollectHeaps| {
-        let service = service.clone();
-        async move { service.collect_heaps(params.dry_run.unwrap_or_default()).await }
+    Operation::new(service, description, |service, _, params: CollectHeaps| async move {
+        service.collect_heaps(params.dry_run.unwrap_or_default()).await
     })
 }

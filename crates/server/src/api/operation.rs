@@ -93,33 +93,41 @@ pub struct Pending<A> {
 }
 
 impl Operation {
-    pub fn new<P, A, F>(description: Description, work: impl Fn(Caller, P) -> F + Send + Sync + 'static) -> Self
+    /// `doer` is what does it: each call gets its own.
+    pub fn new<D, P, A, F>(doer: &D, description: Description, work: impl Fn(D, Caller, P) -> F + Send + Sync + 'static) -> Self
     where
+        D: Clone + Send + Sync + 'static,
         P: DeserializeOwned + JsonSchema + Send + 'static,
         A: Serialize + JsonSchema,
         F: Future<Output = Result<A, ServiceError>> + Send + 'static,
     {
-        Self::with_output(description, schema::output::<A>(), move |caller, params| {
-            let answer = work(caller, params);
+        Self::with_output(doer, description, schema::output::<A>(), move |doer, caller, params| {
+            let answer = work(doer, caller, params);
             async move { Ok(Pending { answer: answer.await?, pending: false }) }
         })
     }
 
     /// With an answer that may speak of something that still goes on.
-    pub fn with_output<P, A, F>(description: Description, output: Value, work: impl Fn(Caller, P) -> F + Send + Sync + 'static) -> Self
+    pub fn with_output<D, P, A, F>(
+        doer: &D,
+        description: Description,
+        output: Value,
+        work: impl Fn(D, Caller, P) -> F + Send + Sync + 'static,
+    ) -> Self
     where
+        D: Clone + Send + Sync + 'static,
         P: DeserializeOwned + JsonSchema + Send + 'static,
         A: Serialize,
         F: Future<Output = Result<Pending<A>, ServiceError>> + Send + 'static,
     {
         let Description { name, title, text, is_tool, read_only, route, failure } = description;
         let input = schema::input::<P>();
-        let (checked, work) = (input.clone(), Arc::new(work));
+        let (checked, doer, work) = (input.clone(), doer.clone(), Arc::new(work));
         let handler = move |caller, arguments| -> Answer {
             let parsed = params::parse::<P>(name, &checked, arguments);
-            let work = work.clone();
+            let (doer, work) = (doer.clone(), work.clone());
             Box::pin(async move {
-                let done = async { work(caller, parsed?).await };
+                let done = async { work(doer, caller, parsed?).await };
                 match done.await {
                     Ok(Pending { answer, pending }) => Ok(Success { body: to_json(&answer), pending }),
                     Err(error) => {

@@ -38,7 +38,6 @@ pub fn operations(service: &Service) -> Vec<Operation> {
 }
 
 fn list_sessions(service: &Service) -> Operation {
-    let service = service.clone();
     let description = Description {
         name: "list_sessions",
         title: "List sessions",
@@ -48,14 +47,10 @@ fn list_sessions(service: &Service) -> Operation {
         route: Route { method: "GET", path: "/api/sessions" },
         failure: FailureShape::Error,
     };
-    Operation::new(description, move |caller, _: ListSessions| {
-        let service = service.clone();
-        async move { service.sessions(&caller).await }
-    })
+    Operation::new(service, description, |service, caller, _: ListSessions| async move { service.sessions(&caller).await })
 }
 
 fn list_session_snapshots(service: &Service) -> Operation {
-    let service = service.clone();
     let description = Description {
         name: "list_session_snapshots",
         title: "Read a session's log",
@@ -65,19 +60,16 @@ fn list_session_snapshots(service: &Service) -> Operation {
         route: Route { method: "GET", path: "/api/session-snapshots" },
         failure: FailureShape::Error,
     };
-    Operation::new(description, move |caller, params: ListSessionSnapshots| {
-        let service = service.clone();
-        async move {
-            let fields = params.fields.as_deref().map_or_else(|| Ok(EntryField::DEFAULT.to_vec()), EntryField::parse_list)?;
-            let session = match &params.session {
-                Some(name) => Some(session_name(name)?),
-                None => caller.session.clone(),
-            };
-            let Some(session) = session else {
-                let entry = SessionEntry { error: Some(NO_SESSION.to_owned()), ..SessionEntry::default() };
-                return Ok(SessionEntries { entries: vec![entry], next_cursor: None });
-            };
-            service.session_log(&caller, LogRequest { session, fields, limit: params.limit, cursor: params.cursor }).await
-        }
+    Operation::new(service, description, |service, caller, params: ListSessionSnapshots| async move {
+        let fields = params.fields.as_deref().map_or_else(|| Ok(EntryField::DEFAULT.to_vec()), EntryField::parse_list)?;
+        let session = match &params.session {
+            Some(name) => Some(session_name(name)?),
+            None => caller.session.clone(),
+        };
+        let Some(session) = session else {
+            let entry = SessionEntry { error: Some(NO_SESSION.to_owned()), ..SessionEntry::default() };
+            return Ok(SessionEntries { entries: vec![entry], next_cursor: None });
+        };
+        service.session_log(&caller, LogRequest { session, fields, limit: params.limit, cursor: params.cursor }).await
     })
 }

@@ -20,7 +20,6 @@ struct RunJs {
 }
 
 pub fn run_js(stateless: &Stateless) -> Operation {
-    let stateless = stateless.clone();
     let description = Description {
         name: "run_js",
         title: "Run JavaScript",
@@ -30,11 +29,8 @@ pub fn run_js(stateless: &Stateless) -> Operation {
         route: Route { method: "POST", path: "/api/exec" },
         failure: FailureShape::Error,
     };
-    Operation::new(description, move |caller, params: RunJs| {
-        let stateless = stateless.clone();
-        async move {
-            let limits = run_limits(stateless.limits(), params.heap_memory_max_mb, params.execution_timeout_secs)?;
-            stateless.run(&caller, params.code, limits).await
-        }
+    Operation::new(stateless, description, |stateless, caller, params: RunJs| async move {
+        let limits = run_limits(stateless.limits(), params.heap_memory_max_mb, params.execution_timeout_secs)?;
+        stateless.run(&caller, params.code, limits).await
     })
 }

@@ -61,7 +61,6 @@ pub fn operations(service: &Service) -> Vec<Operation> {
 }
 
 fn get(service: &Service) -> Operation {
-    let service = service.clone();
     let description = Description {
         name: "get_heap_tags",
         title: "Get a heap's tags",
@@ -71,14 +70,12 @@ fn get(service: &Service) -> Operation {
         route: Route { method: "GET", path: PATH },
         failure: FailureShape::Ok,
     };
-    Operation::new(description, move |caller, params: GetHeapTags| {
-        let service = service.clone();
-        async move { Ok(HeapTags { tags: service.heap_tags(&caller, heap_key("heap", &params.heap)?).await? }) }
+    Operation::new(service, description, |service, caller, params: GetHeapTags| async move {
+        Ok(HeapTags { tags: service.heap_tags(&caller, heap_key("heap", &params.heap)?).await? })
     })
 }
 
 fn set(service: &Service) -> Operation {
-    let service = service.clone();
     let description = Description {
         name: "set_heap_tags",
         title: "Set a heap's tags",
@@ -89,14 +86,12 @@ fn set(service: &Service) -> Operation {
         route: Route { method: "PUT", path: PATH },
         failure: FailureShape::Ok,
     };
-    Operation::new(description, move |caller, params: SetHeapTags| {
-        let service = service.clone();
-        async move { service.set_heap_tags(&caller, heap_key("heap", &params.heap)?, params.tags).await.map(|()| Done::OK) }
+    Operation::new(service, description, |service, caller, params: SetHeapTags| async move {
+        service.set_heap_tags(&caller, heap_key("heap", &params.heap)?, params.tags).await.map(|()| Done::OK)
     })
 }
 
 fn delete(service: &Service) -> Operation {
-    let service = service.clone();
     let description = Description {
         name: "delete_heap_tags",
         title: "Delete tags of a heap",
@@ -106,17 +101,13 @@ fn delete(service: &Service) -> Operation {
         route: Route { method: "DELETE", path: PATH },
         failure: FailureShape::Ok,
     };
-    Operation::new(description, move |caller, params: DeleteHeapTags| {
-        let service = service.clone();
-        async move {
-            let keys = params.keys.map(|keys| keys.split(',').map(|key| key.trim().to_owned()).collect());
-            service.delete_heap_tags(&caller, heap_key("heap", &params.heap)?, keys).await.map(|()| Done::OK)
-        }
+    Operation::new(service, description, |service, caller, params: DeleteHeapTags| async move {
+        let keys = params.keys.map(|keys| keys.split(',').map(|key| key.trim().to_owned()).collect());
+        service.delete_heap_tags(&caller, heap_key("heap", &params.heap)?, keys).await.map(|()| Done::OK)
     })
 }
 
 fn query(service: &Service) -> Operation {
-    let service = service.clone();
     let description = Description {
         name: "query_heaps_by_tags",
         title: "Find heaps by tags",
@@ -126,11 +117,8 @@ fn query(service: &Service) -> Operation {
         route: Route { method: "POST", path: "/api/heaps/query" },
         failure: FailureShape::Ok,
     };
-    Operation::new(description, move |caller, params: QueryHeapsByTags| {
-        let service = service.clone();
-        async move {
-            let after = params.cursor.as_deref().map(|cursor| heap_key("cursor", cursor)).transpose()?;
-            service.heaps_by_tags(&caller, TagQuery { pairs: params.tags, after, limit: params.limit }).await
-        }
+    Operation::new(service, description, |service, caller, params: QueryHeapsByTags| async move {
+        let after = params.cursor.as_deref().map(|cursor| heap_key("cursor", cursor)).transpose()?;
+        service.heaps_by_tags(&caller, TagQuery { pairs: params.tags, after, limit: params.limit }).await
     })
 }

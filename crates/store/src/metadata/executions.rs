@@ -101,30 +101,21 @@ impl Metadata {
     }
 
     pub async fn execution(&self, principal: &Principal, id: &ExecutionId) -> Result<Option<Execution>, MetadataError> {
-        let (principal, id) = (principal.clone(), id.clone());
-        self.read(move |db| {
-            db.prepare_cached(
-                "SELECT id, process, status, started_at, completed_at, heap, error, warnings, output_bytes, output_lines, result
-                 FROM executions WHERE id = ? AND principal = ?",
-            )?
-            .query_row(params![id.as_str(), principal.as_str()], read_execution)
-            .optional()
-        })
-        .await
+        self.find_execution(principal, id, "result").await
     }
 
     /// As [`execution`](Self::execution), without the result, which may be megabytes.
     pub async fn execution_without_result(&self, principal: &Principal, id: &ExecutionId) -> Result<Option<Execution>, MetadataError> {
+        self.find_execution(principal, id, "NULL").await
+    }
+
+    async fn find_execution(&self, principal: &Principal, id: &ExecutionId, result: &str) -> Result<Option<Execution>, MetadataError> {
+        let sql = format!(
+            "SELECT id, process, status, started_at, completed_at, heap, error, warnings, output_bytes, output_lines, {result}
+             FROM executions WHERE id = ? AND principal = ?"
+        );
         let (principal, id) = (principal.clone(), id.clone());
-        self.read(move |db| {
-            db.prepare_cached(
-                "SELECT id, process, status, started_at, completed_at, heap, error, warnings, output_bytes, output_lines, NULL
-                 FROM executions WHERE id = ? AND principal = ?",
-            )?
-            .query_row(params![id.as_str(), principal.as_str()], read_execution)
-            .optional()
-        })
-        .await
+        self.read(move |db| db.prepare_cached(&sql)?.query_row(params![id.as_str(), principal.as_str()], read_execution).optional()).await
     }
 
     /// Newest first, and where to go on when there are more.
