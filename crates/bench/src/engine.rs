@@ -16,7 +16,7 @@ pub async fn measure(artifacts: &Artifacts, effort: Effort, report: &mut Report)
     eprintln!("measuring …");
     pairs(&engine, &mut raw, effort, report, "stateful", 1.5).await;
     pairs(&engine, &mut raw, effort, report, "stateless", 2.5).await;
-    chains(&engine, effort, report).await;
+    chains(artifacts, &engine, effort, report).await;
     sizes(&mut raw, report);
     latency(&engine, effort, report).await;
 }
@@ -51,19 +51,47 @@ async fn pairs(engine: &Engine, raw: &mut RawLoop, effort: Effort, report: &mut 
     report.add(Row::new(name, " ×", Bar::AtMost(most), ratios.median(), (ratios.quantile(0.1), ratios.quantile(0.9)), detail));
 }
 
-/// Executions per second of two chains side by side against one, in alternating windows.
-async fn chains(engine: &Engine, effort: Effort, report: &mut Report) {
-    let window = Duration::from_millis(effort.choose(500, 2000));
-    let (mut one, mut two) = (Vec::new(), Vec::new());
-    for _ in 0..effort.choose(5, 7) {
+/// Executions per second of two chains side by side against one, in alternating windows. What the machine itself makes of a second process is
+/// measured in between, with raw V8: two cores that are shared are not two cores.
+async fn chains(artifacts: &Artifacts, engine: &Engine, effort: Effort, report: &mut Report) {
+    // Many short windows: what the machine does meanwhile changes from second to second.
+    let window = Duration::from_millis(500);
+    let (mut one, mut two, mut raw) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..effort.choose(9, 41) {
         one.push(chain(engine.clone(), window).await);
         let (left, right) = tokio::join!(tokio::spawn(chain(engine.clone(), window)), tokio::spawn(chain(engine.clone(), window)));
         two.push(left.unwrap_or_default() + right.unwrap_or_default());
+        let alone = raw_rates(artifacts, 1, window).await;
+        raw.push(raw_rates(artifacts, 2, window).await / alone);
     }
     let ratios = Samples::new(two.iter().zip(&one).map(|(two, one)| two / one).collect());
-    let detail = format!("{:.0}/s against {:.0}/s", Samples::new(two).median(), Samples::new(one).median());
+    let (two, one, raw) = (Samples::new(two).median(), Samples::new(one).median(), Samples::new(raw).median());
+    let detail = format!("{two:.0}/s against {one:.0}/s; raw V8 in two processes makes {raw:.2} × of one");
     let spread = (ratios.quantile(0.1), ratios.quantile(0.9));
     report.add(Row::new("two chains on two cores, against one", " ×", Bar::AtLeast(1.7), ratios.median(), spread, detail));
+}
+
+/// Rounds per second of raw V8 in so many processes, together.
+async fn raw_rates(artifacts: &Artifacts, processes: usize, window: Duration) -> f64 {
+    let working: Vec<_> = (0..processes)
+        .map(|_| {
+            let mut raw = RawLoop::start(artifacts).unwrap_or_else(|error| fail(&error.to_string()));
+            tokio::task::spawn_blocking(move || {
+                raw.round("stateful").unwrap_or_else(|error| fail(&error.to_string()));
+                let (began, mut rounds) = (Instant::now(), 0);
+                while began.elapsed() < window {
+                    raw.round("stateful").unwrap_or_else(|error| fail(&error.to_string()));
+                    rounds += 1;
+                }
+                f64::from(rounds) / began.elapsed().as_secs_f64()
+            })
+        })
+        .collect();
+    let mut sum = 0.0;
+    for work in working {
+        sum += work.await.unwrap_or_default();
+    }
+    sum
 }
 
 async fn chain(engine: Engine, window: Duration) -> f64 {
