@@ -114,12 +114,14 @@ impl Execution {
         let mut warnings = Vec::new();
         let mut writer = self.service.0.outputs.writer(self.live.id());
         let (end, completed) = self.run(place, &mut warnings, &mut writer).await;
+        // What could be read already stays, whatever becomes of the rest.
+        let seen = writer.extent();
         let written = if writer.is_empty() { Ok(Extent::default()) } else { blocking(move || Ok(writer.finish()?)).await };
         match written {
             Ok(output) => Ended { end, warnings, output, completed },
             Err(error) => {
                 let end = End::Failed(Failure::Store(error.to_string()));
-                Ended { end, warnings, output: Extent::default(), completed: None }
+                Ended { end, warnings, output: seen, completed: None }
             }
         }
     }
@@ -143,12 +145,15 @@ impl Execution {
             Ok(Outcome::Cancelled) => return (End::Cancelled, None),
         };
         let heap_bytes = heap.length();
-        let storing = self.service.0.storing.clone().read_owned().await;
+        let keep = async {
+            let storing = self.service.0.storing.clone().read_owned().await;
+            Ok((self.service.running.heaps.keep(heap).await?, storing))
+        };
         tokio::select! {
             biased;
             stop = self.live.stopped() => (stop.end(), None),
-            kept = self.in_time(self.service.running.heaps.keep(heap)) => match kept {
-                Ok(heap) => {
+            kept = self.in_time(keep) => match kept {
+                Ok((heap, storing)) => {
                     crash_point::pass("heap-stored");
                     (End::Completed { result, heap: Some(heap) }, Some(Completed { heap, heap_bytes, javascript, _storing: storing }))
                 }

@@ -33,6 +33,13 @@ pub struct Collected {
     pub kept: u64,
 }
 
+/// What becomes of heaps that this database never heard of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stray {
+    Kept,
+    Collected,
+}
+
 impl Archive {
     pub async fn heap(&self, key: HeapKey) -> Result<HeapSummary, ServiceError> {
         let store = self.0.heaps.clone();
@@ -89,12 +96,23 @@ impl Archive {
 
     /// Removes heaps that are past their time and that no tag, no recent log entry and no running execution refers to.
     pub async fn collect_heaps(&self, dry_run: bool) -> Result<Collected, ServiceError> {
+        self.collect(dry_run, Stray::Collected).await
+    }
+
+    /// As `collect_heaps`, without being asked: what this database never heard of may be another server's.
+    pub(crate) async fn collect_own_heaps(&self) -> Result<Collected, ServiceError> {
+        self.collect(false, Stray::Kept).await
+    }
+
+    async fn collect(&self, dry_run: bool, stray: Stray) -> Result<Collected, ServiceError> {
         let retained = SignedDuration::try_from(self.0.policy.retain_heaps).unwrap_or(SignedDuration::MAX);
         let since = Timestamp::now().checked_sub(retained).unwrap_or(Timestamp::MIN);
         let old_before: SystemTime = since.into();
         let mut collected = Collected::default();
         for heap in self.list_heaps().await? {
-            let in_use = heap.stored_at >= old_before || self.0.metadata.heap_use(heap.key, since).await?.is_some();
+            let in_use = heap.stored_at >= old_before
+                || self.0.metadata.heap_use(heap.key, since).await?.is_some()
+                || (stray == Stray::Kept && !self.0.metadata.knows_heap(heap.key).await?);
             if in_use || (!dry_run && !self.remove_heap(heap.key, old_before).await?) {
                 collected.kept += 1;
                 continue;

@@ -74,5 +74,5 @@ async fn sweep(archive: &Archive) -> Result<(), ServiceError> {
     if let Ok(Err(error)) = strays {
         tracing::warn!(%error, "old output could not be removed");
     }
-    archive.collect_heaps(false).await.map(drop)
+    archive.collect_own_heaps().await.map(drop)
 }

@@ -259,3 +259,21 @@ fn the_key_of_a_heap_is_the_sha_256_of_its_payload() {
     // head -c 102400 /dev/zero | sha256sum
     assert_eq!(key, "f627ca4c2c322f15db26152df306bd4f983f0146409b81a4341b9b340c365a16");
 }
+
+/// The same heap is made again and again, so it would be said to be stored while what is there can't be read.
+#[test]
+fn putting_a_heap_whose_file_is_damaged_mends_it() {
+    let folder = tempfile::tempdir().expect("folder");
+    let heaps = FileHeaps::open(folder.path(), Owner::Anyone).expect("store");
+    let engine = "v8-14.6/x86_64/flags-0000001a/natives-3-0000005e".parse().expect("an engine id");
+    let payload = vec![1; PAYLOAD_BYTES_MIN];
+    let key = heapstead_store::key_of(&payload).expect("a heap");
+    heaps.put(&key, &payload, &engine).expect("stored");
+    let path = folder.path().join(key.to_string());
+    let mut file = std::fs::read(&path).expect("the file");
+    file[5000] ^= 1;
+    std::fs::write(&path, file).expect("damaged");
+    assert!(heaps.get(&key).is_err());
+    heaps.put(&key, &payload, &engine).expect("stored again");
+    assert_eq!(heaps.get(&key).expect("whole again").payload(), payload);
+}

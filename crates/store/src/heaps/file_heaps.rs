@@ -116,10 +116,10 @@ impl FileHeaps {
         Ok(engine)
     }
 
-    /// Whether the heap is there already, by its header and length: enough to tell it from a damaged one in almost every case, at no cost.
-    fn holds(&self, key: &HeapKey, payload_bytes: usize) -> bool {
-        let Ok(start) = bounded_file::read_start::<HEADER_BYTES>(&self.heap_path(key)) else { return false };
-        heap_file::check_start(&start.bytes, start.file_bytes, key) == Ok(payload_bytes as u64)
+    /// Whether the heap is there already, whole: a damaged one is written anew.
+    fn holds(&self, key: &HeapKey, payload: &[u8]) -> bool {
+        let Ok(file) = bounded_file::read(&self.heap_path(key), HEADER_BYTES + payload.len()) else { return false };
+        file.split_at_checked(HEADER_BYTES).is_some_and(|(header, kept)| header == heap_file::header(key) && kept == payload)
     }
 
     fn write_sidecar(&self, key: &HeapKey, engine: &EngineId) -> Result<(), HeapStoreError> {
@@ -145,7 +145,7 @@ impl HeapStore for FileHeaps {
 
     fn put(&self, key: &HeapKey, payload: &[u8], engine: &EngineId) -> Result<(), HeapStoreError> {
         heap_file::check_length(payload.len() as u64).map_err(HeapStoreError::NotAHeap)?;
-        if self.holds(key, payload.len()) {
+        if self.holds(key, payload) {
             if !matches!(self.read_engine(key), Ok(Some(known)) if known == *engine) {
                 self.write_sidecar(key, engine)?;
             }

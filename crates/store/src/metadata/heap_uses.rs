@@ -42,6 +42,11 @@ impl Metadata {
         .await
     }
 
+    /// Whether any run on this database ever made it.
+    pub async fn knows_heap(&self, key: HeapKey) -> Result<bool, MetadataError> {
+        self.read(move |db| db.prepare_cached("SELECT 1 FROM heaps WHERE key = ?")?.exists([key.to_string()])).await
+    }
+
     /// Forgets that a heap was ever used.
     pub async fn forget_heap(&self, key: HeapKey) -> Result<(), MetadataError> {
         self.write(Durability::Process, move |db| {
