@@ -57,6 +57,8 @@ async fn run(
             Err(NotBegun::Impossible(why)) => return Ok(Outcome::Failed(why)),
         };
         stops.deadline = Some(Instant::now() + Duration::from_secs(job.limits.timeout_secs.into()));
+        // There is room: nothing but these comes before the first output.
+        let _ = events.try_send(Event::Started);
         let mut follower = Follower::new(worker, snapshot, job.limits.output_bytes_max, events);
         match stops.unless(follower.follow()).await {
             Ok(Followed::Ended(outcome)) => return Ok(outcome),

@@ -1,10 +1,11 @@
 //! The engine's face: submit a job, follow its events, cancel it.
 
 use crate::driver;
-use crate::scheduler::{Load, Permit, Scheduler};
+use crate::scheduler::{self, Load, Permit, Scheduler};
 use crate::zygote::{Zygote, ZygoteError};
-use crate::{Config, HeapImage, Lane, Refused};
+use crate::{Config, HeapImage, Lane, Refused, v8_version};
 use heapstead_types::{EngineId, EngineMismatch, Failure, Limits};
+use sha2::{Digest, Sha256};
 use tokio::sync::{mpsc, oneshot};
 
 /// Chunks of output between a run and whoever follows it; when they are full the run waits.
@@ -29,6 +30,15 @@ impl EngineInfo {
     pub fn check(&self, heap: &EngineId) -> Result<(), EngineMismatch> {
         self.id.check(heap, |count| self.natives.get(count as usize).copied())
     }
+
+    /// Whether a snapshot of which nothing else is known may be tried here: one of another V8 never loads.
+    pub fn check_payload(&self, payload: &[u8]) -> Result<(), EngineMismatch> {
+        match v8_version::read(payload) {
+            Some(version) if version == self.id.v8 => Ok(()),
+            Some(version) => Err(EngineMismatch { heap: format!("v8-{version}"), engine: self.id.to_string() }),
+            None => Err(EngineMismatch { heap: "of no known V8 version".into(), engine: self.id.to_string() }),
+        }
+    }
 }
 
 /// One run to be made.
@@ -52,6 +62,8 @@ pub enum Kind {
 
 #[derive(Debug)]
 pub enum Event {
+    /// The worker has been given its start: the time limit counts from here. Comes again in the rare case that the worker died before it read it.
+    Started,
     /// Console output as it was written.
     Output(Vec<u8>),
     /// Output passed its cap: what follows is dropped. Comes at most once.
@@ -109,7 +121,7 @@ impl Execution {
         loop {
             match self.next_event().await {
                 Some(Event::Output(text)) => output.extend_from_slice(&text),
-                Some(Event::OutputDropped) => {}
+                Some(Event::Started | Event::OutputDropped) => {}
                 Some(Event::Ended(outcome)) => return (output, outcome),
                 None => return (output, Outcome::Failed(Failure::NoWorker("the engine is shut down".into()))),
             }
@@ -122,13 +134,18 @@ pub struct Engine {
     zygote: Zygote,
     scheduler: Scheduler,
     info: EngineInfo,
+    generation: String,
 }
 
 impl Engine {
     pub async fn start(config: Config) -> Result<Self, StartError> {
+        let base_heap = config.artifacts.base_heap.clone();
         let scheduler = Scheduler::new(config.concurrent_max, config.memory_mb_max, config.queued_max);
         let (zygote, info) = Zygote::start(config).await?;
-        Ok(Self { zygote, scheduler, info })
+        // The zygote has read it, so it is there; where that changes meanwhile, so does the name.
+        let base = std::fs::read(base_heap).map(|heap| hex::encode(Sha256::digest(heap))).unwrap_or_default();
+        let generation = format!("{}/base-{base}", info.id);
+        Ok(Self { zygote, scheduler, info, generation })
     }
 
     pub fn info(&self) -> &EngineInfo {
@@ -144,9 +161,31 @@ impl Engine {
         Ok(self.reserve(job.lane, job.limits.heap_mb)?.submit(job))
     }
 
+    /// Takes a job in that has to wait for something else first: it counts against the bound of the queue, and holds up nobody.
+    pub fn hold(&self, heap_mb: u32) -> Result<Held, Refused> {
+        Ok(Held { held: self.scheduler.hold(heap_mb)?, zygote: self.zygote.clone() })
+    }
+
+    /// What a fresh heap depends on: this engine, and the heap it begins with.
+    pub fn generation(&self) -> &str {
+        &self.generation
+    }
+
     /// Takes a place in the queue for a job that is still being made ready, or refuses it with nothing left behind.
     pub fn reserve(&self, lane: Lane, heap_mb: u32) -> Result<Place, Refused> {
         Ok(Place { permit: self.scheduler.enter(lane, heap_mb)?, zygote: self.zygote.clone() })
+    }
+}
+
+/// A place for a job that has to wait for something else before it stands in the queue. Dropping it gives it back.
+pub struct Held {
+    held: scheduler::Held,
+    zygote: Zygote,
+}
+
+impl Held {
+    pub fn place(self, lane: Lane) -> Place {
+        Place { permit: self.held.enter(lane), zygote: self.zygote }
     }
 }
 

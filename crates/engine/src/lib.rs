@@ -11,12 +11,13 @@ mod engine;
 mod follower;
 mod heap_image;
 mod scheduler;
+mod v8_version;
 mod worker;
 mod zygote;
 mod zygote_process;
 
 pub use artifacts::{Artifacts, ArtifactsError};
 pub use config::{Config, Spares};
-pub use engine::{Canceller, Engine, EngineInfo, Event, Execution, Job, Kind, Outcome, Place, StartError};
+pub use engine::{Canceller, Engine, EngineInfo, Event, Execution, Held, Job, Kind, Outcome, Place, StartError};
 pub use heap_image::HeapImage;
 pub use scheduler::{Lane, Load, Refused};

@@ -8,6 +8,9 @@ use tokio::sync::oneshot;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Lane(pub u64);
 
+/// How many jobs may start before one whose turn it is and that memory is still too short for. After that memory is kept free until it fits.
+const PASSED_MAX: u32 = 16;
+
 /// Why a job was not accepted. Nothing of it is left behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
@@ -34,6 +37,8 @@ struct State {
     queued_max: usize,
     running: usize,
     queued: usize,
+    /// Places of jobs that can't even stand in the queue yet.
+    held: usize,
     /// Lanes that have waiting jobs, the one whose turn is next in front.
     turns: VecDeque<Lane>,
     waiting: HashMap<Lane, VecDeque<Waiting>>,
@@ -42,7 +47,28 @@ struct State {
 #[derive(Debug)]
 struct Waiting {
     heap_mb: u32,
+    /// How many others started although it was this one's turn.
+    passed: u32,
     start: oneshot::Sender<Permit>,
+}
+
+/// A place for a job that does not stand in the queue yet; given back when dropped.
+#[derive(Debug)]
+pub struct Held {
+    heap_mb: u32,
+    scheduler: Scheduler,
+}
+
+impl Held {
+    pub fn enter(self, lane: Lane) -> oneshot::Receiver<Permit> {
+        self.scheduler.queue(lane, self.heap_mb)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.scheduler.state().held -= 1;
+    }
 }
 
 /// The right to run one worker; given back when dropped.
@@ -61,6 +87,7 @@ impl Scheduler {
             queued_max,
             running: 0,
             queued: 0,
+            held: 0,
             turns: VecDeque::new(),
             waiting: HashMap::new(),
         })))
@@ -68,28 +95,41 @@ impl Scheduler {
 
     /// Takes a job in; the receiver gets its permit when its turn has come. Dropping the receiver leaves the queue.
     pub fn enter(&self, lane: Lane, heap_mb: u32) -> Result<oneshot::Receiver<Permit>, Refused> {
+        Ok(self.hold(heap_mb)?.enter(lane))
+    }
+
+    /// Takes a job in that has to wait for something else before it stands in the queue. It counts as waiting, and takes nobody's turn.
+    pub fn hold(&self, heap_mb: u32) -> Result<Held, Refused> {
         let mut state = self.state();
         if u64::from(heap_mb) > state.memory_mb_max {
             return Err(Refused::TooLarge { heap_mb, memory_mb_max: state.memory_mb_max });
         }
         state.forget_gone();
-        if state.queued >= state.queued_max {
-            return Err(Refused::QueueFull { queued: state.queued });
+        let queued = state.queued + state.held;
+        if queued >= state.queued_max {
+            return Err(Refused::QueueFull { queued });
         }
+        state.held += 1;
+        drop(state);
+        Ok(Held { heap_mb, scheduler: self.clone() })
+    }
+
+    fn queue(&self, lane: Lane, heap_mb: u32) -> oneshot::Receiver<Permit> {
+        let mut state = self.state();
         let (start, started) = oneshot::channel();
         if !state.waiting.contains_key(&lane) {
             state.turns.push_back(lane);
         }
-        state.waiting.entry(lane).or_default().push_back(Waiting { heap_mb, start });
+        state.waiting.entry(lane).or_default().push_back(Waiting { heap_mb, passed: 0, start });
         state.queued += 1;
         self.start_what_fits(state);
-        Ok(started)
+        started
     }
 
     pub fn load(&self) -> Load {
         let mut state = self.state();
         state.forget_gone();
-        Load { running: state.running, queued: state.queued }
+        Load { running: state.running, queued: state.queued + state.held }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -108,27 +148,42 @@ impl Scheduler {
 }
 
 impl State {
-    /// The first job of the lane whose turn it is, if slot and memory are there for it; its lane goes to the back.
+    /// The first job of the lane whose turn it is, if slot and memory are there for it; its lane goes to the back. One that needs more memory
+    /// than is free lets a few others pass.
     fn next_that_fits(&mut self) -> Option<Waiting> {
-        let lane = *self.turns.front()?;
-        let jobs = self.waiting.get_mut(&lane)?;
-        let heap_mb = u64::from(jobs.front()?.heap_mb);
-        if self.slots_free == 0 || heap_mb > self.memory_mb_free {
+        if self.slots_free == 0 {
             return None;
         }
+        let turn = match self.turns.iter().position(|lane| self.fits(lane))? {
+            0 => 0,
+            later => {
+                let front = self.waiting.get_mut(self.turns.front()?)?.front_mut()?;
+                // Nobody holds others up who is gone.
+                if front.passed >= PASSED_MAX && !front.start.is_closed() {
+                    return None;
+                }
+                front.passed += 1;
+                later
+            }
+        };
+        let lane = self.turns.remove(turn)?;
+        let jobs = self.waiting.get_mut(&lane)?;
         let job = jobs.pop_front()?;
-        let lane_is_empty = jobs.is_empty();
-        self.turns.pop_front();
-        if lane_is_empty {
+        if jobs.is_empty() {
             self.waiting.remove(&lane);
         } else {
             self.turns.push_back(lane);
         }
         self.slots_free -= 1;
-        self.memory_mb_free -= heap_mb;
+        self.memory_mb_free -= u64::from(job.heap_mb);
         self.running += 1;
         self.queued -= 1;
         Some(job)
+    }
+
+    fn fits(&self, lane: &Lane) -> bool {
+        let first = self.waiting.get(lane).and_then(VecDeque::front);
+        first.is_some_and(|job| u64::from(job.heap_mb) <= self.memory_mb_free)
     }
 
     fn give_back(&mut self, heap_mb: u32) {
@@ -203,6 +258,43 @@ mod tests {
         let first = got(&mut greedy[0]).expect("came first");
         drop(first);
         assert!(got(&mut modest).is_some(), "the other lane's turn comes before the greedy lane's second job");
+    }
+
+    #[test]
+    fn a_job_that_memory_is_short_for_lets_others_pass_but_not_for_ever() {
+        let scheduler = Scheduler::new(10, 100, 100);
+        let held = got(&mut scheduler.enter(Lane(0), 60).expect("accepted")).expect("runs");
+        let mut large = scheduler.enter(Lane(1), 80).expect("waits");
+        for _ in 0..PASSED_MAX {
+            let small = got(&mut scheduler.enter(Lane(2), 40).expect("accepted"));
+            assert!(small.is_some(), "it fits beside the one that runs");
+        }
+        let mut late = scheduler.enter(Lane(2), 40).expect("waits");
+        assert!(got(&mut late).is_none(), "memory is kept for the large one now");
+        assert!(got(&mut large).is_none());
+        drop(held);
+        let running = got(&mut large).expect("its memory is there");
+        assert!(got(&mut late).is_none(), "it does not fit beside the large one");
+        drop(running);
+        assert!(got(&mut late).is_some());
+    }
+
+    #[test]
+    fn a_large_job_whose_caller_left_keeps_nobody_waiting() {
+        let scheduler = Scheduler::new(10, 100, 100);
+        let _held = got(&mut scheduler.enter(Lane(0), 60).expect("accepted")).expect("runs");
+        drop(scheduler.enter(Lane(1), 80).expect("waits"));
+        for number in 0..PASSED_MAX + 5 {
+            assert!(got(&mut scheduler.enter(Lane(2), 40).expect("accepted")).is_some(), "{number}");
+        }
+    }
+
+    #[test]
+    fn jobs_of_one_lane_never_pass_each_other() {
+        let scheduler = Scheduler::new(10, 100, 100);
+        let _held = got(&mut scheduler.enter(Lane(0), 60).expect("accepted")).expect("runs");
+        let _large = scheduler.enter(Lane(1), 80).expect("waits");
+        assert!(got(&mut scheduler.enter(Lane(1), 10).expect("waits")).is_none());
     }
 
     #[test]

@@ -21,7 +21,7 @@ async fn while_one_runs(look: impl FnOnce(Running)) {
     let parts = production();
     let engine = start(parts.clone()).await;
     let mut execution = submit(&engine, job(AWAITING, Kind::Stateful(None)));
-    execution.next_event().await.expect("output");
+    common::begun(&mut execution).await;
     let zygote = processes::zygote_of(processes::this(), &parts.base_heap).expect("a zygote");
     let [worker] = processes::children_of(zygote)[..] else { panic!("one worker") };
     look(Running { zygote, worker });

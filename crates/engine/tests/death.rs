@@ -3,8 +3,8 @@
 mod common;
 
 use common::processes::{self, children_of, freeze, is_alive, kill, wait_for, zygote_of};
-use common::{config, end_of, job, probes, production, run, start, start_with, submit};
-use heapstead_engine::{Config, Event, Execution, Job, Kind, Outcome, Spares};
+use common::{begun, config, end_of, job, probes, production, run, start, start_with, submit};
+use heapstead_engine::{Config, Job, Kind, Outcome, Spares};
 use heapstead_types::Failure;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -17,12 +17,6 @@ fn long(code: &str, kind: Kind) -> Job {
     let mut job = job(code, kind);
     job.limits.timeout_secs = 60;
     job
-}
-
-/// Waits until the code of a run has begun, which it says by printing something.
-async fn begun(execution: &mut Execution) {
-    let event = execution.next_event().await;
-    assert!(matches!(event, Some(Event::Output(_))), "{event:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{config, end_of, job, probes, processes, production, start, start_with, submit};
-use heapstead_engine::{Config, Engine, Event, Job, Kind, Outcome};
+use common::{begun, config, end_of, job, probes, processes, production, start, start_with, submit};
+use heapstead_engine::{Config, Engine, Job, Kind, Outcome};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -64,8 +64,7 @@ async fn cancel_kills_the_worker_whatever_it_does() {
     for code in STATES {
         let took = best_of_a_few(async || {
             let mut execution = submit(&house.engine, run_of(code, 60));
-            let event = execution.next_event().await;
-            assert!(matches!(event, Some(Event::Output(_))), "{code}: {event:?}");
+            begun(&mut execution).await;
             // Nothing tells that a snapshot is being written; after the last line of the code there is nothing else to do.
             tokio::time::sleep(Duration::from_millis(50)).await;
             assert_eq!(house.workers().len(), 1, "{code}");
@@ -89,8 +88,7 @@ async fn cancel_is_heard_while_a_large_heap_is_hashed() {
     job.limits.heap_mb = 1024;
     let took = best_of_a_few(async || {
         let mut execution = submit(&engine, job.clone());
-        let event = execution.next_event().await;
-        assert!(matches!(event, Some(Event::Output(_))), "{event:?}");
+        begun(&mut execution).await;
         let asked = Instant::now();
         assert!(execution.canceller().cancel().await, "it was hashed to its end first");
         asked.elapsed()

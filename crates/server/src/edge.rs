@@ -1,6 +1,7 @@
 //! What both skins stand on: the table of operations, and what the operator decided about connections.
 
 use crate::api::Api;
+use crate::auth::{Authenticator, Resolution};
 use heapstead_service::Service;
 use heapstead_types::SessionName;
 
@@ -12,7 +13,12 @@ pub struct Edge {
     pub session: Option<SessionName>,
     /// Text in an MCP answer that is longer than this is cut; the structured content beside it never is.
     pub inline_chars_max: usize,
+    /// Whether tools are listed under their other names too.
+    pub plasm_names: bool,
     pub access: Access,
+    pub authenticator: Authenticator,
+    /// With whose rights opened sessions are reused.
+    pub resolution: Resolution,
 }
 
 /// Which web pages and host names may reach the server: a browser must not be talked into speaking to it.

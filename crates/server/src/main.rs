@@ -2,6 +2,7 @@
 #![deny(unsafe_code)]
 
 mod api;
+mod auth;
 mod cli;
 mod edge;
 mod http;

@@ -87,7 +87,9 @@ fn a_heap_without_a_sidecar_is_tried_and_a_worker_that_dies_of_it_is_one_failed_
     fs::remove_file(place.sidecar(&key)).expect("remove");
     assert_eq!(place.completed("n", &["--heap", &key]).0, "7");
 
-    let garbage = vec![0x5a; 300 << 10];
+    // Of the right V8 by its own account, and garbage from there on.
+    let mut garbage = fs::read(place.heap_file(&key)).expect("heap").split_off(42);
+    garbage[200..].fill(0x5a);
     let key = heapstead_store::key_of(&garbage).expect("long enough");
     fs::write(place.heap_file(&key.to_string()), [&heapstead_store::header(&key)[..], &garbage].concat()).expect("heap");
     check_unusable(&place, &key.to_string(), &["error: "]);

@@ -1,12 +1,14 @@
 //! Everything that is kept: records, output, heaps, tags and logs, and what can be asked about them without running anything.
 
+use crate::hub::Hub;
 use crate::live::Registry;
 use crate::origin::OnMissingHeap;
+use crate::state::StateKeys;
 use heapstead_store::{HeapStore, Metadata, Outputs};
 use heapstead_types::Limits;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::RwLock;
+use tokio::sync::{Notify, RwLock};
 
 /// What the operator decided.
 #[derive(Debug, Clone, Copy)]
@@ -16,6 +18,21 @@ pub struct Policy {
     pub on_missing_heap: OnMissingHeap,
     pub retain_executions: Duration,
     pub retain_heaps: Duration,
+    /// How long a session lasts that nobody uses.
+    pub session_ttl: Duration,
+    /// Whether every run has to be in a session.
+    pub require_session: bool,
+    pub quotas: Quotas,
+    /// Whether execute sessions are reused by the principal that opened them alone, and not by others of its tenant.
+    pub delegated: bool,
+}
+
+/// What one owner may have at once; none is no bound.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Quotas {
+    pub sessions_max: Option<u32>,
+    pub heap_bytes_max: Option<u64>,
+    pub running_max: Option<u32>,
 }
 
 #[derive(Clone)]
@@ -28,15 +45,31 @@ pub(crate) struct Kept {
     pub policy: Policy,
     /// Executions that run in this process.
     pub live: Registry,
+    /// Woken when a session is there that may expire before all others.
+    pub expiries: Arc<Notify>,
     /// Read while a heap is on its way from the store into a record, written while heaps are collected.
     pub storing: Arc<RwLock<()>>,
+    /// What seals the states of sessions.
+    pub state_keys: StateKeys,
+    /// Who is told what happens.
+    pub hub: Arc<Hub>,
 }
 
 impl Archive {
     /// Only opens it: nothing is taken over from processes that died, and nothing is removed.
     pub fn open(heaps: Arc<dyn HeapStore>, metadata: Metadata, policy: Policy) -> Self {
         let outputs = Outputs::new(metadata.folder().join("outputs"));
-        Self(Arc::new(Kept { heaps, outputs, metadata, policy, live: Registry::default(), storing: Arc::default() }))
+        Self(Arc::new(Kept {
+            heaps,
+            outputs,
+            metadata,
+            policy,
+            live: Registry::default(),
+            expiries: Arc::default(),
+            storing: Arc::default(),
+            state_keys: StateKeys::default(),
+            hub: Arc::default(),
+        }))
     }
 
     pub fn policy(&self) -> &Policy {

@@ -1,15 +1,68 @@
 //! Who calls: on whose behalf, in which session, over which connection.
 
 use heapstead_engine::Lane;
-use heapstead_types::{Principal, SessionName};
+use heapstead_types::{Principal, SessionId, SessionName};
+use std::sync::{Arc, Mutex, PoisonError};
+use uuid::Uuid;
 
 #[derive(Debug, Clone, Default)]
 pub struct Caller {
     pub principal: Principal,
+    /// None where every call stands alone: REST, and MCP since 2026-07-28.
+    pub connection: Option<Arc<Connection>>,
     /// The session that the connection names.
     pub session: Option<SessionName>,
+    /// The opened session that the call itself says it belongs to, beside its arguments. It was found before.
+    pub within: Option<SessionId>,
+    /// Whether a session may be named freely in an argument, and not only by its handle.
+    pub names_sessions: bool,
     /// `X-MCP-*` headers of the connection, which code reads as `mcp.headers`.
     pub headers: Vec<(String, String)>,
     /// Callers of different lanes take turns when the queue is long.
     pub lane: Lane,
+}
+
+/// A connection that stays while its client does, and what it alone knows.
+#[derive(Debug)]
+pub struct Connection {
+    /// Nobody could guess it.
+    pub id: String,
+    /// The logical sessions that it calls `s0`, `s1` …
+    refs: Mutex<Vec<Uuid>>,
+}
+
+impl Connection {
+    pub fn new() -> Self {
+        Self { id: Uuid::new_v4().simple().to_string(), refs: Mutex::default() }
+    }
+
+    /// The number by which this connection calls a logical session from now on.
+    pub fn number(&self, logical: Uuid) -> usize {
+        let mut refs = self.refs.lock().unwrap_or_else(PoisonError::into_inner);
+        refs.iter().position(|known| *known == logical).unwrap_or_else(|| {
+            refs.push(logical);
+            refs.len() - 1
+        })
+    }
+
+    pub fn numbered(&self, number: usize) -> Option<Uuid> {
+        self.refs.lock().unwrap_or_else(PoisonError::into_inner).get(number).copied()
+    }
+}
+
+impl Default for Connection {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Caller {
+    /// What opened sessions and intents of this caller belong to beside its owner: anonymous callers share an owner, so each connection is a scope
+    /// of its own.
+    pub fn scope(&self) -> Option<&str> {
+        match &self.connection {
+            Some(connection) if self.principal.is_anonymous() => Some(&connection.id),
+            _ => None,
+        }
+    }
 }

@@ -74,6 +74,7 @@ impl Begun {
             started_at: iso_8601(self.started_at),
             completed_at: None,
             warnings: self.warnings,
+            told: None,
         }
     }
 

@@ -13,6 +13,11 @@ pub enum ServiceError {
     /// Not there, or not the caller's: the same answer for both.
     #[error("{what} `{name}` is not known")]
     NotFound { what: &'static str, name: String },
+    /// As `NotFound`, with what helps.
+    #[error("session `{0}` is not known here: call `session_context` first, and use the `logical_session_ref` of its answer")]
+    NoSession(String),
+    #[error("{0}")]
+    SessionRequired(String),
     #[error("{0}")]
     WrongState(String),
     #[error("{0}")]

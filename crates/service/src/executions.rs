@@ -182,7 +182,7 @@ impl Archive {
         };
         let (executions, next) = self.0.metadata.executions(&caller.principal, filter).await?;
         Ok(ExecutionList {
-            executions: executions.into_iter().map(summary).collect(),
+            executions: executions.into_iter().map(|stored| self.summary(stored)).collect(),
             next_cursor: next.map(|Cursor(seq)| seq.to_string()),
         })
     }
@@ -190,6 +190,17 @@ impl Archive {
     /// Follows an execution of this process by its progress; none when it runs elsewhere or has ended.
     pub fn live(&self, caller: &Caller, id: &str) -> Option<Arc<Live>> {
         self.0.live.find(&caller.principal, &id.parse().ok()?)
+    }
+
+    /// The table learns only at the end when the code began; until then whoever runs it knows.
+    fn summary(&self, stored: metadata::ExecutionSummary) -> ExecutionSummary {
+        let live = if stored.completed_at.is_none() { self.0.live.get(&stored.id) } else { None };
+        ExecutionSummary {
+            started_at: iso_8601(live.map_or(stored.started_at, |live| live.told().started_at)),
+            execution_id: stored.id,
+            status: stored.status,
+            completed_at: stored.completed_at.map(iso_8601),
+        }
     }
 
     async fn find(&self, caller: &Caller, text: &str, with_result: bool) -> Result<Found, ServiceError> {
@@ -212,6 +223,25 @@ impl Archive {
                 Some(stored) => return Ok(Found::Stored(Box::new(stored))),
             }
         }
+    }
+}
+
+/// Has an execution stopped, wherever it runs, and waits until it is over.
+pub async fn stop_everywhere(archive: &Archive, id: &ExecutionId, process: &str, stop: Stop) {
+    match archive.0.live.get(id) {
+        Some(live) => {
+            live.stop(stop);
+            live.ended().await;
+        }
+        // A process that can't be asked has died, and its executions with it.
+        None => drop(neighbours::ask(archive, process, &Question { id: id.clone(), about: About::Cancel }).await),
+    }
+}
+
+/// Waits for the end of an execution of another process, or for that process's.
+pub async fn await_elsewhere(archive: &Archive, id: &ExecutionId, process: &str) {
+    if neighbours::ask(archive, process, &Question { id: id.clone(), about: About::Ended }).await.is_err() {
+        tokio::time::sleep(ELSEWHERE_INTERVAL).await;
     }
 }
 
@@ -254,15 +284,7 @@ pub fn record_of(stored: metadata::Execution) -> ExecutionRecord {
         started_at: iso_8601(stored.started_at),
         completed_at: stored.completed_at.map(iso_8601),
         warnings: stored.warnings,
-    }
-}
-
-fn summary(stored: metadata::ExecutionSummary) -> ExecutionSummary {
-    ExecutionSummary {
-        execution_id: stored.id,
-        status: stored.status,
-        started_at: iso_8601(stored.started_at),
-        completed_at: stored.completed_at.map(iso_8601),
+        told: stored.continuity.and_then(|json| serde_json::from_str(&json).ok()),
     }
 }
 

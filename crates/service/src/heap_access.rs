@@ -6,6 +6,7 @@ use heapstead_types::{Failure, HeapKey};
 use lru::LruCache;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 /// Heaps kept in memory, in all. A chain goes on from the heap it just left, which then needs no reading.
 const HOT_BYTES_MAX: u64 = 256 << 20;
@@ -31,6 +32,11 @@ impl HeapAccess {
         Self { store, engine, hot: Arc::new(Mutex::new(Hot { heaps: LruCache::unbounded(), bytes: 0 })), damaged: Arc::default() }
     }
 
+    /// The same heaps, for somebody who waits until then.
+    pub fn until(&self, deadline: Instant) -> Self {
+        Self { store: self.store.until(deadline), ..self.clone() }
+    }
+
     /// Heaps that were found damaged, as far as they are still there.
     pub async fn damaged(&self) -> Vec<HeapKey> {
         let this = self.clone();
@@ -44,7 +50,8 @@ impl HeapAccess {
         looked_at.await.unwrap_or_default()
     }
 
-    /// The heap, verified, and written by an engine that this one can follow. One whose engine is not known is tried.
+    /// The heap, verified, and written by an engine that this one can follow. One whose engine is not known is judged by the version of V8 in
+    /// its bytes, and then tried.
     pub async fn restore(&self, key: HeapKey) -> Result<HeapImage, Failure> {
         let this = self.clone();
         blocking(move || {
@@ -77,6 +84,9 @@ impl HeapAccess {
             return Ok(image);
         }
         let heap = self.store.get(&key).map_err(store_failure)?;
+        if heap.engine().is_none() {
+            self.engine.check_payload(heap.payload()).map_err(|mismatch| Failure::HeapOfAnotherEngine { key, mismatch })?;
+        }
         let image = HeapImage::from_payload(heap.payload()).map_err(|error| Failure::NoWorker(format!("memory for the heap: {error}")))?;
         // Told anew, because reading it may have made it younger.
         if let Ok(info) = self.store.glance(&key) {

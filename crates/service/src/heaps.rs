@@ -2,12 +2,13 @@
 
 use crate::executions::blocking;
 use crate::record::iso_8601;
-use crate::{Archive, ServiceError};
-use heapstead_store::{HEADER_BYTES, HeapInfo, ListedHeap, StoredHeap, verify};
-use heapstead_types::{EngineId, HeapKey};
+use crate::{Archive, Caller, ServiceError};
+use heapstead_store::{HEADER_BYTES, HeapInfo, HeapStoreError, ListedHeap, StoredHeap, verify};
+use heapstead_types::{EngineId, HeapKey, Principal};
 use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::time::SystemTime;
 
@@ -33,23 +34,40 @@ pub struct Collected {
     pub kept: u64,
 }
 
-/// What becomes of heaps that this database never heard of.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stray {
-    Kept,
-    Collected,
-}
-
 impl Archive {
-    pub async fn heap(&self, key: HeapKey) -> Result<HeapSummary, ServiceError> {
+    /// Whether a heap is an owner's. One that nobody on this database ever made, such as another server's on the same bucket, is everybody's who
+    /// needs no credentials.
+    pub(crate) async fn sees_heap(&self, principal: &Principal, key: HeapKey) -> Result<bool, ServiceError> {
+        Ok(!self.seen_heaps(principal, vec![key]).await?.is_empty())
+    }
+
+    async fn seen_heaps(&self, principal: &Principal, keys: Vec<HeapKey>) -> Result<Vec<HeapKey>, ServiceError> {
+        Ok(self.0.metadata.owned_heaps(principal, keys, principal.tenant().is_none()).await?)
+    }
+
+    /// A heap that is not the caller's is not there.
+    async fn check_seen(&self, caller: &Caller, key: HeapKey) -> Result<(), ServiceError> {
+        match self.sees_heap(&caller.principal, key).await? {
+            true => Ok(()),
+            false => Err(HeapStoreError::NotFound { key }.into()),
+        }
+    }
+
+    pub async fn heap(&self, caller: &Caller, key: HeapKey) -> Result<HeapSummary, ServiceError> {
+        self.check_seen(caller, key).await?;
         let store = self.0.heaps.clone();
         blocking(move || Ok(summary(store.describe(&key)?))).await
     }
 
-    /// Heaps in the order of their keys, and whether there are more.
-    pub async fn heaps(&self, after: Option<HeapKey>, limit: Option<u32>) -> Result<(Vec<HeapSummary>, bool), ServiceError> {
+    /// The caller's heaps in the order of their keys, and whether there are more.
+    pub async fn heaps(
+        &self,
+        caller: &Caller,
+        after: Option<HeapKey>,
+        limit: Option<u32>,
+    ) -> Result<(Vec<HeapSummary>, bool), ServiceError> {
         let store = self.0.heaps.clone();
-        let mut listed = self.list_heaps().await?;
+        let mut listed = self.list_heaps(&caller.principal).await?;
         listed.retain(|heap| after.is_none_or(|after| heap.key > after));
         let more = limit.is_some_and(|limit| listed.len() > limit as usize);
         listed.truncate(limit.map_or(usize::MAX, |limit| limit as usize));
@@ -60,8 +78,15 @@ impl Archive {
         .await
     }
 
-    /// Every heap in the store, in the order of their keys.
-    async fn list_heaps(&self) -> Result<Vec<ListedHeap>, ServiceError> {
+    /// Every heap of an owner that is in the store, in the order of their keys.
+    async fn list_heaps(&self, principal: &Principal) -> Result<Vec<ListedHeap>, ServiceError> {
+        let mut heaps = self.list_all_heaps().await?;
+        let seen: HashSet<_> = self.seen_heaps(principal, heaps.iter().map(|heap| heap.key).collect()).await?.into_iter().collect();
+        heaps.retain(|heap| seen.contains(&heap.key));
+        Ok(heaps)
+    }
+
+    async fn list_all_heaps(&self) -> Result<Vec<ListedHeap>, ServiceError> {
         let store = self.0.heaps.clone();
         blocking(move || {
             let mut heaps = Vec::new();
@@ -76,44 +101,60 @@ impl Archive {
     }
 
     /// A heap with everything that a read verifies verified.
-    pub async fn export_heap(&self, key: HeapKey) -> Result<StoredHeap, ServiceError> {
+    pub async fn export_heap(&self, caller: &Caller, key: HeapKey) -> Result<StoredHeap, ServiceError> {
+        self.check_seen(caller, key).await?;
         let store = self.0.heaps.clone();
         blocking(move || Ok(store.get(&key)?)).await
     }
 
     /// Brings in a heap file as `export` wrote it. Everything that a read verifies is verified first.
-    pub async fn import_heap(&self, file: Vec<u8>, engine: EngineId) -> Result<HeapKey, ServiceError> {
+    pub async fn import_heap(&self, caller: &Caller, file: Vec<u8>, engine: EngineId) -> Result<HeapKey, ServiceError> {
+        let bytes = file.len().saturating_sub(HEADER_BYTES) as u64;
+        self.check_quota(&caller.principal, bytes).await?;
         let store = self.0.heaps.clone();
-        blocking(move || {
+        let stored = blocking(move || {
             let digest = file.get(10..HEADER_BYTES).and_then(|digest| digest.try_into().ok());
             let key = HeapKey::from_digest(digest.unwrap_or_default());
             verify(&file, &key).map_err(|defect| ServiceError::BadInput(format!("`file` is not a heap: {defect}")))?;
             store.put(&key, file.get(HEADER_BYTES..).unwrap_or_default(), &engine)?;
             Ok(key)
-        })
-        .await
+        });
+        // Nobody may collect it before somebody has it.
+        let _storing = self.0.storing.read().await;
+        let key = stored.await?;
+        self.0.metadata.own_heap(&caller.principal, key, bytes, Timestamp::now()).await?;
+        Ok(key)
     }
 
-    /// Removes heaps that are past their time and that no tag, no recent log entry and no running execution refers to.
-    pub async fn collect_heaps(&self, dry_run: bool) -> Result<Collected, ServiceError> {
-        self.collect(dry_run, Stray::Collected).await
+    /// Whether an owner may have this much more.
+    pub(crate) async fn check_quota(&self, principal: &Principal, bytes: u64) -> Result<(), ServiceError> {
+        let Some(max) = self.0.policy.quotas.heap_bytes_max else { return Ok(()) };
+        let has = self.0.metadata.heap_bytes(principal).await?;
+        if has.saturating_add(bytes) <= max { Ok(()) } else { Err(ServiceError::Busy(quota_text(max))) }
+    }
+
+    /// Removes the caller's heaps that are past their time and that no tag, no session, no recent log entry and no running execution refers to.
+    pub async fn collect_heaps(&self, caller: &Caller, dry_run: bool) -> Result<Collected, ServiceError> {
+        let heaps = self.list_heaps(&caller.principal).await?;
+        self.collect(heaps, Some(&caller.principal), dry_run).await
     }
 
     /// As `collect_heaps`, without being asked: what this database never heard of may be another server's.
     pub(crate) async fn collect_own_heaps(&self) -> Result<Collected, ServiceError> {
-        self.collect(false, Stray::Kept).await
+        let heaps = self.list_all_heaps().await?;
+        self.collect(heaps, None, false).await
     }
 
-    async fn collect(&self, dry_run: bool, stray: Stray) -> Result<Collected, ServiceError> {
+    async fn collect(&self, heaps: Vec<ListedHeap>, owner: Option<&Principal>, dry_run: bool) -> Result<Collected, ServiceError> {
         let retained = SignedDuration::try_from(self.0.policy.retain_heaps).unwrap_or(SignedDuration::MAX);
         let since = Timestamp::now().checked_sub(retained).unwrap_or(Timestamp::MIN);
         let old_before: SystemTime = since.into();
         let mut collected = Collected::default();
-        for heap in self.list_heaps().await? {
+        for heap in heaps {
             let in_use = heap.stored_at >= old_before
-                || self.0.metadata.heap_use(heap.key, since).await?.is_some()
-                || (stray == Stray::Kept && !self.0.metadata.knows_heap(heap.key).await?);
-            if in_use || (!dry_run && !self.remove_heap(heap.key, old_before).await?) {
+                || self.0.metadata.uses_heap(heap.key, since).await?
+                || (owner.is_none() && !self.0.metadata.knows_heap(heap.key).await?);
+            if in_use || (!dry_run && !self.remove_heap(heap.key, owner, since).await?) {
                 collected.kept += 1;
                 continue;
             }
@@ -123,10 +164,21 @@ impl Archive {
         Ok(collected)
     }
 
-    /// Removes a heap, unless somebody stored it again meanwhile.
-    async fn remove_heap(&self, key: HeapKey, old_before: SystemTime) -> Result<bool, ServiceError> {
+    /// Removes a heap, unless somebody stored or used it again meanwhile.
+    async fn remove_heap(&self, key: HeapKey, owner: Option<&Principal>, since: Timestamp) -> Result<bool, ServiceError> {
         // A run that is about to record this very heap holds the other side of this lock.
         let _alone = self.0.storing.write().await;
+        // Taking the lock may have taken a while.
+        if self.0.metadata.uses_heap(key, since).await? {
+            return Ok(false);
+        }
+        if let Some(owner) = owner
+            && !self.0.metadata.disown_heap(owner, key).await?
+        {
+            // Somebody else has it too.
+            return Ok(true);
+        }
+        let old_before: SystemTime = since.into();
         let store = self.0.heaps.clone();
         let removed = blocking(move || {
             match store.describe(&key) {
@@ -143,6 +195,10 @@ impl Archive {
         }
         Ok(removed)
     }
+}
+
+pub fn quota_text(max: u64) -> String {
+    format!("your heaps would take up more than {} MB, which is as much as an owner may have: collect old ones", max >> 20)
 }
 
 fn summary(info: HeapInfo) -> HeapSummary {

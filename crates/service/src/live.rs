@@ -3,14 +3,18 @@
 use crate::end::{Begun, End};
 use crate::record::ExecutionRecord;
 use heapstead_store::outputs::Extent;
-use heapstead_types::{ExecutionId, Failure, Principal};
+use heapstead_types::{ExecutionId, Failure, Principal, SessionId};
+use jiff::Timestamp;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 pub struct Live {
+    /// As it was accepted.
     pub begun: Begun,
     pub principal: Principal,
+    /// The session with a head that it runs in.
+    pub session: Option<SessionId>,
     progress: watch::Sender<Progress>,
     stop: watch::Sender<Option<Stop>>,
 }
@@ -34,14 +38,22 @@ impl Stop {
 /// How far an execution is. Every change wakes whoever waits for it.
 #[derive(Debug, Clone, Default)]
 pub struct Progress {
+    /// When the code began; none while it is queued.
+    pub started_at: Option<Timestamp>,
     pub output: Extent,
+    /// What the caller should know, from the moment it is known.
+    pub warnings: Vec<String>,
     /// Set once, when the end would survive a crash.
     pub ended: Option<Arc<ExecutionRecord>>,
 }
 
 impl Live {
     pub fn new(begun: Begun, principal: Principal) -> Self {
-        Self { begun, principal, progress: watch::Sender::default(), stop: watch::Sender::default() }
+        Self { begun, principal, session: None, progress: watch::Sender::default(), stop: watch::Sender::default() }
+    }
+
+    pub fn in_session(self, session: Option<SessionId>) -> Self {
+        Self { session, ..self }
     }
 
     pub fn id(&self) -> &ExecutionId {
@@ -51,8 +63,28 @@ impl Live {
     pub fn record(&self) -> ExecutionRecord {
         match &self.progress.borrow().ended {
             Some(record) => ExecutionRecord::clone(record),
-            None => self.begun.clone().running(),
+            None => self.told().running(),
         }
+    }
+
+    /// What is known of it so far.
+    pub fn told(&self) -> Begun {
+        let progress = self.progress.borrow();
+        let started_at = progress.started_at.unwrap_or(self.begun.started_at);
+        Begun { started_at, warnings: progress.warnings.clone(), ..self.begun.clone() }
+    }
+
+    /// The code begins now.
+    pub fn start(&self) {
+        // Nobody waits for this.
+        self.progress.send_if_modified(|progress| {
+            progress.started_at = Some(Timestamp::now());
+            false
+        });
+    }
+
+    pub fn warn(&self, warnings: Vec<String>) {
+        self.progress.send_modify(|progress| progress.warnings = warnings);
     }
 
     pub fn watch(&self) -> watch::Receiver<Progress> {
@@ -64,7 +96,10 @@ impl Live {
     }
 
     pub fn end(&self, record: ExecutionRecord, output: Extent) {
-        self.progress.send_replace(Progress { output, ended: Some(Arc::new(record)) });
+        self.progress.send_modify(|progress| {
+            progress.output = output;
+            progress.ended = Some(Arc::new(record));
+        });
     }
 
     /// Waits for the end.

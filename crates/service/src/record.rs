@@ -1,5 +1,6 @@
 //! The record of an execution, in the shape `get_execution` answers with.
 
+use crate::logical::Told;
 use heapstead_types::{ExecutionId, HeapKey, Status};
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -27,6 +28,9 @@ pub struct ExecutionRecord {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     pub warnings: Vec<String>,
+    /// What became of the run's session, when its client has to know.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub told: Option<Told>,
 }
 
 /// Times as every answer writes them.

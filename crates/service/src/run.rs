@@ -6,6 +6,7 @@ use crate::origin::{self, Origin};
 use crate::output_text::OutputText;
 use heapstead_engine::{Canceller, Engine, Event, Execution, Job, Kind, Lane, Outcome};
 use heapstead_types::{Failure, Limits};
+use jiff::Timestamp;
 
 pub struct Request {
     pub code: String,
@@ -60,11 +61,14 @@ impl Run {
     /// The next piece of console output, as soon as it is written; none when the code has ended.
     pub async fn next_output(&mut self) -> Option<Vec<u8>> {
         let State::Following(execution) = &mut self.state else { return None };
-        let outcome = match execution.next_event().await {
-            Some(Event::Output(text)) => return Some(self.output.written(text)),
-            Some(Event::OutputDropped) => return Some(self.output.dropped()),
-            Some(Event::Ended(outcome)) => outcome,
-            None => Outcome::Failed(Failure::NoWorker("the engine is shut down".into())),
+        let outcome = loop {
+            match execution.next_event().await {
+                Some(Event::Started) => self.begun.started_at = Timestamp::now(),
+                Some(Event::Output(text)) => return Some(self.output.written(text)),
+                Some(Event::OutputDropped) => return Some(self.output.dropped()),
+                Some(Event::Ended(outcome)) => break outcome,
+                None => break Outcome::Failed(Failure::NoWorker("the engine is shut down".into())),
+            }
         };
         self.state = State::Ended(outcome);
         None

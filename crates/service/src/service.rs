@@ -2,7 +2,9 @@
 
 use crate::archive::{Archive, Policy};
 use crate::heap_access::HeapAccess;
-use crate::{ServiceError, neighbours, sweep};
+use crate::turns::Turns;
+use crate::{ServiceError, expiry, following, neighbours, sweep};
+use heapstead_catalog::Catalogs;
 use heapstead_engine::Engine;
 use heapstead_store::{HeapStore, Metadata};
 use std::ops::Deref;
@@ -19,18 +21,43 @@ pub(crate) struct Running {
     pub engine: Engine,
     pub heaps: HeapAccess,
     pub closing: AtomicBool,
+    /// In which order runs of one session come.
+    pub turns: Turns,
+    /// What sessions can draw from.
+    pub catalogs: Catalogs,
+    /// The engine and the heap that fresh runs begin with.
+    pub generation: String,
 }
 
 impl Service {
     /// Takes over what an earlier process left: runs that were going when it died have failed. Then keeps house in the background, and does what
     /// other processes on the same database ask for.
-    pub async fn open(engine: Engine, heaps: Arc<dyn HeapStore>, metadata: Metadata, policy: Policy) -> Result<Self, ServiceError> {
-        let running = Running { heaps: HeapAccess::new(heaps.clone(), engine.info().clone()), engine, closing: AtomicBool::new(false) };
+    pub async fn open(
+        engine: Engine,
+        heaps: Arc<dyn HeapStore>,
+        metadata: Metadata,
+        policy: Policy,
+        catalogs: Catalogs,
+    ) -> Result<Self, ServiceError> {
+        let running = Running {
+            heaps: HeapAccess::new(heaps.clone(), engine.info().clone()),
+            generation: engine.generation().to_owned(),
+            engine,
+            closing: AtomicBool::new(false),
+            turns: Turns::default(),
+            catalogs,
+        };
         let service = Self { archive: Archive::open(heaps, metadata, policy), running: Arc::new(running) };
         neighbours::listen(&service.archive);
         sweep::fail_orphans(&service).await?;
         sweep::start(&service);
+        expiry::start(&service);
+        following::start(&service);
         Ok(service)
+    }
+
+    pub fn catalogs(&self) -> &Catalogs {
+        &self.running.catalogs
     }
 
     pub fn engine(&self) -> &Engine {

@@ -46,6 +46,7 @@ impl Stateless {
         let end = tokio::time::timeout(WAIT_MAX, async {
             loop {
                 match execution.next_event().await {
+                    Some(Event::Started) => {}
                     Some(Event::Output(bytes)) => output.extend(text.written(bytes)),
                     Some(Event::OutputDropped) => output.extend(text.dropped()),
                     Some(Event::Ended(outcome)) => return End::from(outcome).error(),
@@ -60,5 +61,27 @@ impl Stateless {
 
     pub async fn health(&self) -> Component {
         Component::engine(&self.engine).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use heapstead_engine::{Artifacts, Config};
+
+    /// An engine without a slot: whatever is asked of it waits.
+    #[tokio::test]
+    async fn a_caller_waits_for_300_s_and_is_told_then() {
+        let artifacts = Artifacts::find().expect("the engine's parts");
+        let engine = Engine::start(Config { concurrent_max: 0, ..Config::new(artifacts) }).await.expect("an engine");
+        let stateless = Stateless::new(engine.clone(), Limits::default());
+        // From here on time passes as soon as nothing else happens.
+        tokio::time::pause();
+        let began = tokio::time::Instant::now();
+        let answer = stateless.run(&Caller::default(), "1".into(), Limits::default()).await.expect("accepted");
+        let error = Some("Execution did not complete within polling timeout".to_owned());
+        assert_eq!(answer, StatelessAnswer { output: String::new(), error });
+        let waited = began.elapsed();
+        assert!(waited >= WAIT_MAX && waited < WAIT_MAX + Duration::from_secs(1), "{waited:?}");
     }
 }

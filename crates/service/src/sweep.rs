@@ -1,5 +1,6 @@
 //! Keeping house: runs of processes that died have failed, and what is past its time is removed.
 
+use crate::executions::blocking;
 use crate::{Archive, ServiceError};
 use heapstead_store::metadata::ExecutionEnd;
 use heapstead_types::{ExecutionId, Status};
@@ -34,13 +35,10 @@ pub async fn fail_orphans(archive: &Archive) -> Result<(), ServiceError> {
 
 pub async fn fail_orphan(archive: &Archive, id: &ExecutionId) -> Result<(), ServiceError> {
     let (outputs, lost) = (archive.0.outputs.clone(), id.clone());
-    let recovered = tokio::task::spawn_blocking(move || outputs.recover(&lost)).await;
-    let output = match recovered {
-        Ok(recovered) => recovered?,
-        Err(error) => return Err(ServiceError::Unavailable(error.to_string())),
-    };
+    let output = blocking(move || Ok(outputs.recover(&lost)?)).await?;
     let end = ExecutionEnd {
         status: Status::Failed,
+        started_at: None,
         completed_at: Timestamp::now(),
         result: None,
         error: Some(LOST.to_owned()),
@@ -49,6 +47,9 @@ pub async fn fail_orphan(archive: &Archive, id: &ExecutionId) -> Result<(), Serv
         heap: None,
         tags: None,
         log: None,
+        keeps: None,
+        bind: None,
+        continuity: None,
     };
     // Another process may have done it meanwhile; either way it has ended.
     archive.0.metadata.end_execution(id.clone(), end).await?;
@@ -66,13 +67,19 @@ async fn sweep(archive: &Archive) -> Result<(), ServiceError> {
             break;
         }
         let outputs = archive.0.outputs.clone();
-        let removed = tokio::task::spawn_blocking(move || forgotten.iter().for_each(|id| outputs.remove(id)));
-        removed.await.map_err(|error| ServiceError::Unavailable(error.to_string()))?;
+        blocking(move || {
+            forgotten.iter().for_each(|id| outputs.remove(id));
+            Ok(())
+        })
+        .await?;
     }
+    archive.0.metadata.forget_sessions(before).await?;
     let outputs = archive.0.outputs.clone();
     let strays = tokio::task::spawn_blocking(move || outputs.remove_older_than(retained + STRAY_OUTPUT_AGE)).await;
     if let Ok(Err(error)) = strays {
         tracing::warn!(%error, "old output could not be removed");
     }
-    archive.collect_own_heaps().await.map(drop)
+    archive.collect_own_heaps().await?;
+    let heaps = archive.0.heaps.clone();
+    blocking(move || Ok(heaps.tidy()?)).await
 }

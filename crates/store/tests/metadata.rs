@@ -1,6 +1,6 @@
 //! The metadata database: ends that are set once, logs without gaps, tags by index, and several processes on one folder.
 
-use heapstead_store::metadata::{Cursor, ExecutionEnd, ExecutionFilter, NewExecution, NewLogEntry, TagQuery};
+use heapstead_store::metadata::{Cursor, ExecutionEnd, ExecutionFilter, InSession, NewExecution, NewLogEntry, TagQuery};
 use heapstead_store::outputs::Extent;
 use heapstead_store::{Metadata, MetadataError, Owner, Tags};
 use heapstead_types::{ExecutionId, HeapKey, Principal, SessionName, Status};
@@ -20,7 +20,7 @@ impl Database {
     }
 
     async fn begin(&self, id: &ExecutionId) {
-        self.metadata.begin_execution(new(id)).await.expect("begun");
+        self.metadata.begin_execution(new(id), None).await.expect("begun");
     }
 }
 
@@ -45,12 +45,13 @@ fn session(name: &str) -> SessionName {
 }
 
 fn new(id: &ExecutionId) -> NewExecution {
-    NewExecution { id: id.clone(), principal: anyone(), session: None, started_at: Timestamp::now(), input_heap: None }
+    NewExecution { id: id.clone(), principal: anyone(), session: None, started_at: Timestamp::now(), input_heap: None, internal: false }
 }
 
 fn end(status: Status) -> ExecutionEnd {
     ExecutionEnd {
         status,
+        started_at: None,
         completed_at: Timestamp::now(),
         result: Some("1".into()),
         error: None,
@@ -59,12 +60,15 @@ fn end(status: Status) -> ExecutionEnd {
         heap: None,
         tags: None,
         log: None,
+        keeps: None,
+        bind: None,
+        continuity: None,
     }
 }
 
 fn logged(id: &ExecutionId, number: u64) -> ExecutionEnd {
     let entry = NewLogEntry {
-        session: session("s"),
+        session: InSession::Named(session("s")),
         input_heap: None,
         output_heap: heap(number),
         code: format!("{number}"),
@@ -102,7 +106,7 @@ async fn logs_have_no_gaps_however_many_end_at_once_in_however_many_processes() 
     let ends = (0..200).map(|number| {
         let metadata = others[number as usize % others.len()].clone();
         tokio::spawn(async move {
-            metadata.begin_execution(new(&id(number))).await.expect("begun");
+            metadata.begin_execution(new(&id(number)), None).await.expect("begun");
             assert!(metadata.end_execution(id(number), logged(&id(number), number)).await.expect("ended"));
         })
     });
@@ -183,7 +187,7 @@ async fn what_ran_in_a_process_that_died_is_an_orphan_and_nothing_else_is() {
     let database = Database::new();
     database.begin(&id(1)).await;
     let other = Metadata::open(database.folder.path(), Owner::Anyone).expect("opened");
-    other.begin_execution(new(&id(2))).await.expect("begun");
+    other.begin_execution(new(&id(2)), None).await.expect("begun");
     assert_eq!(database.metadata.orphans().await.expect("read"), [], "both live");
     drop(other);
     assert_eq!(database.metadata.orphans().await.expect("read"), [id(2)]);
@@ -213,14 +217,14 @@ async fn heaps_are_in_use_for_a_reason() {
     let database = Database::new();
     let metadata = &database.metadata;
     let (since, later) = (Timestamp::now() - SignedDuration::from_hours(1), Timestamp::now() + SignedDuration::from_hours(1));
-    assert_eq!(metadata.heap_use(heap(1), since).await.expect("read"), None);
-    metadata.begin_execution(NewExecution { input_heap: Some(heap(1)), ..new(&id(1)) }).await.expect("begun");
-    assert!(metadata.heap_use(heap(1), later).await.expect("read").is_some(), "a running execution began from it");
+    assert!(!metadata.uses_heap(heap(1), since).await.expect("read"));
+    metadata.begin_execution(NewExecution { input_heap: Some(heap(1)), ..new(&id(1)) }, None).await.expect("begun");
+    assert!(metadata.uses_heap(heap(1), later).await.expect("read"), "a running execution began from it");
     metadata.end_execution(id(1), logged(&id(1), 2)).await.expect("ended");
-    assert!(metadata.heap_use(heap(2), since).await.expect("read").is_some(), "it was made a moment ago");
-    assert_eq!(metadata.heap_use(heap(2), later).await.expect("read"), None, "its time is over");
+    assert!(metadata.uses_heap(heap(2), since).await.expect("read"), "it was made a moment ago");
+    assert!(!metadata.uses_heap(heap(2), later).await.expect("read"), "its time is over");
     metadata.set_tags(&anyone(), heap(2), tags(&[("keep", "me")])).await.expect("set");
-    assert!(metadata.heap_use(heap(2), later).await.expect("read").is_some(), "it has tags");
+    assert!(metadata.uses_heap(heap(2), later).await.expect("read"), "it has tags");
 }
 
 #[tokio::test]
@@ -228,7 +232,7 @@ async fn a_database_that_another_process_holds_fails_clearly_and_heals() {
     let database = Database::new();
     let holder = rusqlite::Connection::open(database.folder.path().join("heapstead.db")).expect("opened");
     holder.execute_batch("BEGIN IMMEDIATE").expect("held");
-    let refused = database.metadata.begin_execution(new(&id(1))).await.expect_err("held by another");
+    let refused = database.metadata.begin_execution(new(&id(1)), None).await.expect_err("held by another");
     assert!(refused.to_string().contains("locked"), "{refused}");
     assert!(database.metadata.check().await.is_err());
     assert!(database.metadata.execution(&anyone(), &id(1)).await.expect("reads go on").is_none());

@@ -175,3 +175,18 @@ fn bytes_read() -> u64 {
     let io = std::fs::read_to_string("/proc/thread-self/io").expect("/proc");
     io.lines().find_map(|line| line.strip_prefix("rchar: ")?.parse().ok()).expect("rchar")
 }
+
+#[test]
+fn another_process_sees_whole_characters_alone() {
+    let folder = tempfile::tempdir().expect("folder");
+    let outputs = Outputs::new(folder.path().into());
+    let mut writer = outputs.writer(&id());
+    writer.append("a\n€".into()).expect("written");
+    // As if it had been looked at while the last character was being written.
+    let name = id().to_string();
+    let file = folder.path().join(&name[..2]).join(format!("{name}.out"));
+    for (length, bytes) in [(5, 5), (4, 2), (3, 2), (2, 2)] {
+        std::fs::File::options().write(true).open(&file).expect("opened").set_len(length).expect("cut");
+        assert_eq!(outputs.measure(&id()).expect("measured"), Extent { bytes, lines: 1 }, "{length}");
+    }
+}

@@ -81,6 +81,8 @@ pub enum Failure {
     NoWorker(String),
     #[error("storage: {0}")]
     Store(String),
+    #[error("{0}")]
+    Unprepared(String),
     #[error("the server was shut down before the run ended: run the code again")]
     ServerStopped,
 }

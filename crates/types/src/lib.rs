@@ -7,6 +7,7 @@ mod execution_id;
 mod heap_key;
 pub mod limits;
 mod principal;
+mod session_id;
 mod session_name;
 
 pub use end::{Failure, Stage, Status};
@@ -14,5 +15,6 @@ pub use engine_id::{EngineId, EngineMismatch, digest};
 pub use execution_id::{ExecutionId, InvalidExecutionId};
 pub use heap_key::{HeapKey, InvalidHeapKey};
 pub use limits::{LimitError, Limits};
-pub use principal::Principal;
+pub use principal::{InvalidPrincipal, Principal};
+pub use session_id::{InvalidSessionId, SessionId};
 pub use session_name::{InvalidSessionName, SESSION_NAME_CHARS_MAX, SessionName};

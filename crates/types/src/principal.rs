@@ -1,16 +1,53 @@
-//! On whose behalf something is done, and whose it then is. Until callers are told apart, everything is anonymous.
+//! On whose behalf something is done, and whose it then is.
 
 use std::fmt;
+use std::str::FromStr;
 
+pub const TENANT_CHARS_MAX: usize = 64;
+pub const SUBJECT_CHARS_MAX: usize = 256;
+
+/// A tenant and one of its subjects, as authentication found them, or one of the two that need none. As text: `tenant/subject`, `local`, or nothing.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Principal(String);
 
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "an owner is `anonymous`, `local` or TENANT/SUBJECT: a tenant has 1 to {TENANT_CHARS_MAX} letters, digits, dots, dashes and underscores, \
+     a subject 1 to {SUBJECT_CHARS_MAX} characters, none of them a control character"
+)]
+pub struct InvalidPrincipal;
+
+const LOCAL: &str = "local";
+const ANONYMOUS: &str = "anonymous";
+
 impl Principal {
-    /// Whoever reaches a server that asks for no credentials.
+    /// Whoever reaches a server over HTTP that asks for no credentials.
     pub fn anonymous() -> Self {
         Self::default()
     }
 
+    /// Whoever started the process: over standard input and output, and on the command line.
+    pub fn local() -> Self {
+        Self(LOCAL.to_owned())
+    }
+
+    pub fn authenticated(tenant: &str, subject: &str) -> Result<Self, InvalidPrincipal> {
+        let tenant_fits = (1..=TENANT_CHARS_MAX).contains(&tenant.len())
+            && tenant.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_'));
+        let subject_fits = (1..=SUBJECT_CHARS_MAX).contains(&subject.chars().count()) && !subject.chars().any(char::is_control);
+        if tenant_fits && subject_fits { Ok(Self(format!("{tenant}/{subject}"))) } else { Err(InvalidPrincipal) }
+    }
+
+    pub fn is_anonymous(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// None for the two that need no authentication.
+    pub fn tenant(&self) -> Option<&str> {
+        self.0.split_once('/').map(|(tenant, _)| tenant)
+    }
+
+    /// As it is stored.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -18,6 +55,38 @@ impl Principal {
 
 impl fmt::Display for Principal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_empty() { "anonymous" } else { &self.0 })
+        f.write_str(if self.is_anonymous() { ANONYMOUS } else { &self.0 })
+    }
+}
+
+impl FromStr for Principal {
+    type Err = InvalidPrincipal;
+
+    fn from_str(text: &str) -> Result<Self, InvalidPrincipal> {
+        match text {
+            ANONYMOUS => Ok(Self::anonymous()),
+            LOCAL => Ok(Self::local()),
+            _ => text.split_once('/').ok_or(InvalidPrincipal).and_then(|(tenant, subject)| Self::authenticated(tenant, subject)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn owners_are_read_as_they_are_shown_and_never_mixed_up() {
+        for text in ["anonymous", "local", "acme/ann", "acme/auth0|7/é"] {
+            assert_eq!(text.parse::<Principal>().expect(text).to_string(), text);
+        }
+        assert_ne!(Principal::authenticated("local", "x"), Ok(Principal::local()));
+        assert_eq!("acme/ann".parse::<Principal>().expect("an owner").tenant(), Some("acme"));
+        assert_eq!(Principal::local().tenant(), None);
+        for bad in
+            ["", "acme", "acme/", "/ann", "a b/ann", "acme/a\nb", &format!("{}/a", "t".repeat(65)), &format!("t/{}", "s".repeat(257))]
+        {
+            assert_eq!(bad.parse::<Principal>(), Err(InvalidPrincipal), "{bad:?}");
+        }
     }
 }

@@ -62,6 +62,14 @@ pub fn submit(engine: &Engine, job: Job) -> Execution {
     engine.submit(job).unwrap_or_else(|refused| panic!("{refused}"))
 }
 
+/// Waits until the code of a run has begun, which it says by printing something.
+pub async fn begun(execution: &mut Execution) {
+    let started = execution.next_event().await;
+    assert!(matches!(started, Some(Event::Started)), "{started:?}");
+    let event = execution.next_event().await;
+    assert!(matches!(event, Some(Event::Output(_))), "{event:?}");
+}
+
 /// What came of a run. Panics when it has no end, or two.
 pub async fn end_of(mut execution: Execution) -> (Vec<Event>, Outcome) {
     let follow = async {

@@ -2,10 +2,12 @@
 
 use super::operation::{Description, Done, FailureShape, Operation, Pending, Route};
 use super::schema;
-use heapstead_service::{Caller, ExecutionRecord, ListRequest, OnMissingHeap, Origin, RunRequest, Service, ServiceError, check_tags};
+use heapstead_service::{
+    Caller, ExecutionRecord, ListRequest, OnMissingHeap, OnStale, Origin, RunRequest, Service, ServiceError, StartsFrom, Target, check_tags,
+};
 use heapstead_store::Tags;
-use heapstead_store::outputs::{BYTE_LIMIT_DEFAULT, LINE_LIMIT_DEFAULT, PageRequest};
-use heapstead_types::{HeapKey, Limits, SessionName, Status, limits};
+use heapstead_store::outputs::{BYTE_LIMIT_DEFAULT, BYTE_LIMIT_MAX, LINE_LIMIT_DEFAULT, LINE_LIMIT_MAX, PageRequest};
+use heapstead_types::{HeapKey, Limits, Status, limits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -21,21 +23,24 @@ struct RunJs {
     #[schemars(regex(pattern = "^([0-9a-f]{64})?$"))]
     heap: Option<String>,
     /// Memory cap of this run in MB.
-    #[schemars(range(min = 8, max = 4096))]
+    #[schemars(range(min = limits::HEAP_MB_MIN, max = limits::HEAP_MB_MAX))]
     heap_memory_max_mb: Option<i64>,
     /// How long the code may run, in seconds.
-    #[schemars(range(min = 1, max = 300))]
+    #[schemars(range(min = limits::TIMEOUT_SECS_MIN, max = limits::TIMEOUT_SECS_MAX))]
     execution_timeout_secs: Option<i64>,
     /// Tags to set on the heap that the run leaves; they replace whatever tags that heap had.
     #[schemars(schema_with = "heapstead_service::schema::tags")]
     #[serde(default)]
     tags: Option<Tags>,
-    /// Name of the session whose log the run goes into; absent: the session of the connection, if it has one.
+    /// The session that the run goes on in: `s0` or the like from `session_context`, or a session's id. It begins with what the run before left,
+    /// unless `heap` says otherwise. Absent: the session of the connection, if it has one. Over REST any other name is a log that the run goes into.
     #[schemars(schema_with = "heapstead_service::schema::session_name")]
     #[serde(default)]
     session: Option<String>,
     /// What to do when `heap` is not found: begin with a fresh heap and a warning, or fail.
     on_missing_heap: Option<Missing>,
+    /// What to do when the state of the session is gone: begin anew and say so, or refuse. Default `recover`.
+    on_stale: Option<Stale>,
     /// Answer when the run ends or this many seconds have passed, whichever is first, with the whole record. Absent: answer at once.
     #[schemars(range(min = 0, max = 300))]
     wait_secs: Option<f64>,
@@ -45,6 +50,13 @@ struct RunJs {
 #[serde(rename_all = "snake_case")]
 enum Missing {
     Fresh,
+    Fail,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Stale {
+    Recover,
     Fail,
 }
 
@@ -65,13 +77,13 @@ struct GetExecutionOutput {
     #[schemars(range(min = 1, max = 9_007_199_254_740_991u64))]
     line_offset: Option<u64>,
     /// Lines on the page. Ignored when `byte_offset` is given. Default 100.
-    #[schemars(range(min = 1, max = 10_000))]
+    #[schemars(range(min = 1, max = LINE_LIMIT_MAX))]
     line_limit: Option<u64>,
     /// First byte of the page; makes it a page of bytes instead of lines. One in the middle of a character goes back to its start.
     #[schemars(range(min = 0, max = 9_007_199_254_740_991u64))]
     byte_offset: Option<u64>,
     /// Bytes on the page, only with `byte_offset`. Characters are never split. Default 4096.
-    #[schemars(range(min = 1, max = 4_194_304))]
+    #[schemars(range(min = 1, max = BYTE_LIMIT_MAX))]
     byte_limit: Option<u64>,
     /// If there is nothing at the cursor yet, wait for it or for the end, but at most this many seconds. Default 0.
     #[schemars(range(min = 0, max = 300))]
@@ -127,7 +139,7 @@ fn run_js(service: &Service) -> Operation {
     };
     Operation::with_output(service, description, run_js_output(), |service, caller, params: RunJs| async move {
         let wait_secs = params.wait_secs;
-        let request = run_request(&service, &caller, params)?;
+        let request = run_request(&service, &caller, params).await?;
         let live = service.run(&caller, request).await?;
         let Some(wait_secs) = wait_secs else {
             return Ok(Pending { answer: RunAnswer::Id { execution_id: live.id().to_string() }, pending: true });
@@ -145,7 +157,7 @@ fn run_js_output() -> Value {
     schema
 }
 
-fn run_request(service: &Service, caller: &Caller, params: RunJs) -> Result<RunRequest, ServiceError> {
+async fn run_request(service: &Service, caller: &Caller, params: RunJs) -> Result<RunRequest, ServiceError> {
     limits::code(&params.code)?;
     let policy = service.policy();
     let on_missing = match params.on_missing_heap {
@@ -153,19 +165,25 @@ fn run_request(service: &Service, caller: &Caller, params: RunJs) -> Result<RunR
         Some(Missing::Fresh) => OnMissingHeap::Fresh,
         Some(Missing::Fail) => OnMissingHeap::Fail,
     };
-    let origin = match params.heap.as_deref() {
-        None | Some("") => Origin::Fresh,
-        Some(text) => Origin::Heap { key: heap_key("heap", text)?, on_missing },
+    let session = service.session_of(caller, params.session.as_deref()).await?;
+    if policy.require_session && session == Target::Alone {
+        return Err(ServiceError::SessionRequired("this server runs code in sessions only: open one, and name it in the call".into()));
+    }
+    let from = match params.heap.as_deref() {
+        None if matches!(session, Target::Opened(_)) => StartsFrom::Head { on_missing },
+        None | Some("") => StartsFrom::Given(Origin::Fresh),
+        Some(text) => StartsFrom::Given(Origin::Heap { key: heap_key("heap", text)?, on_missing }),
     };
     if let Some(tags) = &params.tags {
         check_tags(tags)?;
     }
-    let session = match params.session {
-        Some(name) => Some(session_name(&name)?),
-        None => caller.session.clone(),
+    let session = service.in_session(session);
+    let on_stale = match params.on_stale {
+        None | Some(Stale::Recover) => OnStale::Recover,
+        Some(Stale::Fail) => OnStale::Fail,
     };
     let limits = run_limits(policy.limits, params.heap_memory_max_mb, params.execution_timeout_secs)?;
-    Ok(RunRequest { code: params.code, origin, limits, tags: params.tags, session })
+    Ok(RunRequest { code: params.code, from, limits, tags: params.tags, session, on_stale })
 }
 
 /// The server's defaults, with what the caller asks for instead.
@@ -180,10 +198,6 @@ pub fn run_limits(defaults: Limits, heap_mb: Option<i64>, timeout_secs: Option<i
 pub fn heap_key(parameter: &str, text: &str) -> Result<HeapKey, ServiceError> {
     text.parse()
         .map_err(|_| ServiceError::bad_value(parameter, format!("`{text}`"), "expected a heap key, which is 64 lowercase hex digits"))
-}
-
-pub fn session_name(text: &str) -> Result<SessionName, ServiceError> {
-    text.parse().map_err(|error| ServiceError::bad_value("session", format!("`{}`", text.escape_debug()), error))
 }
 
 fn seconds(secs: Option<f64>) -> Duration {
@@ -250,7 +264,10 @@ fn list_executions(service: &Service) -> Operation {
         failure: FailureShape::Error,
     };
     Operation::new(service, description, |service, caller, params: ListExecutions| async move {
-        let session = params.session.as_deref().map(session_name).transpose()?;
+        let session = match params.session.as_deref() {
+            None => None,
+            named => service.log_of(&caller, named).await?,
+        };
         let request = ListRequest { status: params.status, session, limit: params.limit, cursor: params.cursor };
         service.executions(&caller, request).await
     })

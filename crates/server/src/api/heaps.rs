@@ -47,15 +47,15 @@ fn list(service: &Service) -> Operation {
     let description = Description {
         name: "list_heaps",
         title: "List heaps",
-        text: "All heaps in the store, in the order of their keys.",
+        text: "All your heaps, in the order of their keys.",
         is_tool: false,
         read_only: true,
         route: Route { method: "GET", path: "/api/heaps" },
         failure: FailureShape::Error,
     };
-    Operation::new(service, description, |service, _, params: ListHeaps| async move {
+    Operation::new(service, description, |service, caller, params: ListHeaps| async move {
         let after = params.cursor.as_deref().map(|cursor| heap_key("cursor", cursor)).transpose()?;
-        let (heaps, more) = service.heaps(after, params.limit).await?;
+        let (heaps, more) = service.heaps(&caller, after, params.limit).await?;
         let next_cursor = if more { heaps.last().map(|heap| heap.heap.to_string()) } else { None };
         Ok(HeapList { heaps, next_cursor })
     })
@@ -71,20 +71,22 @@ fn show(service: &Service) -> Operation {
         route: Route { method: "GET", path: "/api/heaps/{heap}" },
         failure: FailureShape::Error,
     };
-    Operation::new(service, description, |service, _, params: ShowHeap| async move { service.heap(heap_key("heap", &params.heap)?).await })
+    Operation::new(service, description, |service, caller, params: ShowHeap| async move {
+        service.heap(&caller, heap_key("heap", &params.heap)?).await
+    })
 }
 
 fn collect(service: &Service) -> Operation {
     let description = Description {
         name: "collect_heaps",
         title: "Collect heaps",
-        text: "Removes heaps that are past their time and that no tag, no recent log entry and no running execution refers to.",
+        text: "Removes your heaps that are past their time and that no tag, no session, no recent log entry and no running execution refers to.",
         is_tool: false,
         read_only: false,
         route: Route { method: "POST", path: "/api/heaps/gc" },
         failure: FailureShape::Error,
     };
-    Operation::new(service, description, |service, _, params: CollectHeaps| async move {
-        service.collect_heaps(params.dry_run.unwrap_or_default()).await
+    Operation::new(service, description, |service, caller, params: CollectHeaps| async move {
+        service.collect_heaps(&caller, params.dry_run.unwrap_or_default()).await
     })
 }

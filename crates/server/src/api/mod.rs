@@ -1,8 +1,10 @@
 //! Everything that can be asked for, in one table: name, description, schemas and what is done. MCP and REST are two skins over it.
 
+mod aliases;
 mod executions;
 mod health;
 mod heaps;
+mod logical;
 mod operation;
 mod params;
 mod schema;
@@ -10,6 +12,7 @@ mod sessions;
 mod stateless;
 mod tags;
 
+pub use aliases::resolve as resolve_alias;
 pub use executions::heap_key;
 pub use operation::{Arguments, Failed, FailureShape, Operation, Success};
 
@@ -25,6 +28,7 @@ impl Api {
         let mut operations = executions::operations(service);
         operations.extend(tags::operations(service));
         operations.extend(sessions::operations(service));
+        operations.extend(logical::operations(service));
         operations.extend(heaps::operations(service));
         operations.push(health::stateful(service));
         Self { operations }
@@ -41,6 +45,11 @@ impl Api {
     /// Those that are MCP tools.
     pub fn tools(&self) -> impl Iterator<Item = &Operation> {
         self.operations.iter().filter(|operation| operation.is_tool)
+    }
+
+    /// Tools under the other names that some hosts know them by.
+    pub fn aliases(&self) -> Vec<Operation> {
+        aliases::listed(self)
     }
 
     pub fn tool(&self, name: &str) -> Option<&Operation> {

@@ -143,6 +143,11 @@ impl Operation {
         Self { name, title, description: text, is_tool, read_only, route, input, output, failure, handler: Arc::new(handler) }
     }
 
+    /// The same, under another name and with other arguments.
+    pub fn under(&self, name: &'static str, input: Value) -> Self {
+        Self { name, input, ..self.clone() }
+    }
+
     /// Checks the arguments and does it.
     pub fn call(&self, caller: Caller, arguments: Arguments) -> impl Future<Output = Result<Success, Failed>> + Send + use<> {
         (self.handler)(caller, arguments)

@@ -66,6 +66,8 @@ fn fits(property: &Value, value: &Value) -> bool {
         ("integer", Value::Number(number)) => (number.is_i64() || number.is_u64()) && number.as_f64().is_some_and(in_range),
         ("number", Value::Number(number)) => number.as_f64().is_some_and(in_range),
         ("object", Value::Object(members)) => members.values().all(Value::is_string),
+        // What is in it is told by its own type.
+        ("array", Value::Array(_)) => true,
         _ => false,
     };
     of_kind && chosen
@@ -88,6 +90,7 @@ fn allowed(property: &Value) -> String {
         "integer" => format!("expected an integer{range}"),
         "number" => format!("expected a number{range}"),
         "object" => "expected an object whose values are strings".to_owned(),
+        "array" => "expected a list".to_owned(),
         "boolean" => "expected true or false".to_owned(),
         _ => "expected a string".to_owned(),
     }

@@ -3,6 +3,7 @@
 use super::executions::run_limits;
 use super::operation::{Description, FailureShape, Operation, Route};
 use heapstead_service::Stateless;
+use heapstead_types::limits;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -12,10 +13,10 @@ struct RunJs {
     #[schemars(length(min = 1))]
     code: String,
     /// Memory cap of this run in MB.
-    #[schemars(range(min = 8, max = 4096))]
+    #[schemars(range(min = limits::HEAP_MB_MIN, max = limits::HEAP_MB_MAX))]
     heap_memory_max_mb: Option<i64>,
     /// How long the code may run, in seconds.
-    #[schemars(range(min = 1, max = 300))]
+    #[schemars(range(min = limits::TIMEOUT_SECS_MIN, max = limits::TIMEOUT_SECS_MAX))]
     execution_timeout_secs: Option<i64>,
 }
 

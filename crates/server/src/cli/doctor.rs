@@ -2,6 +2,7 @@
 
 use super::colours::Colours;
 use super::flags::{HeapPlace, ServeOptions};
+use crate::auth::{self, TokenFile};
 use super::kernel;
 use super::screen::Screen;
 use super::serve;
@@ -84,6 +85,7 @@ pub async fn doctor(options: DoctorOptions) -> ExitCode {
     take(vec![engine().await]);
     take(heaps(&options.server).await);
     take(vec![database(&options.server).await]);
+    take(authentication(&options.server).await);
     take(ports(&options.server).await);
     if options.json {
         match serde_json::to_string(&report) {
@@ -230,6 +232,34 @@ async fn database(server: &ServeOptions) -> Check {
     };
     let fix = "give this account the right to write there, or choose another folder with `--session-db-path DIR`";
     Check::new("database", found.map(|()| format!("{} can be read and written", folder.display())), fix)
+}
+
+/// Who may call, as far as anybody is asked.
+async fn authentication(server: &ServeOptions) -> Vec<Check> {
+    let settings = match server.auth.check_exposure(server.bind_host).and_then(|()| server.auth.settings()) {
+        Ok(settings) => settings,
+        Err(error) => return vec![Check::new("authentication", Err(error), "put the flags right")],
+    };
+    let mut checks = Vec::new();
+    if let Some(path) = &settings.tokens {
+        checks.push(Check::new("tokens", tokens(path), "let this account alone read and write the file (`chmod 600`), or choose another with `--auth-tokens FILE`"));
+    }
+    if let Some(jwt) = &settings.jwt {
+        let found = auth::probe_keys(&jwt.jwks_url).await;
+        let found = found.map(|count| format!("{count} keys at {}", jwt.jwks_url)).map_err(|error| format!("{}: {error}", jwt.jwks_url));
+        checks.push(Check::new("JWKS", found, "check `--jwks-url`, and that this machine reaches it; the issuer's documentation names the address"));
+    }
+    checks
+}
+
+fn tokens(path: &Path) -> Result<String, String> {
+    let file = TokenFile::new(path);
+    let count = file.read().map_err(|error| error.to_string())?.len();
+    match file.too_open() {
+        Ok(None) => Ok(format!("{count} in {}", path.display())),
+        Ok(Some(mode)) => Err(format!("{} can be read by everybody on this machine (mode {mode:03o})", path.display())),
+        Err(error) => Err(format!("{} can't be looked at: {error}", path.display())),
+    }
 }
 
 /// Those that are asked for: without any the server speaks over standard input and output.

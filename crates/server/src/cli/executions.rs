@@ -105,7 +105,7 @@ pub async fn executions(options: ExecutionsOptions) -> ExitCode {
 }
 
 async fn ls(screen: &mut Screen, options: LsOptions) -> Result<ExitCode, BackendError> {
-    let backend = Backend::open(&options.common.place, Needs::Database)?;
+    let backend = Backend::open(&options.common.place, Needs::Database).await?;
     let query = ExecutionQuery { status: options.status, session: options.session, limit: options.limit, cursor: options.cursor };
     let page = backend.executions(&query).await?;
     if options.common.json {
@@ -146,7 +146,7 @@ fn status_cell(name: &str) -> Cell {
 }
 
 async fn show(screen: &mut Screen, options: OneOptions) -> Result<ExitCode, BackendError> {
-    let record = Backend::open(&options.common.place, Needs::Database)?.execution(&options.execution).await?;
+    let record = Backend::open(&options.common.place, Needs::Database).await?.execution(&options.execution).await?;
     if options.common.json {
         print_json(screen, &record);
         return Ok(ExitCode::SUCCESS);
@@ -170,7 +170,7 @@ async fn show(screen: &mut Screen, options: OneOptions) -> Result<ExitCode, Back
 }
 
 async fn output(screen: &mut Screen, options: OutputOptions) -> Result<ExitCode, BackendError> {
-    let backend = Backend::open(&options.common.place, Needs::Database)?;
+    let backend = Backend::open(&options.common.place, Needs::Database).await?;
     let wait = if options.follow { FOLLOW_WAIT } else { Duration::ZERO };
     let mut at = 0;
     let status = loop {
@@ -202,7 +202,7 @@ async fn output(screen: &mut Screen, options: OutputOptions) -> Result<ExitCode,
 }
 
 async fn cancel(screen: &mut Screen, options: OneOptions) -> Result<ExitCode, BackendError> {
-    let answer = Backend::open(&options.common.place, Needs::Database)?.cancel(&options.execution).await?;
+    let answer = Backend::open(&options.common.place, Needs::Database).await?.cancel(&options.execution).await?;
     match options.common.json {
         true => print_json(screen, &answer),
         false => screen.note(&format!("cancelled {}", options.execution)),

@@ -150,7 +150,7 @@ pub fn print_json(screen: &mut Screen, value: &Value) {
 }
 
 async fn ls(screen: &mut Screen, options: LsOptions) -> Result<(), BackendError> {
-    let backend = Backend::open(&options.common.place, Needs::Heaps)?;
+    let backend = Backend::open(&options.common.place, Needs::Heaps).await?;
     let mut page = backend.heaps(Some(if options.all { BATCH_HEAPS } else { options.limit }), options.cursor).await?;
     while let (true, Some(cursor)) = (options.all, next_cursor(&page)) {
         let mut next = backend.heaps(Some(BATCH_HEAPS), Some(cursor)).await?;
@@ -191,7 +191,7 @@ pub fn text(value: &Value) -> &str {
 }
 
 async fn show(screen: &mut Screen, options: ShowOptions) -> Result<(), BackendError> {
-    let heap = Backend::open(&options.common.place, Needs::Heaps)?.heap(options.heap).await?;
+    let heap = Backend::open(&options.common.place, Needs::Heaps).await?.heap(options.heap).await?;
     if options.common.json {
         print_json(screen, &heap);
         return Ok(());
@@ -209,7 +209,7 @@ async fn show(screen: &mut Screen, options: ShowOptions) -> Result<(), BackendEr
 }
 
 async fn export(screen: &mut Screen, options: ExportOptions) -> Result<(), BackendError> {
-    let HeapFile { bytes, engine } = Backend::open(&options.common.place, Needs::Heaps)?.export(options.heap).await?;
+    let HeapFile { bytes, engine } = Backend::open(&options.common.place, Needs::Heaps).await?.export(options.heap).await?;
     let file = options.file.unwrap_or_else(|| format!("{}.heap", options.heap).into());
     let engine_text = engine.as_ref().map(ToString::to_string);
     if file.as_os_str() == STANDARD {
@@ -260,7 +260,7 @@ async fn import(screen: &mut Screen, options: ImportOptions) -> Result<(), Backe
         }
         false => std::fs::read(&options.file).map_err(unreadable)?,
     };
-    let answer = Backend::open(&options.common.place, Needs::Nothing)?.import(bytes, engine).await?;
+    let answer = Backend::open(&options.common.place, Needs::Nothing).await?.import(bytes, engine).await?;
     match options.common.json {
         true => print_json(screen, &answer),
         false => screen.note(&format!("heap {}", text(&answer["heap"]))),
@@ -276,7 +276,7 @@ fn read_engine(sidecar: &Path) -> Result<EngineId, BackendError> {
 }
 
 async fn gc(screen: &mut Screen, options: GcOptions) -> Result<(), BackendError> {
-    let collected = Backend::open(&options.common.place, Needs::Heaps)?.collect(options.dry_run).await?;
+    let collected = Backend::open(&options.common.place, Needs::Heaps).await?.collect(options.dry_run).await?;
     if options.common.json {
         print_json(screen, &collected);
         return Ok(());

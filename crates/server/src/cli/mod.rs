@@ -1,5 +1,6 @@
 //! The command line: one file per command, and what they share.
 
+mod auth;
 mod backend;
 mod colours;
 mod completeness;
@@ -55,6 +56,9 @@ enum Command {
     /// List, show, follow and cancel executions
     #[command(after_help = executions::EXAMPLES)]
     Executions(executions::ExecutionsOptions),
+    /// Give out, list and revoke the tokens that callers of a server show
+    #[command(after_help = auth::EXAMPLES)]
+    Auth(auth::AuthOptions),
     /// Check that everything a server with these flags needs is there, and say how to get what is not
     #[command(after_help = doctor::EXAMPLES)]
     Doctor(Box<doctor::DoctorOptions>),
@@ -91,6 +95,7 @@ pub fn main() -> ExitCode {
         Command::Repl(options) => repl::repl(&runtime, *options),
         Command::Heaps(options) => runtime.block_on(heaps::heaps(options)),
         Command::Executions(options) => runtime.block_on(executions::executions(options)),
+        Command::Auth(options) => auth::auth(options),
         Command::Doctor(options) => runtime.block_on(doctor::doctor(*options)),
         Command::Reference(options) => runtime.block_on(reference::reference(options)),
     }

@@ -4,11 +4,13 @@ use super::flags::ServeOptions;
 use super::screen::Screen;
 use super::{EXIT_BAD_INPUT, welcome};
 use crate::api::Api;
+use crate::auth::{AuthError, Authenticator, Settings};
 use crate::edge::{Access, Edge};
 use crate::http::{self, Shutdown};
 use crate::local::{self, LocalError};
 use crate::{mcp, rest};
 use axum::Router;
+use heapstead_catalog::{CatalogError, Catalogs};
 use heapstead_engine::{Artifacts, Config, Engine};
 use heapstead_service::{Service, ServiceError, Stateless};
 use std::io::{self, IsTerminal};
@@ -35,8 +37,12 @@ pub enum ServeError {
     Local(#[from] LocalError),
     #[error(transparent)]
     Service(#[from] ServiceError),
+    #[error(transparent)]
+    Auth(#[from] AuthError),
     #[error("can't listen on {address}: {error}. {}", listen_hint(error))]
     Listen { address: String, error: io::Error },
+    #[error("a catalog can't be used: {0}")]
+    Catalog(#[from] CatalogError),
     #[error("signals can't be handled: {0}")]
     Signals(io::Error),
     #[error("`--log` is `{filter}`: {error}")]
@@ -63,7 +69,7 @@ pub async fn serve(options: ServeOptions) -> ExitCode {
         Err(error) => {
             Screen::new().error(&error.to_string());
             match error {
-                ServeError::Log { .. } | ServeError::Local(LocalError::Flags(_)) => ExitCode::from(EXIT_BAD_INPUT),
+                ServeError::Log { .. } | ServeError::Local(LocalError::Flags(_)) | ServeError::Auth(AuthError::Tokens(_)) => ExitCode::from(EXIT_BAD_INPUT),
                 _ => ExitCode::FAILURE,
             }
         }
@@ -73,11 +79,19 @@ pub async fn serve(options: ServeOptions) -> ExitCode {
 async fn try_serve(options: ServeOptions) -> Result<(), ServeError> {
     start_log(&options.log)?;
     options.stores.heaps.place().map_err(LocalError::Flags)?;
+    let mut who_may_call = options.auth.settings().map_err(LocalError::Flags)?;
+    match options.http_port.or(options.sse_port) {
+        Some(_) => options.auth.check_exposure(options.bind_host).map_err(LocalError::Flags)?,
+        // Whoever started us is the only one who can call.
+        None => who_may_call = Settings::default(),
+    }
     let asked = shutdown_signal().map_err(ServeError::Signals)?;
     // Ports first: one that is taken is told before anything is started.
     let http = listen(&options, options.http_port).await?;
     let sse = listen(&options, options.sse_port).await?;
-    let edge = Arc::new(open(&options).await?);
+    let authenticator = Authenticator::open(&who_may_call).await?;
+    let edge = Arc::new(open(&options, authenticator).await?);
+    tracing::debug!(authentication = edge.authenticator.is_on(), resolution = ?edge.resolution, "everything is open");
     match (http, sse) {
         (None, None) => {
             let (shutdown, drained) = (Shutdown::new(asked), CancellationToken::new());
@@ -126,11 +140,11 @@ async fn listen(options: &ServeOptions, port: Option<u16>) -> Result<Option<TcpL
 
 async fn answer(listener: Option<TcpListener>, mcp: impl Fn() -> Router, edge: &Arc<Edge>, shutdown: &Shutdown) {
     let Some(listener) = listener else { return };
-    let routes = http::guarded(rest::router(edge.clone(), shutdown.clone()).merge(mcp()), &edge.access);
+    let routes = http::guarded(rest::router(edge.clone(), shutdown.clone()).merge(mcp()), edge);
     http::serve(listener, routes, shutdown).await;
 }
 
-async fn open(options: &ServeOptions) -> Result<Edge, ServeError> {
+async fn open(options: &ServeOptions, authenticator: Authenticator) -> Result<Edge, ServeError> {
     let engine = start_engine(options).await?;
     let limits = options.limits.limits();
     let (api, service) = if options.stateless {
@@ -138,7 +152,8 @@ async fn open(options: &ServeOptions) -> Result<Edge, ServeError> {
     } else {
         let heaps = options.stores.heaps.open()?;
         let metadata = local::open_metadata(&options.stores.session_db_path)?;
-        let service = Service::open(engine, heaps, metadata, options.policy()).await?;
+        let catalogs = Catalogs::load(&options.sessions.catalog)?;
+        let service = Service::open(engine, heaps, metadata, options.policy(), catalogs).await?;
         (Api::stateful(&service), Some(service))
     };
     Ok(Edge {
@@ -146,7 +161,10 @@ async fn open(options: &ServeOptions) -> Result<Edge, ServeError> {
         service,
         session: options.session_id.clone(),
         inline_chars_max: usize::try_from(options.max_inline_chars).unwrap_or(usize::MAX),
+        plasm_names: options.sessions.plasm_names && !options.stateless,
         access: Access { hosts: options.allowed_hosts.clone(), origins: options.allowed_origins.clone() },
+        authenticator,
+        resolution: options.auth.auth_resolution,
     })
 }
 

@@ -20,19 +20,28 @@ fn address(listener: &Option<TcpListener>) -> Option<String> {
 fn of_http(options: &ServeOptions, address: &str) -> String {
     let url = format!("http://{address}");
     let code = if options.stateless { r#"{"code": "console.log(1 + 1)"}"# } else { r#"{"code": "1 + 1", "wait_secs": 10}"# };
+    // The token stays a variable: what is printed here ends up in logs.
+    let (claude, cursor, curl) = match options.auth.is_on() {
+        false => ("", "", ""),
+        true => (
+            r#" --header "Authorization: Bearer $HEAPSTEAD_TOKEN""#,
+            r#", "headers": { "Authorization": "Bearer ${env:HEAPSTEAD_TOKEN}" }"#,
+            r#" -H "authorization: Bearer $HEAPSTEAD_TOKEN""#,
+        ),
+    };
     let mut lines = vec![
         format!("Heapstead listens on {url}"),
         String::new(),
-        format!("  Claude Code    claude mcp add --transport http heapstead {url}/mcp"),
-        format!(r#"  Cursor         in ~/.cursor/mcp.json: {{ "mcpServers": {{ "heapstead": {{ "url": "{url}/mcp" }} }} }}"#),
-        format!("  curl           curl -s {url}/api/exec -H 'content-type: application/json' -d '{code}'"),
+        format!("  Claude Code    claude mcp add --transport http heapstead {url}/mcp{claude}"),
+        format!(r#"  Cursor         in ~/.cursor/mcp.json: {{ "mcpServers": {{ "heapstead": {{ "url": "{url}/mcp"{cursor} }} }} }}"#),
+        format!("  curl           curl -s {url}/api/exec -H 'content-type: application/json'{curl} -d '{code}'"),
         format!("  Documentation  {url}/docs"),
         String::new(),
     ];
     if let Some((program, arguments)) = over_stdio(options) {
         let quoted: Vec<_> = arguments.iter().map(|argument| format!("\"{argument}\"")).collect();
         lines.extend([
-            "Without this server, over standard input and output, on the same heaps and executions:".to_owned(),
+            "Without this server, over standard input and output, in the same folders, where whoever starts it is the owner `local`:".to_owned(),
             String::new(),
             format!("  Claude Code    claude mcp add heapstead -- {program} {}", arguments.join(" ")),
             format!(

@@ -3,10 +3,11 @@
 use super::Problem;
 use crate::edge::Edge;
 use axum::extract::ConnectInfo;
+use axum::http::{Extensions, StatusCode};
 use axum::http::request::Parts;
 use heapstead_engine::Lane;
 use heapstead_service::Caller;
-use heapstead_types::SessionName;
+use heapstead_types::{Principal, SessionName};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::{IpAddr, SocketAddr};
 
@@ -16,6 +17,7 @@ const SESSION_HEADER: &str = "x-mcp-session-id";
 const PASSED_ON: &str = "x-mcp-";
 
 pub fn caller(edge: &Edge, parts: &Parts) -> Result<Caller, Problem> {
+    let principal = principal(&parts.extensions)?.clone();
     let mut headers = Vec::new();
     for (name, value) in parts.headers.iter().filter(|(name, _)| name.as_str().starts_with(PASSED_ON)) {
         headers.push((name.as_str().to_owned(), text(value.as_bytes())));
@@ -29,8 +31,13 @@ pub fn caller(edge: &Edge, parts: &Parts) -> Result<Caller, Problem> {
         (None, _) => edge.session.clone(),
     };
     let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(address)| address.ip());
-    let lane = lane(session.as_ref(), peer);
-    Ok(Caller { session, headers, lane, ..Caller::default() })
+    let lane = lane(&principal, session.as_ref(), peer);
+    Ok(Caller { principal, session, headers, lane, ..Caller::default() })
+}
+
+/// Whom authentication found. A request that it never saw is nobody's, not even `anonymous`'s.
+pub fn principal(extensions: &Extensions) -> Result<&Principal, Problem> {
+    extensions.get().ok_or_else(|| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "nobody asked who calls"))
 }
 
 /// What is not UTF-8 is what headers were before: one byte per character.
@@ -41,10 +48,11 @@ fn text(bytes: &[u8]) -> String {
     }
 }
 
-/// A session is a client; so is an address that names none. However many connections it has, it has one turn.
-fn lane(session: Option<&SessionName>, peer: Option<IpAddr>) -> Lane {
+/// Whoever is known by name is one client; else a session is, or an address that names none. However many connections it has, it has one turn.
+fn lane(principal: &Principal, session: Option<&SessionName>, peer: Option<IpAddr>) -> Lane {
     let mut hasher = DefaultHasher::new();
     match session {
+        _ if !principal.is_anonymous() => principal.hash(&mut hasher),
         Some(session) => session.hash(&mut hasher),
         None => peer.hash(&mut hasher),
     }

@@ -1,7 +1,7 @@
 //! Who may ask at all: a browser must not be talked into speaking to a server on its user's machine, by a name that points there or by a page.
 
 use super::Problem;
-use crate::edge::Access;
+use crate::edge::{Access, Edge};
 use axum::extract::{Request, State};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
@@ -13,10 +13,10 @@ use std::sync::Arc;
 const PREFLIGHT_SECS: &str = "600";
 const METHODS: &str = "GET, HEAD, POST, PUT, DELETE";
 /// What pages may read beside the body.
-const EXPOSED: &str = "Retry-After, Mcp-Session-Id, X-Heapstead-Engine";
+const EXPOSED: &str = "Retry-After, WWW-Authenticate, Mcp-Session-Id, X-Heapstead-Engine";
 
-pub async fn guard(State(access): State<Arc<Access>>, request: Request, next: Next) -> Response {
-    let origin = match check(&access, request.uri(), request.headers()) {
+pub async fn guard(State(edge): State<Arc<Edge>>, request: Request, next: Next) -> Response {
+    let origin = match check(&edge.access, request.uri(), request.headers()) {
         Ok(origin) => origin,
         Err(problem) => return problem.closing().into_response(),
     };

@@ -14,16 +14,20 @@ const VALUES_MAX: usize = 10_000;
 
 /// The members of the object that the text is.
 pub fn object(bytes: &[u8]) -> Result<Map<String, Value>, Problem> {
+    match value(bytes)? {
+        Value::Object(members) => Ok(members),
+        _ => Err(Problem::bad_input("the body is not a JSON object")),
+    }
+}
+
+/// The value that the text is.
+pub fn value(bytes: &[u8]) -> Result<Value, Problem> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| Problem::bad_input(format!("the body is not UTF-8: byte {} can't stand there", error.valid_up_to())))?;
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let strict = Strict { depth_left: DEPTH_MAX, values_left: &Cell::new(VALUES_MAX) };
     let parsed = strict.deserialize(&mut deserializer).and_then(|value| deserializer.end().map(|()| value));
-    match parsed {
-        Ok(Value::Object(members)) => Ok(members),
-        Ok(_) => Err(Problem::bad_input("the body is not a JSON object")),
-        Err(error) => Err(Problem::bad_input(format!("the body is not good JSON: {error}"))),
-    }
+    parsed.map_err(|error| Problem::bad_input(format!("the body is not good JSON: {error}")))
 }
 
 #[derive(Clone, Copy)]

@@ -1,10 +1,11 @@
 //! What every request over HTTP goes through, whichever protocol it speaks: who may ask, how much, how slowly, and how it is refused.
 //!
 //! ```text
-//! listener (bound, timeouts) ─► panics ─► guard (Host, Origin) ─► routes ─► body (bound, pace, budget) ─► handler
+//! listener (bound, timeouts) ─► panics ─► guard (Host, Origin) ─► authenticate (who) ─► routes ─► body (bound, pace, budget) ─► handler
 //! ```
 
 mod accept;
+mod authenticate;
 mod body;
 mod caller;
 mod guard;
@@ -16,13 +17,13 @@ mod shutdown;
 
 pub use accept::require as require_accept;
 pub use body::{JSON_BYTES_MAX, buffered};
-pub use caller::caller;
-pub use json::object as json_object;
+pub use caller::{caller, principal};
+pub use json::{object as json_object, value as json_value};
 pub use listener::serve;
 pub use problem::Problem;
 pub use shutdown::Shutdown;
 
-use crate::edge::Access;
+use crate::edge::Edge;
 use axum::http::{Method, StatusCode, Uri};
 use axum::{Router, middleware};
 use std::any::Any;
@@ -30,11 +31,12 @@ use std::sync::Arc;
 use tower_http::catch_panic::CatchPanicLayer;
 
 /// Routes as they are served: unknown paths and methods are told apart, and nobody gets in whom the operator did not let in.
-pub fn guarded(routes: Router, access: &Access) -> Router {
+pub fn guarded(routes: Router, edge: &Arc<Edge>) -> Router {
     routes
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_method)
-        .layer(middleware::from_fn_with_state(Arc::new(access.clone()), guard::guard))
+        .layer(middleware::from_fn_with_state(edge.clone(), authenticate::authenticate))
+        .layer(middleware::from_fn_with_state(edge.clone(), guard::guard))
         .layer(CatchPanicLayer::custom(panicked))
 }
 

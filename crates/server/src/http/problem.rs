@@ -19,12 +19,13 @@ pub struct Problem {
     detail: String,
     members: Map<String, Value>,
     retry_secs: Option<u16>,
+    challenge: Option<&'static str>,
     closes: bool,
 }
 
 impl Problem {
     pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        Self { status, detail: detail.into(), members: Map::new(), retry_secs: None, closes: false }
+        Self { status, detail: detail.into(), members: Map::new(), retry_secs: None, challenge: None, closes: false }
     }
 
     pub fn bad_input(detail: impl Into<String>) -> Self {
@@ -43,6 +44,11 @@ impl Problem {
         &self.detail
     }
 
+    /// Says which credentials would help.
+    pub fn challenging(self, challenge: &'static str) -> Self {
+        Self { challenge: Some(challenge), ..self }
+    }
+
     /// Ends the connection, because what follows on it is the rest of a body that nobody reads.
     pub fn closing(self) -> Self {
         Self { closes: true, ..self }
@@ -54,8 +60,8 @@ impl From<ServiceError> for Problem {
     fn from(error: ServiceError) -> Self {
         let detail = error.to_string();
         match error {
-            ServiceError::BadInput(_) => Self::bad_input(detail),
-            ServiceError::NotFound { .. } => Self::new(StatusCode::NOT_FOUND, detail),
+            ServiceError::BadInput(_) | ServiceError::SessionRequired(_) => Self::bad_input(detail),
+            ServiceError::NotFound { .. } | ServiceError::NoSession(_) => Self::new(StatusCode::NOT_FOUND, detail),
             ServiceError::WrongState(_) => Self::new(StatusCode::CONFLICT, detail),
             ServiceError::Busy(_) => Self::busy(detail),
             ServiceError::Unavailable(_) => Self::unavailable(detail),
@@ -84,6 +90,9 @@ impl IntoResponse for Problem {
         let headers = response.headers_mut();
         if let Some(secs) = self.retry_secs {
             headers.insert(header::RETRY_AFTER, secs.into());
+        }
+        if let Some(challenge) = self.challenge {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
         }
         if self.closes {
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));

@@ -1,17 +1,21 @@
 //! What a tool answers: structured content that is always whole, and the same as text, cut where a model should not have to read it all.
 
 use crate::api::{Failed, Operation, Success};
-use rmcp::model::{CallToolResult, ContentBlock};
-use serde_json::Value;
+use rmcp::model::{CallToolResult, ContentBlock, Resource};
+use serde_json::{Value, json};
 
 /// Left of a long text when even the rest of the answer is longer than what may be shown.
 const SHOWN_CHARS_MIN: usize = 100;
+
+/// Where answers speak of sessions, as hosts that were written to them expect it.
+const PLASM: &str = "plasm";
 
 /// What an operation came to, as the result of a tool call.
 pub fn of(operation: &Operation, outcome: Result<Success, Failed>, chars_max: usize) -> CallToolResult {
     match outcome {
         Ok(Success { body, .. }) => {
             let mut result = with_text(operation, body, chars_max);
+            tell_continuity(&mut result);
             result.is_error = Some(result.structured_content.as_ref().is_some_and(|body| tells_failure(operation, body)));
             result
         }
@@ -29,18 +33,48 @@ fn tells_failure(operation: &Operation, body: &Value) -> bool {
     operation.name == "run_js" && body.get("error").is_some_and(|error| !error.is_null())
 }
 
+/// Hosts that know what a session is look for this beside the answer; a loss is said before anything else.
+fn tell_continuity(result: &mut CallToolResult) {
+    let Some(body) = &result.structured_content else { return };
+    let Some(continuity) = body.get("continuity").filter(|continuity| continuity.is_object()).cloned() else { return };
+    if continuity["stale_binding_recovered"] == true
+        && let Some(notice) = body["wave"]["domain"].as_str().and_then(|domain| domain.split("\n\n").next())
+    {
+        result.content.insert(0, ContentBlock::text(notice));
+    }
+    note(result, "continuity", continuity);
+}
+
+/// Says something beside the answer, where sessions have their say.
+fn note(result: &mut CallToolResult, name: &str, value: Value) {
+    let meta = result.meta.get_or_insert_default();
+    let plasm = meta.entry(PLASM.to_owned()).or_insert_with(|| json!({}));
+    plasm[name] = value;
+}
+
 fn with_text(operation: &Operation, body: Value, chars_max: usize) -> CallToolResult {
     let whole = body.to_string();
     let chars = whole.chars().count();
-    let content = if chars <= chars_max {
-        vec![ContentBlock::text(whole)]
-    } else {
-        let note = format!("[cut: this answer has {chars} characters. {}]", way_to_the_rest(operation, &body));
-        vec![ContentBlock::text(cut(&body, &whole, chars, chars_max)), ContentBlock::text(note)]
-    };
+    if chars <= chars_max {
+        let mut result = CallToolResult::success(vec![ContentBlock::text(whole)]);
+        result.structured_content = Some(body);
+        return result;
+    }
+    let said = format!("[cut: this answer has {chars} characters. {}]", way_to_the_rest(operation, &body));
+    let shown = cut(&body, &whole, chars, chars_max);
+    let shown_chars = shown.chars().count();
+    let mut content = vec![ContentBlock::text(shown), ContentBlock::text(said)];
+    content.extend(link_to_result(&body).map(ContentBlock::resource_link));
     let mut result = CallToolResult::success(content);
     result.structured_content = Some(body);
+    note(&mut result, "cut", json!({ "chars": chars, "shown_chars": shown_chars, "cut_chars": chars - shown_chars.min(chars) }));
     result
+}
+
+/// Where the whole result of an execution is read.
+fn link_to_result(body: &Value) -> Option<Resource> {
+    let id = body.get("execution_id")?.as_str().filter(|_| body.get("result").is_some_and(Value::is_string))?;
+    Some(Resource::new(format!("heapstead://executions/{id}/result"), "result").with_title("The whole result"))
 }
 
 /// The longest text in the answer is cut, so that the rest of it still reads as JSON. An answer that is long without one is cut anywhere.

@@ -1,5 +1,5 @@
-//! What MCP 2025-11-25 says of tasks and rmcp does not know: requests get names of their own on their way in, and the answers that announce tasks
-//! are completed on their way out.
+//! What earlier versions of MCP say of tasks and sessions and rmcp does not know: requests get names of their own on their way in, and the answers
+//! that announce either are completed on their way out.
 
 use rmcp::model::{CustomResult, InitializeResult, JsonRpcMessage, ListToolsResult, ProtocolVersion, ServerResult};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
@@ -51,9 +51,10 @@ impl<T> Dialect<T> {
     fn complete(&mut self, result: ServerResult) -> ServerResult {
         match result {
             ServerResult::InitializeResult(answer) => {
-                // Where executions are kept there are resources, and where there are none there are no tasks.
-                self.speaks_of_tasks = answer.protocol_version == ProtocolVersion::V_2025_11_25 && answer.capabilities.resources.is_some();
-                if self.speaks_of_tasks { initialized(answer) } else { ServerResult::InitializeResult(answer) }
+                // Where executions are kept there are resources, and where there are none there are neither sessions nor tasks.
+                let keeps = answer.capabilities.resources.is_some();
+                self.speaks_of_tasks = answer.protocol_version == ProtocolVersion::V_2025_11_25 && keeps;
+                if keeps { initialized(answer, self.speaks_of_tasks) } else { ServerResult::InitializeResult(answer) }
             }
             ServerResult::ListToolsResult(list) if self.speaks_of_tasks => listed(list),
             other => other,
@@ -61,10 +62,24 @@ impl<T> Dialect<T> {
     }
 }
 
-fn initialized(answer: InitializeResult) -> ServerResult {
+fn initialized(answer: InitializeResult, with_tasks: bool) -> ServerResult {
     changed(answer, |answer| {
-        answer["capabilities"]["tasks"] = json!({ "list": {}, "cancel": {}, "requests": { "tools": { "call": {} } } });
+        answer["capabilities"]["sessions"] = json!({});
+        if with_tasks {
+            answer["capabilities"]["tasks"] = json!({ "list": {}, "cancel": {}, "requests": { "tools": { "call": {} } } });
+        }
     })
+}
+
+/// The version that an answer to `initialize` agrees on, completed or not.
+pub fn agreed_version(result: &ServerResult) -> Option<ProtocolVersion> {
+    match result {
+        ServerResult::InitializeResult(answer) => Some(answer.protocol_version.clone()),
+        ServerResult::CustomResult(CustomResult(answer)) if answer.get("capabilities").is_some() => {
+            serde_json::from_value(answer["protocolVersion"].clone()).ok()
+        }
+        _ => None,
+    }
 }
 
 fn listed(list: ListToolsResult) -> ServerResult {

@@ -1,16 +1,18 @@
 //! One MCP connection: what the client may ask, answered by the API.
 
+use super::session_meta::{Era, Within};
 use super::{answer, execution_task, legacy_tasks, progress, resources, tools};
-use crate::api::{Arguments, Failed, Operation, Success};
+use crate::api::{self, Arguments, Failed, Operation, Success};
 use crate::edge::Edge;
 use crate::http;
 use axum::http::request::Parts;
 use heapstead_engine::Lane;
-use heapstead_service::Caller;
+use heapstead_service::{Caller, Connection, ServiceError};
+use heapstead_types::Principal;
 use rmcp::ErrorData;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CompleteRequestParams, CompleteResult, CustomRequest,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CompleteRequestParams, CompleteResult, ContentBlock, CustomRequest,
     CustomResult, ErrorCode, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
     ReadResourceResponse, ServerCapabilities, ServerConfig, Tool,
@@ -37,17 +39,24 @@ impl Handler {
         Self { edge, introduced: OnceLock::new(), lane: Lane(CONNECTIONS.fetch_add(1, Relaxed)) }
     }
 
-    fn caller(&self, context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
-        match self.introduced.get() {
-            Some(caller) => Ok(caller.clone()),
-            None => self.read_caller(context),
-        }
+    /// Who calls, and in which session the call is.
+    pub fn caller(&self, context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
+        let caller = match self.introduced.get() {
+            Some(caller) => caller.clone(),
+            None => self.read_caller(context)?,
+        };
+        Ok(Caller { within: context.extensions.get::<Within>().map(|Within(id)| *id), ..caller })
     }
 
     fn read_caller(&self, context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
         match context.extensions.get::<Parts>() {
             Some(parts) => http::caller(&self.edge, parts).map_err(|problem| ErrorData::invalid_params(problem.detail().to_owned(), None)),
-            None => Ok(Caller { session: self.edge.session.clone(), lane: self.lane, ..Caller::default() }),
+            None => Ok(Caller {
+                principal: Principal::local(),
+                session: self.edge.session.clone(),
+                lane: self.lane,
+                ..Caller::default()
+            }),
         }
     }
 
@@ -59,6 +68,15 @@ impl Handler {
         })
     }
 
+    /// The tool of this name, or of another name that it has, and the arguments in its own words.
+    fn known_as(&self, name: &str, arguments: Arguments) -> Result<Result<(&Operation, Arguments), ServiceError>, ErrorData> {
+        match api::resolve_alias(name, arguments.clone()).filter(|_| self.edge.service.is_some()) {
+            None => Ok(Ok((self.tool(name)?, arguments))),
+            Some(Ok((name, arguments))) => Ok(Ok((self.tool(name)?, arguments))),
+            Some(Err(refused)) => Ok(Err(refused)),
+        }
+    }
+
     /// Resources are executions, of which a server that keeps nothing has none.
     fn keeps(&self, method: &str) -> Result<(), ErrorData> {
         if self.edge.service.is_some() { Ok(()) } else { Err(no_method(method)) }
@@ -67,17 +85,22 @@ impl Handler {
     /// Does it, tells of its progress, and leaves off when the client says so. A run that was accepted goes on then; one that nobody could
     /// ask for again ends with the call.
     async fn call(&self, operation: &Operation, caller: Caller, arguments: Arguments, context: &RequestContext<RoleServer>) -> Called {
+        let within = caller.within;
         let work = async {
             match context.meta.get_progress_token() {
                 None => operation.call(caller, arguments).await,
                 Some(token) => {
-                    self.call_with_progress(operation, caller, arguments, progress::Reporter::new(context.peer.clone(), token)).await
+                    let reporter = progress::Reporter::new(context.peer.clone(), token).heard_by_session(self.edge.service.as_ref(), &caller);
+                    self.call_with_progress(operation, caller, arguments, reporter).await
                 }
             }
         };
         tokio::select! {
             biased;
-            outcome = work => Ok(answer::of(operation, outcome, self.edge.inline_chars_max)),
+            outcome = work => match outcome {
+                Err(failed) if let Some(refusal) = Era::of(context).refusal(&failed.error, within) => Err(refusal),
+                outcome => Ok(answer::of(operation, outcome, self.edge.inline_chars_max)),
+            },
             () = context.ct.cancelled() => Err(ErrorData::internal_error("the call was cancelled", None)),
         }
     }
@@ -113,7 +136,7 @@ impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
         let stateful = self.edge.service.is_some();
         let builder = ServerCapabilities::builder().enable_tools();
-        let capabilities = if stateful { builder.enable_resources().enable_tasks().build() } else { builder.build() };
+        let capabilities = if stateful { builder.enable_resources().enable_resources_subscribe().enable_tasks().build() } else { builder.build() };
         let server = Implementation::new("heapstead", env!("CARGO_PKG_VERSION"))
             .with_title("Heapstead")
             .with_description("Runs JavaScript, and keeps its heap alive between calls");
@@ -128,7 +151,13 @@ impl ServerHandler for Handler {
         request: InitializeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
-        let caller = Caller { lane: self.lane, ..self.read_caller(&context)? };
+        let mut caller = self.read_caller(&context)?;
+        // Whoever is known by name has one turn, however many connections.
+        if caller.principal.is_anonymous() {
+            caller.lane = self.lane;
+        }
+        // Over HTTP whoever keeps the connections has made this one before.
+        caller.connection = Some(context.extensions.get::<Arc<Connection>>().cloned().unwrap_or_default());
         // A second `initialize` on the same connection changes nothing about who it is.
         let _ = self.introduced.set(caller);
         context.peer.set_peer_info(request.clone());
@@ -139,7 +168,11 @@ impl ServerHandler for Handler {
     }
 
     async fn list_tools(&self, _: Option<PaginatedRequestParams>, _: RequestContext<RoleServer>) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(tools::all(&self.edge.api)).with_ttl_ms(TOOLS_TTL_MS))
+        let mut tools = tools::all(&self.edge.api);
+        if self.edge.plasm_names {
+            tools.extend(self.edge.api.aliases().iter().map(tools::tool));
+        }
+        Ok(ListToolsResult::with_all_items(tools).with_ttl_ms(TOOLS_TTL_MS))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
@@ -147,9 +180,11 @@ impl ServerHandler for Handler {
     }
 
     async fn call_tool(&self, request: CallToolRequestParams, context: RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
-        let operation = self.tool(&request.name)?;
         let caller = self.caller(&context)?;
-        let arguments = request.arguments.unwrap_or_default();
+        let (operation, arguments) = match self.known_as(&request.name, request.arguments.unwrap_or_default())? {
+            Ok(known) => known,
+            Err(refused) => return Ok(CallToolResult::error(vec![ContentBlock::text(refused.to_string())]).into()),
+        };
         let takes_tasks = is_modern(&context) && context.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks());
         if takes_tasks
             && let Some(service) = &self.edge.service
@@ -157,6 +192,7 @@ impl ServerHandler for Handler {
         {
             return match operation.call(caller.clone(), arguments).await {
                 Ok(begun) => execution_task::created(service, &caller, &begun.body).await.map(CallToolResponse::Task),
+                Err(failed) if let Some(refusal) = Era::of(&context).refusal(&failed.error, caller.within) => Err(refusal),
                 refused => Ok(answer::of(operation, refused, self.edge.inline_chars_max).into()),
             };
         }
@@ -233,7 +269,7 @@ impl ServerHandler for Handler {
 /// Methods that can be called wrongly.
 const WITH_PARAMS: [&str; 5] = ["tools/call", "resources/read", "tasks/get", "tasks/cancel", "tasks/update"];
 
-fn no_method(name: &str) -> ErrorData {
+pub fn no_method(name: &str) -> ErrorData {
     let shown: String = name.chars().take(NAME_CHARS_MAX).collect();
     ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method `{shown}` here"), None)
 }

@@ -1,6 +1,7 @@
 //! An execution as a task of MCP 2025-11-25: the client asks for one with `tools/call`, and for what became of it with `tasks/…`.
 
 use super::dialect::TASK_CALL;
+use super::session_meta::Era;
 use super::execution_task::{self, POLL_INTERVAL_MS, error, service};
 use crate::api::{Arguments, Operation};
 use crate::edge::Edge;
@@ -87,7 +88,8 @@ pub async fn begin(edge: &Edge, operation: &Operation, caller: Caller, mut argum
     if let Some((_, at_once)) = execution_task::split_wait(operation, &arguments) {
         arguments = at_once;
     }
-    let begun = operation.call(caller.clone(), arguments).await.map_err(|failed| error(failed.error))?;
+    let begun = operation.call(caller.clone(), arguments).await;
+    let begun = begun.map_err(|failed| Era::Legacy.refusal(&failed.error, caller.within).unwrap_or_else(|| error(failed.error)))?;
     let id = begun.body["execution_id"].as_str().unwrap_or_default().to_owned();
     let record = service.execution(&caller, &id, Duration::ZERO).await.map_err(error)?;
     Ok(CustomResult::new(json!({ "task": task_of(service, &record) })))

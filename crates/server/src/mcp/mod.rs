@@ -2,18 +2,24 @@
 //!
 //! ```text
 //! stdio ───┐
-//! /sse ────┼─► wire (one JSON message, strictly read) ─► rmcp (lifecycles of all versions) ─► handler ─► api
+//! /sse ────┼─► wire (JSON messages, strictly read) ─► rmcp (lifecycles of all versions) ─► handler ─► api
 //! /mcp ────┘
 //! ```
 
 mod answer;
+mod batch;
 mod dialect;
 mod execution_task;
 mod handler;
 pub mod http;
 mod legacy_tasks;
+mod listen;
+mod listen_http;
 mod progress;
 mod resources;
+mod session_meta;
+mod session_methods;
+mod sessioned;
 mod sessions;
 pub mod sse;
 pub mod stdio;

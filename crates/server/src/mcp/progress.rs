@@ -1,6 +1,7 @@
 //! Signs of life while a call waits: whenever there is new output, and every few seconds anyway.
 
-use heapstead_service::{Live, Progress};
+use heapstead_service::{Caller, Event, Live, Progress, Service};
+use heapstead_types::SessionId;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RoleServer};
 use std::future::Future;
@@ -18,11 +19,21 @@ pub struct Reporter {
     peer: Peer<RoleServer>,
     token: ProgressToken,
     started: Instant,
+    /// Whose listeners are told too, and the connection that asked.
+    session: Option<(Service, SessionId, Option<String>)>,
 }
 
 impl Reporter {
     pub fn new(peer: Peer<RoleServer>, token: ProgressToken) -> Self {
-        Self { peer, token, started: Instant::now() }
+        Self { peer, token, started: Instant::now(), session: None }
+    }
+
+    /// The listeners of the caller's session hear of it too.
+    pub fn heard_by_session(mut self, service: Option<&Service>, caller: &Caller) -> Self {
+        if let (Some(service), Some(session)) = (service, caller.within) {
+            self.session = Some((service.clone(), session, caller.connection.as_ref().map(|connection| connection.id.clone())));
+        }
+        self
     }
 
     /// Waits for the work, and tells of the execution it waits for meanwhile.
@@ -54,6 +65,10 @@ impl Reporter {
             Some(output) => format!("running for {secs:.1} s, {} bytes of output so far", output.bytes),
             None => format!("running for {secs:.1} s"),
         };
+        if let Some((service, session, connection)) = &self.session {
+            let token = serde_json::to_value(&self.token).unwrap_or_default();
+            service.tell_session(*session, Event::Progress { token, secs, message: message.clone(), connection: connection.clone() });
+        }
         let progress = ProgressNotificationParam::new(self.token.clone(), secs).with_message(message);
         // Whoever no longer listens misses nothing.
         let _ = self.peer.notify_progress(progress).await;

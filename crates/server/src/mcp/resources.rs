@@ -3,7 +3,7 @@
 use super::execution_task;
 use crate::api::Failed;
 use crate::edge::Edge;
-use heapstead_service::{Caller, ListRequest, ServiceError};
+use heapstead_service::{Caller, ListRequest, ServiceError, Topic};
 use rmcp::ErrorData;
 use rmcp::model::{
     CacheScope, ListResourceTemplatesResult, ListResourcesResult, MetaObject, ReadResourceResult, Resource, ResourceContents,
@@ -13,6 +13,8 @@ use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 const PREFIX: &str = "heapstead://executions/";
+const SESSIONS_PREFIX: &str = "heapstead://sessions/";
+const HEAD_SUFFIX: &str = "/head";
 /// Executions on a page of the list.
 const PAGE_MAX: u32 = 100;
 /// Output in one answer; the rest is under the address that the answer names.
@@ -53,11 +55,21 @@ pub fn templates() -> ListResourceTemplatesResult {
         ResourceTemplate::new(format!("{PREFIX}{{execution_id}}/result"), "result").with_title("Result").with_description(
             "The completion value of an execution that completed, whole: JSON where JSON can hold it, else a readable text.",
         ),
+        ResourceTemplate::new(format!("{SESSIONS_PREFIX}{{session_id}}{HEAD_SUFFIX}"), "head")
+            .with_title("Head of a session")
+            .with_description("Where a session stands: the heap that its next run goes on from.")
+            .with_mime_type("application/json"),
     ])
 }
 
 pub async fn read(edge: &Edge, caller: &Caller, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let not_found = |why: String| ErrorData::resource_not_found(why, Some(json!({ "uri": uri })));
+    if let Some(Topic::Head(id)) = topic(uri) {
+        let view = execution_task::service(edge)?.show_session(caller, &id.to_string()).await.map_err(|error| refused(uri, error))?;
+        let text = serde_json::to_string(&view).unwrap_or_default();
+        let contents = ResourceContents::text(text, uri).with_mime_type("application/json");
+        return Ok(ReadResourceResult::new(vec![contents]).with_ttl_ms(0).with_cache_scope(CacheScope::Private));
+    }
     let (id, part) = parse(uri).ok_or_else(|| not_found(format!("there is no resource `{uri}`: they begin with {PREFIX}")))?;
     let (tool, arguments) = match part {
         Part::Record | Part::Result => ("get_execution", json!({ "execution_id": id })),
@@ -67,10 +79,7 @@ pub async fn read(edge: &Edge, caller: &Caller, uri: &str) -> Result<ReadResourc
     };
     let operation = edge.api.tool(tool).ok_or_else(|| not_found("this server keeps nothing, so it has no resources".into()))?;
     let answered = operation.call(caller.clone(), arguments.as_object().cloned().unwrap_or_default()).await;
-    let body = answered.map_err(|Failed { error, .. }| match error {
-        ServiceError::NotFound { .. } => not_found(error.to_string()),
-        other => execution_task::error(other),
-    })?;
+    let body = answered.map_err(|Failed { error, .. }| refused(uri, error))?;
     let body = body.body;
     let text = |member: &str| body[member].as_str().unwrap_or_default().to_owned();
     let contents = match part {
@@ -88,6 +97,35 @@ pub async fn read(edge: &Edge, caller: &Caller, uri: &str) -> Result<ReadResourc
         }
     };
     Ok(ReadResourceResult::new(vec![contents]).with_ttl_ms(0).with_cache_scope(CacheScope::Private))
+}
+
+/// What is not there and what is not the caller's are the same.
+pub fn refused(uri: &str, error: ServiceError) -> ErrorData {
+    match error {
+        ServiceError::NotFound { .. } => ErrorData::resource_not_found(error.to_string(), Some(json!({ "uri": uri }))),
+        other => execution_task::error(other),
+    }
+}
+
+/// What changes an address stands for, if any can be told of.
+pub fn topic(uri: &str) -> Option<Topic> {
+    if let Some(session) = uri.strip_prefix(SESSIONS_PREFIX) {
+        return session.strip_suffix(HEAD_SUFFIX)?.parse().ok().map(Topic::Head);
+    }
+    let (id, part) = parse(uri)?;
+    match part {
+        Part::Record => id.parse().ok().map(Topic::Execution),
+        Part::Output { .. } if uri.ends_with("/output") => id.parse().ok().map(Topic::Output),
+        Part::Output { .. } | Part::Result => None,
+    }
+}
+
+pub fn uri(topic: &Topic) -> String {
+    match topic {
+        Topic::Execution(id) => format!("{PREFIX}{id}"),
+        Topic::Output(id) => format!("{PREFIX}{id}/output"),
+        Topic::Head(id) => format!("{SESSIONS_PREFIX}{id}{HEAD_SUFFIX}"),
+    }
 }
 
 fn next(uri: String) -> MetaObject {
@@ -111,6 +149,17 @@ fn parse(uri: &str) -> Option<(&str, Part)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn changes_are_told_of_records_outputs_and_heads() {
+        let (id, session) = ("0f".repeat(16), "0f".repeat(32));
+        for watched in [format!("{PREFIX}{id}"), format!("{PREFIX}{id}/output"), format!("{SESSIONS_PREFIX}{session}/head")] {
+            assert_eq!(topic(&watched).map(|topic| uri(&topic)), Some(watched));
+        }
+        for other in [format!("{PREFIX}{id}/result"), format!("{PREFIX}{id}/output?byte_offset=0"), format!("{SESSIONS_PREFIX}s0/head"), format!("{PREFIX}x")] {
+            assert_eq!(topic(&other), None, "{other}");
+        }
+    }
 
     #[test]
     fn addresses() {

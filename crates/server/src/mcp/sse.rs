@@ -1,9 +1,10 @@
 //! The older transport: `GET /sse` for what the server says, `POST /message` for what the client says.
 
+use super::batch::Answer;
 use super::dialect::Dialect;
-use super::handler::Handler;
+use super::sessioned::Sessioned;
 use super::http::{is_json, refuse};
-use super::wire::{self, Connection, Incoming, QUEUED_MAX};
+use super::wire::{self, Connection, QUEUED_MAX, Said, Version};
 use super::{CONNECTIONS_MAX, KEEP_ALIVE};
 use crate::edge::Edge;
 use crate::http::{self, JSON_BYTES_MAX, Problem, Shutdown};
@@ -14,9 +15,10 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Router, middleware};
+use heapstead_types::Principal;
 use futures_util::{StreamExt, stream};
 use http_body_util::BodyExt;
-use rmcp::model::{ClientJsonRpcMessage, GetExtensions, JsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::model::{ClientJsonRpcMessage, GetExtensions, JsonRpcMessage};
 use rmcp::service::serve_server_with_ct;
 use serde::Deserialize;
 use std::collections::HashMap;
@@ -35,11 +37,18 @@ struct Connections {
     edge: Arc<Edge>,
     end: CancellationToken,
     /// Where to put what the client of a connection says.
-    open: Mutex<HashMap<String, mpsc::Sender<ClientJsonRpcMessage>>>,
+    open: Mutex<HashMap<String, Open>>,
+}
+
+#[derive(Clone)]
+struct Open {
+    said: mpsc::Sender<Said<ClientJsonRpcMessage>>,
+    version: Arc<Version>,
+    owner: Principal,
 }
 
 impl Connections {
-    fn open(&self) -> MutexGuard<'_, HashMap<String, mpsc::Sender<ClientJsonRpcMessage>>> {
+    fn open(&self) -> MutexGuard<'_, HashMap<String, Open>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -57,7 +66,8 @@ impl Drop for Listener {
     }
 }
 
-async fn listen(State(connections): State<Arc<Connections>>) -> Result<Response, Problem> {
+async fn listen(State(connections): State<Arc<Connections>>, request: Request) -> Result<Response, Problem> {
+    let owner = http::principal(request.extensions())?.clone();
     if connections.open().len() >= CONNECTIONS_MAX {
         return Err(Problem::unavailable(format!("{CONNECTIONS_MAX} connections are open, which is as many as are taken")));
     }
@@ -65,12 +75,13 @@ async fn listen(State(connections): State<Arc<Connections>>) -> Result<Response,
     let (said, incoming) = mpsc::channel(QUEUED_MAX);
     let (outgoing, answers) = mpsc::channel(QUEUED_MAX);
     let serving = connections.end.child_token();
-    connections.open().insert(name.clone(), said);
+    let version = Arc::new(Version::default());
+    connections.open().insert(name.clone(), Open { said, version: version.clone(), owner });
     let listener = Listener { connections: connections.clone(), name: name.clone(), _serving: serving.clone().drop_guard() };
-    let handler = Handler::new(connections.edge.clone());
+    let handler = Sessioned::new(connections.edge.clone());
     tokio::spawn(async move {
         // Whoever does not even introduce themselves is closed like whoever leaves.
-        if let Ok(running) = serve_server_with_ct(handler, Dialect::new(Connection::new(incoming, outgoing)), serving).await {
+        if let Ok(running) = serve_server_with_ct(handler, Dialect::new(Connection::new(incoming, outgoing, version)), serving).await {
             drop(running.waiting().await);
         }
     });
@@ -84,7 +95,7 @@ async fn listen(State(connections): State<Arc<Connections>>) -> Result<Response,
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response())
 }
 
-fn event(message: &ServerJsonRpcMessage) -> Event {
+fn event(message: &Answer) -> Event {
     Event::default().event("message").data(serde_json::to_string(message).unwrap_or_default())
 }
 
@@ -107,15 +118,22 @@ async fn take(
     if !is_json(&parts.headers) {
         return Err(problem(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "`Content-Type` must be application/json")));
     }
-    http::caller(&connections.edge, &parts).map_err(problem)?;
+    let caller = http::caller(&connections.edge, &parts).map_err(problem)?;
     let body = body.collect().await.map_err(|error| problem(Problem::bad_input(format!("the body can't be read: {error}"))))?;
-    let Incoming { mut message, .. } = wire::read(body.to_bytes()).map_err(|refusal| refuse(&refusal))?;
-    if let JsonRpcMessage::Request(request) = &mut message {
-        request.request.extensions_mut().insert(parts);
-    }
     let closed = || problem(Problem::new(StatusCode::NOT_FOUND, "this connection is not open: open one with GET /sse"));
-    let connection = connections.open().get(&session_id).cloned().ok_or_else(closed)?;
-    match connection.try_send(message) {
+    // Somebody else's is no connection.
+    let connection = connections.open().get(&session_id).filter(|open| open.owner == caller.principal).cloned().ok_or_else(closed)?;
+    let mut said = wire::read(body.to_bytes(), connection.version.batches()).map_err(|refusal| refuse(&refusal))?.messages();
+    let messages: &mut dyn Iterator<Item = _> = match &mut said {
+        Said::One(message) => &mut std::iter::once(message),
+        Said::Several(items) => &mut items.iter_mut().flatten(),
+    };
+    for message in messages {
+        if let JsonRpcMessage::Request(request) = message {
+            request.request.extensions_mut().insert(parts.clone());
+        }
+    }
+    match connection.said.try_send(said) {
         Ok(()) => Ok((StatusCode::ACCEPTED, "Accepted").into_response()),
         Err(TrySendError::Full(_)) => Err(problem(Problem::busy("more is sent than is read"))),
         Err(TrySendError::Closed(_)) => Err(closed()),

@@ -1,13 +1,14 @@
 //! MCP over standard input and output: one client, which started us.
 
+use super::batch::Answer;
 use super::dialect::Dialect;
-use super::handler::Handler;
-use super::wire::{self, Connection, QUEUED_MAX};
+use super::sessioned::Sessioned;
+use super::wire::{self, Connection, QUEUED_MAX, Said, Version};
 use crate::edge::Edge;
 use crate::http::{JSON_BYTES_MAX, Shutdown};
 use bytes::Bytes;
 use rmcp::ErrorData;
-use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::model::ClientJsonRpcMessage;
 use rmcp::service::{ServerInitializeError, serve_server_with_ct};
 use std::io::{self, BufRead, Read, Write};
 use std::sync::Arc;
@@ -23,14 +24,15 @@ pub async fn serve(edge: Arc<Edge>, shutdown: &Shutdown) -> io::Result<()> {
     let (outgoing, written) = mpsc::channel(QUEUED_MAX);
     let (done, all_written) = oneshot::channel();
     // Threads of their own: reading and writing can block for ever, and must keep nobody from leaving.
-    let answers = outgoing.clone();
-    std::thread::Builder::new().name("stdin".into()).spawn(move || read_lines(&read, &answers))?;
+    let (answers, version) = (outgoing.clone(), Arc::new(Version::default()));
+    let agreed = version.clone();
+    std::thread::Builder::new().name("stdin".into()).spawn(move || read_lines(&read, &answers, &agreed))?;
     std::thread::Builder::new().name("stdout".into()).spawn(move || {
         write_lines(written);
         let _ = done.send(());
     })?;
-    let connection = Dialect::new(Connection::new(incoming, outgoing));
-    match serve_server_with_ct(Handler::new(edge), connection, shutdown.over.child_token()).await {
+    let connection = Dialect::new(Connection::new(incoming, outgoing, version));
+    match serve_server_with_ct(Sessioned::new(edge), connection, shutdown.over.child_token()).await {
         Ok(running) => drop(running.waiting().await),
         Err(ServerInitializeError::Cancelled | ServerInitializeError::ConnectionClosed(_)) => {}
         Err(error) => return Err(io::Error::other(error)),
@@ -39,19 +41,19 @@ pub async fn serve(edge: Arc<Edge>, shutdown: &Shutdown) -> io::Result<()> {
     Ok(())
 }
 
-fn read_lines(read: &mpsc::Sender<ClientJsonRpcMessage>, answers: &mpsc::Sender<ServerJsonRpcMessage>) {
+fn read_lines(read: &mpsc::Sender<Said<ClientJsonRpcMessage>>, answers: &mpsc::Sender<Answer>, version: &Version) {
     let mut input = io::stdin().lock();
     loop {
         let sent = match next_line(&mut input) {
             Ok(Some(line)) if line.trim_ascii().is_empty() => continue,
-            Ok(Some(line)) => match wire::read(Bytes::from(line)) {
-                Ok(incoming) => read.blocking_send(incoming.message).is_ok(),
-                Err(refusal) => answers.blocking_send(*refusal).is_ok(),
+            Ok(Some(line)) => match wire::read(Bytes::from(line), version.batches()) {
+                Ok(said) => read.blocking_send(said.messages()).is_ok(),
+                Err(refusal) => answers.blocking_send(Answer::One(*refusal)).is_ok(),
             },
             Ok(None) => return,
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
                 let too_long = format!("the line is longer than {JSON_BYTES_MAX} bytes, which is the most that is taken here");
-                answers.blocking_send(wire::refusal(ErrorData::invalid_request(too_long, None), None)).is_ok()
+                answers.blocking_send(Answer::One(wire::refusal(ErrorData::invalid_request(too_long, None), None))).is_ok()
             }
             Err(error) => return tracing::error!(%error, "standard input can't be read"),
         };
@@ -74,7 +76,7 @@ fn next_line(input: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(line))
 }
 
-fn write_lines(mut written: mpsc::Receiver<ServerJsonRpcMessage>) {
+fn write_lines(mut written: mpsc::Receiver<Answer>) {
     let mut output = io::stdout().lock();
     while let Some(message) = written.blocking_recv() {
         let line = serde_json::to_string(&message).unwrap_or_default() + "\n";

@@ -44,12 +44,12 @@ pub fn router(rest: &Rest) -> Router {
 async fn export(transfers: Transfers, request: Request) -> Result<Response, Problem> {
     let (mut parts, _) = request.into_parts();
     http::require_accept(&parts.headers, MEDIA_TYPE)?;
-    http::caller(&transfers.rest.edge, &parts)?;
+    let caller = http::caller(&transfers.rest.edge, &parts)?;
     arguments::no_query(&parts)?;
     let key = arguments::path(&mut parts).await?.into_iter().map(|(_, key)| key).next().unwrap_or_default();
     let key = heap_key("heap", &key)?;
     let place = transfers.place()?;
-    let heap = transfers.service()?.export_heap(key).await?;
+    let heap = transfers.service()?.export_heap(&caller, key).await?;
     let engine = heap.engine().and_then(|engine| HeaderValue::from_str(&engine.to_string()).ok());
     let named = HeaderValue::from_str(&format!("attachment; filename=\"{key}\""));
     let file = Bytes::from_owner(Transferred { file: heap.into_file(), _place: place });
@@ -65,7 +65,7 @@ async fn export(transfers: Transfers, request: Request) -> Result<Response, Prob
 async fn import(transfers: Transfers, request: Request) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
     http::require_accept(&parts.headers, super::JSON)?;
-    http::caller(&transfers.rest.edge, &parts)?;
+    let caller = http::caller(&transfers.rest.edge, &parts)?;
     arguments::no_query(&parts)?;
     let content_type = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if !content_type.eq_ignore_ascii_case(MEDIA_TYPE) {
@@ -76,7 +76,7 @@ async fn import(transfers: Transfers, request: Request) -> Result<Response, Prob
     let _place = transfers.place()?;
     let service = transfers.service()?;
     let file = body.collect().await.map_err(|error| Problem::bad_input(format!("the body can't be read: {error}")))?.to_bytes();
-    let key = service.import_heap(file.into(), engine).await?;
+    let key = service.import_heap(&caller, file.into(), engine).await?;
     Ok(json(StatusCode::OK, serde_json::json!({ "heap": key }).to_string()))
 }
 

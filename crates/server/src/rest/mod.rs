@@ -17,6 +17,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
 use axum::{Router, middleware};
+use heapstead_service::Caller;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -59,7 +60,7 @@ fn endpoint(rest: &Rest, operation: &Operation) -> MethodRouter {
 async fn answer(rest: Rest, operation: Operation, request: Request) -> Result<Response, Problem> {
     let (mut parts, body) = request.into_parts();
     http::require_accept(&parts.headers, JSON)?;
-    let caller = http::caller(&rest.edge, &parts)?;
+    let caller = Caller { names_sessions: true, ..http::caller(&rest.edge, &parts)? };
     let arguments = arguments::collect(&operation, &mut parts, body).await?;
     let Success { body, pending } = rest.in_time(operation.call(caller, arguments)).await??;
     Ok(json(if pending { StatusCode::ACCEPTED } else { StatusCode::OK }, body.to_string()))

@@ -19,6 +19,7 @@ fn followers(server: &Server, id: &str) -> [Child; 2] {
     let follow = |place: Place| place.command(["executions", "output", id, "--follow"]);
     let mut stores = follow(Place::new());
     stores.current_dir("/").arg("--directory-path").arg(server.folders().heaps()).arg("--session-db-path").arg(server.folders().database());
+    stores.args(["--owner", "anonymous"]);
     let mut asked = follow(Place::new());
     asked.current_dir("/").args(["--url", &server.url]);
     [stores, asked].map(|mut command| command.spawn().expect("it starts"))

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 /// Flag, a good value, a bad value and what its refusal says. Where there is no bad value, any text is good.
 type Flag = (&'static str, &'static str, Option<(&'static str, &'static str)>);
 
-const FLAGS: [Flag; 31] = [
+const FLAGS: [Flag; 38] = [
     ("http-port", "8420", Some(("65536", "0..=65535"))),
     ("sse-port", "8421", Some(("x", "invalid digit"))),
     ("bind-host", "::1", Some(("localhost", "invalid IP address"))),
@@ -14,6 +14,13 @@ const FLAGS: [Flag; 31] = [
     ("allowed-origins", "http://a,http://b", None),
     ("session-id", "mine", Some(("a\nb", "none of them a control character"))),
     ("max-inline-chars", "1000", Some(("999", "allowed are 1000 to"))),
+    ("auth-tokens", "tokens.toml", None),
+    ("jwks-url", "https://id.example/keys", Some(("http://id.example/keys", "expected https://"))),
+    ("jwt-issuer", "https://id.example/", None),
+    ("jwt-audience", "heapstead", None),
+    ("jwt-tenant-claim", "org", None),
+    ("auth-resolution", "delegated", Some(("mine", "shared, delegated"))),
+    ("insecure-no-auth", "true", Some(("perhaps", "allowed are true and false"))),
     ("heap-memory-max", "4096", Some(("7", "allowed are 8 to 4096 MB"))),
     ("execution-timeout", "300", Some(("0", "allowed are 1 to 300 seconds"))),
     ("output-max-mb", "1", Some(("4097", "allowed are 1 to 4096 MB"))),
@@ -100,7 +107,7 @@ fn bad_values_are_refused_from_everywhere() {
         let Some((bad, allowed)) = bad else { continue };
         check(place.ran(["serve", &format!("--{flag}={bad}")]), flag, bad, allowed);
         check(place.command(["serve"]).env(variable(flag), bad).output().expect("it runs").into(), flag, bad, allowed);
-        if !matches!(flag, "config" | "log" | "stateless" | "s3-path-style" | "s3-allow-http" | "sse-port" | "session-id") {
+        if !matches!(flag, "config" | "log" | "stateless" | "insecure-no-auth" | "s3-path-style" | "s3-allow-http" | "sse-port" | "session-id") {
             let file = place.file("bad.toml", format!("{flag} = {}", as_toml(bad)));
             check(place.ran(["serve", "--config", &file]), flag, bad, allowed);
         }

@@ -1,11 +1,12 @@
 //! The running server, seen through MCP: by hand on every transport and version, and by the clients of others.
 
 mod abuse;
+mod batches;
 mod caller;
 mod clients;
 mod conformance;
 #[path = "../server/fixture.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "the tests of REST use the rest")]
 mod fixture;
 mod lifecycle;
 mod peer;

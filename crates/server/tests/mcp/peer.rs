@@ -205,7 +205,13 @@ pub struct Sse {
 
 impl Sse {
     pub async fn open(server: &Server) -> Self {
-        let response = server.client.get(format!("{}/sse", server.url)).send().await.expect("an answer");
+        Self::open_with(server, &[]).await
+    }
+
+    pub async fn open_with(server: &Server, headers: &[(&str, &str)]) -> Self {
+        let asked = server.client.get(format!("{}/sse", server.url));
+        let asked = headers.iter().fold(asked, |asked, (name, value)| asked.header(*name, *value));
+        let response = asked.send().await.expect("an answer");
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["content-type"], "text/event-stream");
         let events = Box::pin(response.bytes_stream());

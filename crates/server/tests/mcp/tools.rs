@@ -101,6 +101,42 @@ async fn failures_are_tool_errors_that_say_why() {
 }
 
 #[tokio::test]
+async fn tag_tools_say_ok_or_why_not() {
+    let server = Server::start();
+    let client = Http::connect(&server, "2025-11-25", &[]).await;
+    let heap = "a".repeat(64);
+    let done = client.call("set_heap_tags", json!({ "heap": heap, "tags": { "project": "x", "step": "1" } })).await;
+    assert_eq!((&done["isError"], both(&done)), (&json!(false), &json!({ "ok": true })));
+    let found = client.call("query_heaps_by_tags", json!({ "tags": { "project": "x" } })).await;
+    assert_eq!(both(&found)["results"], json!([{ "heap": heap, "tags": { "project": "x", "step": "1" } }]));
+    let done = client.call("delete_heap_tags", json!({ "heap": heap, "keys": "step" })).await;
+    assert_eq!((&done["isError"], both(&done)), (&json!(false), &json!({ "ok": true })));
+    let tags = client.call("get_heap_tags", json!({ "heap": heap })).await;
+    assert_eq!((&tags["isError"], both(&tags)), (&json!(false), &json!({ "tags": { "project": "x" } })));
+    for (tool, arguments, named) in [
+        ("get_heap_tags", json!({ "heap": "ABC" }), "`heap` is `ABC`"),
+        ("get_heap_tags", json!({}), "`heap`"),
+        ("set_heap_tags", json!({ "heap": "ABC", "tags": {} }), "`heap` is `ABC`"),
+        ("set_heap_tags", json!({ "heap": heap, "tags": { "a": 1 } }), "`tags`"),
+        ("set_heap_tags", json!({ "heap": heap, "tags": { "": "x" } }), "`tags`"),
+        ("set_heap_tags", json!({ "heap": heap, "tags": { "a": "x".repeat(1025) } }), "`tags`"),
+        ("set_heap_tags", json!({ "heap": heap }), "`tags`"),
+        ("delete_heap_tags", json!({ "heap": "ABC" }), "`heap` is `ABC`"),
+        ("delete_heap_tags", json!({ "heap": heap, "colour": "red" }), "`colour`"),
+        ("query_heaps_by_tags", json!({ "tags": "x" }), "`tags`"),
+        ("query_heaps_by_tags", json!({ "tags": {}, "limit": 0 }), "`limit` is 0"),
+    ] {
+        let answer = client.call(tool, arguments.clone()).await;
+        assert_eq!(answer["isError"], true, "{tool} {arguments}: {answer}");
+        let body = both(&answer);
+        assert_eq!(body["ok"], false, "{tool} {arguments}: {answer}");
+        assert!(body["error"].as_str().is_some_and(|error| error.contains(named)), "{tool} {arguments}: {answer}");
+    }
+    let tags = client.call("get_heap_tags", json!({ "heap": heap })).await;
+    assert_eq!(both(&tags), &json!({ "tags": { "project": "x" } }), "nothing that was refused has changed anything");
+}
+
+#[tokio::test]
 async fn what_is_no_tool_or_no_method_is_an_error_of_the_protocol() {
     let server = Server::start();
     for client in [Http::connect(&server, "2025-11-25", &[]).await, Http::modern(&server, &[])] {

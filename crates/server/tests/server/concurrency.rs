@@ -78,3 +78,66 @@ async fn cancelling_what_is_not_there_says_so() {
         assert!(answer["error"].as_str().is_some_and(|error| error.contains("is not known")), "{answer}");
     }
 }
+
+/// How long code takes that only computes, in the middle of a few times.
+async fn computes(server: &Server) -> Duration {
+    let mut times = Vec::new();
+    for _ in 0..5 {
+        let began = Instant::now();
+        let code = "let sum = 0; for (let i = 0; i < 1e8; i++) sum = (sum + i) | 0; sum";
+        assert_eq!(server.run_with(json!({ "code": code, "execution_timeout_secs": 60 })).await["status"], "completed");
+        times.push(began.elapsed());
+    }
+    times.sort_unstable();
+    times[2]
+}
+
+#[tokio::test]
+async fn a_client_that_loops_shares_the_cores_fairly() {
+    let server = Server::start();
+    let alone = computes(&server).await;
+    let cores = std::thread::available_parallelism().expect("cores").get() as u32;
+    let mut looping = Vec::new();
+    for number in 0..cores + 1 {
+        let body = json!({ "code": "console.log('loops'); for (;;);", "execution_timeout_secs": 120 });
+        let post =
+            server.client.post(format!("{}/api/exec", server.url)).header("X-MCP-Session-Id", format!("looper-{number}")).json(&body);
+        let accepted: Value = post.send().await.expect("an answer").json().await.expect("JSON");
+        looping.push(accepted["execution_id"].as_str().expect("an id").to_owned());
+    }
+    for id in &looping {
+        server.get(&format!("/api/executions/{id}/output?wait_secs=60")).await;
+    }
+    let beside = computes(&server).await;
+    for id in &looping {
+        assert_eq!(server.get(&format!("/api/executions/{id}")).await.1["status"], "running", "they still loop");
+    }
+    // Its share is a core for each (cores + 2)th part of them all: a little over half its speed on two. Twice that is for the machine's own noise.
+    let fair = alone * (cores + 2) / cores;
+    assert!(beside < fair * 2 + Duration::from_millis(200), "{alone:?} alone, {beside:?} beside {} that loop", looping.len());
+}
+
+#[tokio::test]
+async fn memory_over_all_workers_bounds_what_runs() {
+    let server = Server::start_with(&Folders::new(), &["--max-memory-mb", "100"]);
+    let waits = "console.log('on'); await new Promise(done => setTimeout(done, 60000))";
+    let first = accept(&server, json!({ "code": waits, "heap_memory_max_mb": 64 })).await;
+    server.get(&format!("/api/executions/{first}/output?wait_secs=30")).await;
+    let second = accept(&server, json!({ "code": "'had its turn'", "heap_memory_max_mb": 64 })).await;
+    // Somebody else's run that fits is not held up by one that does not.
+    let fits = json!({ "code": "'fits'", "heap_memory_max_mb": 32, "wait_secs": 60 });
+    let post = server.client.post(format!("{}/api/exec", server.url)).header("X-MCP-Session-Id", "another").json(&fits);
+    let record: Value = post.send().await.expect("an answer").json().await.expect("JSON");
+    assert_eq!(record["result"], "\"fits\"", "{record}");
+    let (_, health) = server.get("/api/health").await;
+    assert_eq!((&health["running"], &health["queued"]), (&json!(1), &json!(1)), "two of 64 MB are more than 100 MB: {health}");
+    let (status, problem) = server.post("/api/exec", json!({ "code": "1", "heap_memory_max_mb": 101 })).await;
+    assert_eq!(status, 400);
+    assert!(
+        problem["detail"].as_str().is_some_and(|text| text.contains("this server has 100 MB for all executions together")),
+        "{problem}"
+    );
+    cancel(&server, &first).await;
+    let (_, record) = server.get(&format!("/api/executions/{second}?wait_secs=30")).await;
+    assert_eq!(record["result"], "\"had its turn\"", "{record}");
+}

@@ -173,3 +173,15 @@ async fn a_heap_that_was_damaged_or_removed_under_the_running_server() {
     std::fs::write(&path, &whole).expect("put back");
     assert_eq!(server.run_with(json!({ "code": "kept", "heap": key })).await["result"], "1");
 }
+
+#[tokio::test]
+async fn a_warning_is_told_while_the_code_runs() {
+    let server = Server::start();
+    let code = "console.log('runs'); await new Promise(done => setTimeout(done, 60000))";
+    let (_, accepted) = server.post("/api/exec", json!({ "code": code, "heap": "0".repeat(64) })).await;
+    let id = accepted["execution_id"].as_str().expect("an id");
+    server.get(&format!("/api/executions/{id}/output?wait_secs=30")).await;
+    let (_, record) = server.get(&format!("/api/executions/{id}")).await;
+    assert_eq!(record["status"], "running", "{record}");
+    assert!(record["warnings"][0].as_str().is_some_and(|text| text.contains("was not found")), "{record}");
+}

@@ -118,3 +118,97 @@ async fn a_cache_serves_what_it_has_while_the_bucket_is_down() {
     let record = server.run_with(json!({ "code": "kept.length", "heap": heap })).await;
     assert_eq!(record["result"], "3", "{record}");
 }
+
+/// What one run may take in all: restoring and saving get what is left of it, and what nobody waits for is given up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_to_the_bucket_ends_with_the_run_that_needs_it() {
+    let bucket = Bucket::new();
+    let server = bucket.server(&Folders::new(), &[]);
+    let heap = works(&server).await;
+    for (fault, body) in [
+        (Fault::Silence, json!({ "code": "1", "execution_timeout_secs": 1 })),
+        (Fault::Silence, json!({ "code": "1", "execution_timeout_secs": 1, "heap": heap })),
+        (Fault::Busy, json!({ "code": "const end = Date.now() + 3000; while (Date.now() < end);", "execution_timeout_secs": 6 })),
+    ] {
+        bucket.proxy.do_always(fault);
+        let began = Instant::now();
+        let record = server.run_with(body.clone()).await;
+        let took = began.elapsed();
+        assert_eq!(record["status"], "failed", "{record}");
+        assert!(record["error"].as_str().is_some_and(|error| error.contains("no good answer within")), "the store says why: {record}");
+        let secs = body["execution_timeout_secs"].as_u64().expect("a limit").max(5);
+        assert!(took < Duration::from_secs(secs + 2), "{fault:?}: {took:?} for {body}");
+        // The bucket is asked no more once nobody waits.
+        let asked = bucket.proxy.requests();
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(bucket.proxy.requests(), asked, "{fault:?}: {body}");
+        bucket.proxy.do_times(Fault::None, 0);
+    }
+    works(&server).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bucket_is_found_by_the_usual_variables() {
+    let s3 = s3_server::start();
+    let (name, endpoint) = (s3.new_bucket(), format!("http://127.0.0.1:{}", s3.port));
+    let folders = Folders::new();
+    let variables = [
+        ("AWS_ENDPOINT_URL", endpoint.as_str()),
+        ("AWS_REGION", "us-east-1"),
+        ("AWS_ACCESS_KEY_ID", "test"),
+        ("AWS_SECRET_ACCESS_KEY", "test"),
+        ("AWS_ALLOW_HTTP", "true"),
+    ];
+    let server = Server::start_in(&folders, &["--s3-bucket", &name], &variables);
+    let heap = works(&server).await;
+    assert!(!folders.heaps().join(&heap).exists(), "it is in no folder");
+    drop(server);
+    // By flags, from a machine without the variables: it is the same bucket.
+    let flags = [
+        "--s3-endpoint",
+        &endpoint,
+        "--s3-region",
+        "us-east-1",
+        "--s3-allow-http",
+        "--s3-access-key-id",
+        "test",
+        "--s3-secret-access-key",
+        "test",
+    ];
+    let other = Server::start_with(&Folders::new(), &[&["--s3-bucket", &name], &flags[..]].concat());
+    let record = other.run_with(json!({ "code": "kept.length", "heap": heap, "on_missing_heap": "fail" })).await;
+    assert_eq!(record["result"], "3", "{record}");
+    // A flag has the say where both are there.
+    let wrong = [("AWS_ENDPOINT_URL", "http://127.0.0.1:1")];
+    let server = Server::start_in(&Folders::new(), &[&["--s3-bucket", &name], &flags[..]].concat(), &wrong);
+    works(&server).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_servers_share_a_bucket() {
+    let bucket = Bucket::new();
+    let cached = Folders::new();
+    let cache = cached.path().join("cache").to_str().expect("UTF-8").to_owned();
+    let servers = [bucket.server(&Folders::new(), &[]), bucket.server(&cached, &["--cache-dir", &cache])];
+    let first = servers[0].run("var steps = [0]").await;
+    let mut heap = first["heap"].as_str().expect("a heap").to_owned();
+    // A chain that goes to and fro.
+    for step in 1..=6 {
+        let body = json!({ "code": format!("steps.push({step}); steps.length"), "heap": heap, "on_missing_heap": "fail" });
+        let record = servers[step % 2].run_with(body).await;
+        assert_eq!(record["result"], (step + 1).to_string(), "{record}");
+        heap = record["heap"].as_str().expect("a heap").to_owned();
+    }
+    // The same heap from both at once, and then each goes on from what the other left.
+    let same = json!({ "code": "var shared = 'the same'", "heap": heap });
+    let (one, other) = tokio::join!(servers[0].run_with(same.clone()), servers[1].run_with(same));
+    assert_eq!(one["status"], "completed", "{one}");
+    assert_eq!(one["heap"], other["heap"], "the same work leaves the same heap");
+    // What collecting finds on one is not what the other has just made: its records are not in this database.
+    let (_, collected) = servers[0].post("/api/heaps/gc", json!({})).await;
+    assert_eq!(collected["removed"], json!([]), "{collected}");
+    for server in &servers {
+        let record = server.run_with(json!({ "code": "shared + steps.length", "heap": one["heap"], "on_missing_heap": "fail" })).await;
+        assert_eq!(record["result"], "\"the same7\"", "{record}");
+    }
+}

@@ -103,6 +103,10 @@ impl Server {
         answer(self.client.post(format!("{}{path}", self.url)).json(&body)).await
     }
 
+    pub async fn delete(&self, path: &str) -> (u16, Value) {
+        answer(self.client.delete(format!("{}{path}", self.url))).await
+    }
+
     /// Runs code to its end and answers with its record.
     pub async fn run(&self, code: &str) -> Value {
         self.run_with(serde_json::json!({ "code": code })).await

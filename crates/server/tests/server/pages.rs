@@ -139,6 +139,27 @@ async fn past_the_end_the_cursor_stays_and_what_was_written_stays_too() {
 }
 
 #[tokio::test]
+async fn bytes_come_before_lines_and_characters_stay_whole() {
+    let server = Server::start();
+    let record = server.run("console.log('é€𝄞\\n' + 'x'.repeat(5000)); for (let i = 0; i < 150; i++) console.log(i)").await;
+    let id = record["execution_id"].as_str().expect("an id");
+    let page = async |query: &str| server.get(&format!("/api/executions/{id}/output?{query}")).await.1;
+    let both = page("byte_offset=0&byte_limit=2&line_offset=7&line_limit=3").await;
+    assert_eq!((&both["data"], &both["start_byte"], &both["end_byte"]), (&json!("é"), &json!(0), &json!(2)), "lines are ignored: {both}");
+    let lines = page("line_offset=3&line_limit=2&byte_limit=1").await;
+    assert_eq!(lines["data"], "0\n1\n", "`byte_limit` means nothing without `byte_offset`: {lines}");
+    assert_eq!(page("byte_offset=0").await["end_byte"], 4096);
+    assert_eq!(page("").await["end_line"], 100);
+    let inside = page("byte_offset=6&byte_limit=1").await;
+    assert_eq!((&inside["data"], &inside["start_byte"], &inside["end_byte"]), (&json!("𝄞"), &json!(5), &json!(9)), "{inside}");
+    let total = number(&inside, "total_bytes");
+    let tail = page(&format!("byte_offset={}&byte_limit=4096", total - 4096)).await;
+    assert_eq!((tail["next_byte_offset"].as_u64(), &tail["has_more"]), (Some(total), &json!(false)), "{tail}");
+    let far = page("byte_offset=99999999").await;
+    assert_eq!((&far["data"], &far["next_byte_offset"], &far["has_more"]), (&json!(""), &json!(99_999_999), &json!(false)), "{far}");
+}
+
+#[tokio::test]
 async fn output_is_visible_within_50_ms() {
     let server = Server::start();
     let code = "for (let i = 0; i < 20; i++) { console.log(Date.now()); await new Promise(done => setTimeout(done, 30)) }";

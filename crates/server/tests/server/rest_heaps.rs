@@ -261,3 +261,22 @@ async fn runs_that_end_at_once_get_indexes_of_their_own() {
     let expected: Vec<_> = (0..12).map(|index| json!({ "index": index })).collect();
     assert_eq!(log["entries"], json!(expected), "no gaps, in the session of connections that name none");
 }
+
+/// The same code on the same heap leaves the same heap, so a second run may find tags on what it leaves.
+#[tokio::test]
+async fn the_tags_of_a_run_replace_those_that_its_heap_had() {
+    let server = Server::start();
+    let run = async |tags: Value| {
+        server.run_with(json!({ "code": "var same = 1", "tags": tags })).await["heap"].as_str().expect("a heap").to_owned()
+    };
+    let first = run(json!({ "a": "1", "b": "2" })).await;
+    assert_eq!(run(json!({ "c": "3" })).await, first, "the same heap");
+    assert_eq!(server.get(&format!("/api/heaps/{first}/tags")).await.1, json!({ "tags": { "c": "3" } }));
+    let plain = server.run("var same = 1").await;
+    assert_eq!(plain["heap"], *first);
+    assert_eq!(
+        server.get(&format!("/api/heaps/{first}/tags")).await.1,
+        json!({ "tags": { "c": "3" } }),
+        "a run without tags leaves them alone"
+    );
+}

@@ -6,8 +6,8 @@ use heapstead_store::outputs::Extent;
 use heapstead_store::{Metadata, Owner};
 use heapstead_types::{ExecutionId, Principal, Status};
 use jiff::Timestamp;
-use serde_json::json;
-use std::time::{Duration, Instant};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant, SystemTime};
 
 #[tokio::test]
 async fn a_run_that_was_going_when_the_server_died_has_failed_and_keeps_its_output() {
@@ -87,6 +87,46 @@ async fn a_list_without_parameters_goes_back_a_day_and_one_with_parameters_as_fa
     assert_eq!(count("/api/executions?status=completed").await, 2);
 }
 
+/// Retention works by itself: what this database knows to be old goes, with its output; what is young, tagged or of another database stays.
+#[tokio::test]
+async fn what_is_past_its_time_is_removed_and_nothing_else() {
+    let folders = Folders::new();
+    let mut server = Server::start_with(&folders, &[]);
+    let old = server.run("console.log('old'); var old = 1").await;
+    let tagged = server.run_with(json!({ "code": "var tagged = 1", "tags": { "keep": "me" } })).await;
+    let young = server.run("console.log('young'); var young = 1").await;
+    server.kill();
+    let path = |record: &Value| folders.heaps().join(record["heap"].as_str().expect("a heap"));
+    let stray = folders.heaps().join("0".repeat(64));
+    std::fs::copy(path(&old), &stray).expect("a heap that no database knows");
+    let long_ago = SystemTime::now() - Duration::from_secs(3 * 24 * 3600);
+    for aged in [path(&old), path(&tagged), stray.clone()] {
+        std::fs::File::options().write(true).open(aged).expect("opened").set_modified(long_ago).expect("aged");
+    }
+    let database = rusqlite::Connection::open(folders.database().join("heapstead.db")).expect("opened");
+    let three_days_micros = 3 * 24 * 3600 * 1_000_000_i64;
+    for aged in [&old, &tagged] {
+        let (id, heap) = (aged["execution_id"].as_str().expect("an id"), aged["heap"].as_str().expect("a heap"));
+        database.execute("UPDATE executions SET completed_at = completed_at - ?1 WHERE id = ?2", (three_days_micros, id)).expect("aged");
+        database.execute("UPDATE heaps SET last_used_at = last_used_at - ?1 WHERE key = ?2", (three_days_micros, heap)).expect("aged");
+    }
+    let server = Server::start_with(&folders, &["--retain-executions", "1", "--retain-heaps", "1"]);
+    let until = Instant::now() + Duration::from_secs(30);
+    while path(&old).exists() {
+        assert!(Instant::now() < until, "the old heap is still there");
+        // Every answer gives the background its turn.
+        server.get("/api/health").await;
+    }
+    assert!(path(&tagged).exists() && path(&young).exists() && stray.exists());
+    let status = async |record: &Value| server.get(&format!("/api/executions/{}", record["execution_id"].as_str().expect("an id"))).await.0;
+    assert_eq!((status(&old).await, status(&tagged).await, status(&young).await), (404, 404, 200));
+    let outputs = |record: &Value| {
+        let id = record["execution_id"].as_str().expect("an id").to_owned();
+        folders.database().join("outputs").join(&id[..2]).join(format!("{id}.out"))
+    };
+    assert!(!outputs(&old).exists() && outputs(&young).exists());
+}
+
 /// Executions that ended, and some that a dead server left running.
 async fn fill(folders: &Folders, count: u64) {
     let metadata = Metadata::open(&folders.database(), Owner::Anyone).expect("a database");
@@ -102,10 +142,12 @@ async fn fill(folders: &Folders, count: u64) {
                 session: None,
                 started_at: Timestamp::now(),
                 input_heap: None,
+                internal: false,
             };
-            metadata.begin_execution(new).await.expect("begun");
+            metadata.begin_execution(new, None).await.expect("begun");
             if number % 100 != 0 {
                 let end = ExecutionEnd {
+                    started_at: None,
                     status: Status::Completed,
                     completed_at: Timestamp::now(),
                     result: Some("42".into()),
@@ -115,6 +157,9 @@ async fn fill(folders: &Folders, count: u64) {
                     heap: None,
                     tags: None,
                     log: None,
+                    keeps: None,
+                    bind: None,
+                    continuity: None,
                 };
                 metadata.end_execution(id, end).await.expect("ended");
             }

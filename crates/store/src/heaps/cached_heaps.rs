@@ -11,16 +11,18 @@ use heapstead_types::{EngineId, HeapKey};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 /// The share of the bound that is freed at once when it is reached, so that not every further heap has to look through the folder. Also how
 /// much one process writes before it looks what others wrote meanwhile.
 const SLACK_SHARE: u64 = 16;
 
+#[derive(Clone)]
 pub struct CachedHeaps {
     inner: Arc<dyn HeapStore>,
     copies: FileHeaps,
     bytes_max: u64,
-    room: Mutex<Room>,
+    room: Arc<Mutex<Room>>,
 }
 
 /// How full the folder is, as far as this process knows.
@@ -35,7 +37,7 @@ impl CachedHeaps {
     /// Opens the folder, and makes it if it is missing. `max_mb` bounds the heaps in it.
     pub fn open(inner: Arc<dyn HeapStore>, folder: &Path, max_mb: u64) -> Result<Self, HeapStoreError> {
         let copies = FileHeaps::open_as_copies(folder)?;
-        Ok(Self { inner, copies, bytes_max: max_mb.saturating_mul(1 << 20), room: Mutex::default() })
+        Ok(Self { inner, copies, bytes_max: max_mb.saturating_mul(1 << 20), room: Arc::default() })
     }
 
     /// A whole copy whose engine is known. Without its engine it is on its way in or out, or its engine never was known; then the store is asked.
@@ -163,5 +165,9 @@ impl HeapStore for CachedHeaps {
     /// A cache that does not work makes things slow, not wrong, so it is not asked.
     fn check(&self) -> Result<(), HeapStoreError> {
         self.inner.check()
+    }
+
+    fn until(&self, deadline: Instant) -> Arc<dyn HeapStore> {
+        Arc::new(Self { inner: self.inner.until(deadline), ..self.clone() })
     }
 }

@@ -9,7 +9,8 @@ use heapstead_types::{EngineId, HeapKey};
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
 
 pub trait HeapStore: Send + Sync {
     /// The heap kept under this key, verified whole. What is damaged is left as it is, for inspection.
@@ -40,6 +41,9 @@ pub trait HeapStore: Send + Sync {
 
     /// Whether heaps could be put and read now: tries it, with something that is no heap.
     fn check(&self) -> Result<(), HeapStoreError>;
+
+    /// The same store, for somebody who waits until then: what goes over a network is given up at that moment. A disk can't be told to stop.
+    fn until(&self, deadline: Instant) -> Arc<dyn HeapStore>;
 }
 
 /// A heap that was verified when it was read.

@@ -12,7 +12,8 @@ use object_store::path::Path;
 use object_store::{Attribute, Attributes, Error, GetOptions, GetRange, ObjectStore, ObjectStoreExt, PutOptions};
 use std::borrow::Cow;
 use std::ops::ControlFlow;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 
 const ENGINE: Attribute = Attribute::Metadata(Cow::Borrowed("engine"));
@@ -24,10 +25,13 @@ const ERROR_CHARS_MAX: usize = 600;
 
 /// Its methods wait for the client, so they must not be called on a thread that drives the runtime.
 // Without `Debug`, like its settings: both hold a secret.
+#[derive(Clone)]
 pub struct S3Heaps {
     client: AmazonS3,
     bucket: String,
-    deadline: Duration,
+    /// What one call may take, and when whoever waits for all of them leaves.
+    call_time_max: Duration,
+    until: Option<Instant>,
     runtime: Handle,
 }
 
@@ -36,19 +40,22 @@ impl S3Heaps {
     pub fn open(settings: &S3Settings, runtime: Handle) -> Result<Self, HeapStoreError> {
         // The client asks for the process's choice of cryptography; where one was made already, that one holds.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        Ok(Self { client: settings.client()?, bucket: settings.bucket.clone(), deadline: settings.deadline, runtime })
+        let (client, bucket) = (settings.client()?, settings.bucket.clone());
+        Ok(Self { client, bucket, call_time_max: settings.deadline, until: None, runtime })
     }
 
-    /// Waits for the end of a call, and no longer than its deadline.
+    /// Waits for the end of a call, and no longer than its deadline. A call that nobody waits for is dropped, and its connection with it.
     fn wait<T>(&self, operation: &'static str, name: &str, call: impl Future<Output = object_store::Result<T>>) -> Result<T, Trouble> {
         let trouble = |no_such_object, error: String| {
             let place = format!("`{name}` in the bucket `{}`", self.bucket);
             Trouble { operation, place, no_such_object, error: error.chars().take(ERROR_CHARS_MAX).collect() }
         };
-        match self.runtime.block_on(async { tokio::time::timeout(self.deadline, call).await }) {
+        let left = self.until.map(|until| until.saturating_duration_since(Instant::now()));
+        let time = self.call_time_max.min(left.unwrap_or(Duration::MAX));
+        match self.runtime.block_on(async { tokio::time::timeout(time, call).await }) {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(error)) => Err(trouble(is_no_such_object(&error), error.to_string())),
-            Err(_elapsed) => Err(trouble(false, format!("no answer within {} ms", self.deadline.as_millis()))),
+            Err(_elapsed) => Err(trouble(false, format!("no good answer within {} ms", time.as_millis()))),
         }
     }
 }
@@ -139,6 +146,10 @@ impl HeapStore for S3Heaps {
         self.wait("write", CHECK, self.client.put(&path, "heapstead".into()))?;
         self.wait("read", CHECK, async { self.client.get(&path).await?.bytes().await })?;
         Ok(())
+    }
+
+    fn until(&self, deadline: Instant) -> Arc<dyn HeapStore> {
+        Arc::new(Self { until: Some(deadline), ..self.clone() })
     }
 }
 

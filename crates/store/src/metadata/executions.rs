@@ -1,6 +1,8 @@
 //! Executions: one row each, from the moment it is accepted. Its end is set once and never again.
 
+use super::logical_sessions::{self, Bind};
 use super::session_log::{self, NewLogEntry};
+use super::sessions::{self, InSession};
 use super::{Durability, Metadata, MetadataError, heap_uses, tags};
 use crate::Tags;
 use crate::outputs::Extent;
@@ -8,21 +10,36 @@ use heapstead_types::{ExecutionId, HeapKey, Principal, SessionName, Status};
 use jiff::Timestamp;
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use uuid::Uuid;
 
 /// An execution that was accepted.
 #[derive(Debug, Clone)]
 pub struct NewExecution {
     pub id: ExecutionId,
     pub principal: Principal,
-    pub session: Option<SessionName>,
+    pub session: Option<InSession>,
     pub started_at: Timestamp,
     pub input_heap: Option<HeapKey>,
+    /// Nobody asked for it: it prepares a session, is in no list, and leaves no record.
+    pub internal: bool,
+}
+
+/// What became of an execution that wants to begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Beginning {
+    Begun,
+    /// Its session has ended. Nothing was written.
+    SessionEnded,
+    /// Its owner has as many running as it may have. Nothing was written.
+    TooMany,
 }
 
 /// How it ended, and everything that has to become true in the same moment.
 #[derive(Debug, Clone)]
 pub struct ExecutionEnd {
     pub status: Status,
+    /// When its code began; where nobody knows, the record goes on saying when it was accepted.
+    pub started_at: Option<Timestamp>,
     pub completed_at: Timestamp,
     pub result: Option<String>,
     pub error: Option<String>,
@@ -34,6 +51,12 @@ pub struct ExecutionEnd {
     pub tags: Option<Tags>,
     /// Its entry in the log of its session.
     pub log: Option<NewLogEntry>,
+    /// The logical session it ran in, and until when what that is bound to is kept.
+    pub keeps: Option<(Uuid, Timestamp)>,
+    /// What it changes about its logical session, whether it completed or not.
+    pub bind: Option<Bind>,
+    /// What it tells its caller about the continuity of its session, as JSON.
+    pub continuity: Option<String>,
 }
 
 /// An execution as it is stored.
@@ -48,6 +71,8 @@ pub struct Execution {
     pub error: Option<String>,
     pub warnings: Vec<String>,
     pub output: Extent,
+    /// What it told about the continuity of its session, as JSON.
+    pub continuity: Option<String>,
     pub result: Option<String>,
 }
 
@@ -75,29 +100,16 @@ pub struct ExecutionFilter {
 
 impl Metadata {
     /// Takes an execution down as running, in this process.
-    pub async fn begin_execution(&self, new: NewExecution) -> Result<(), MetadataError> {
+    pub async fn begin_execution(&self, new: NewExecution, running_max: Option<u32>) -> Result<Beginning, MetadataError> {
         let process = self.0.process.name().to_owned();
-        self.write(Durability::Process, move |db| {
-            db.prepare_cached(
-                "INSERT INTO executions (id, principal, process, session, status, started_at, input_heap) VALUES (?, ?, ?, ?, 'running', ?, ?)",
-            )?
-            .execute(params![
-                new.id.as_str(),
-                new.principal.as_str(),
-                process,
-                new.session.as_ref().map(SessionName::as_str),
-                new.started_at.as_microsecond(),
-                new.input_heap.map(|key| key.to_string()),
-            ])?;
-            new.input_heap.map_or(Ok(()), |key| heap_uses::note_again(db, new.principal.as_str(), &key, new.started_at))
-        })
-        .await
+        self.write(Durability::Process, move |db| begin_execution(db, &new, &process, running_max)).await
     }
 
     /// Sets the end of a running execution, with its log entry, tags and heap, all in one transaction. False when it had ended already: then
     /// nothing is changed.
     pub async fn end_execution(&self, id: ExecutionId, end: ExecutionEnd) -> Result<bool, MetadataError> {
-        self.write(Durability::Power, move |db| end_execution(db, &id, &end)).await
+        let process = self.0.process.name().to_owned();
+        self.write(Durability::Power, move |db| end_execution(db, &id, &end, &process)).await
     }
 
     pub async fn execution(&self, principal: &Principal, id: &ExecutionId) -> Result<Option<Execution>, MetadataError> {
@@ -111,7 +123,7 @@ impl Metadata {
 
     async fn find_execution(&self, principal: &Principal, id: &ExecutionId, result: &str) -> Result<Option<Execution>, MetadataError> {
         let sql = format!(
-            "SELECT id, process, status, started_at, completed_at, heap, error, warnings, output_bytes, output_lines, {result}
+            "SELECT id, process, status, started_at, completed_at, heap, error, warnings, output_bytes, output_lines, continuity, {result}
              FROM executions WHERE id = ? AND principal = ?"
         );
         let (principal, id) = (principal.clone(), id.clone());
@@ -162,29 +174,79 @@ impl Metadata {
     }
 }
 
-fn end_execution(db: &Connection, id: &ExecutionId, end: &ExecutionEnd) -> rusqlite::Result<bool> {
+fn begin_execution(db: &Connection, new: &NewExecution, process: &str, running_max: Option<u32>) -> rusqlite::Result<Beginning> {
+    if let Some(max) = running_max {
+        let running: i64 = db
+            .prepare_cached("SELECT count(*) FROM executions WHERE principal = ? AND status = 'running'")?
+            .query_row([new.principal.as_str()], |row| row.get(0))?;
+        if running >= i64::from(max) {
+            return Ok(Beginning::TooMany);
+        }
+    }
+    match &new.session {
+        Some(InSession::Opened { id, logical, kept_until }) => {
+            let expires_at = logical.is_none().then_some(*kept_until);
+            if !sessions::touch(db, *id, new.started_at, expires_at)? {
+                return Ok(Beginning::SessionEnded);
+            }
+        }
+        _ => {}
+    }
+    db.prepare_cached(
+        "INSERT INTO executions (id, principal, process, session, status, started_at, input_heap, internal) VALUES (?, ?, ?, ?, 'running', ?, ?, ?)",
+    )?
+    .execute(params![
+        new.id.as_str(),
+        new.principal.as_str(),
+        process,
+        new.session.as_ref().map(InSession::name),
+        new.started_at.as_microsecond(),
+        new.input_heap.map(|key| key.to_string()),
+        new.internal,
+    ])?;
+    if let Some(key) = &new.input_heap {
+        heap_uses::note_again(db, new.principal.as_str(), key, new.started_at)?;
+    }
+    Ok(Beginning::Begun)
+}
+
+fn end_execution(db: &Connection, id: &ExecutionId, end: &ExecutionEnd, process: &str) -> rusqlite::Result<bool> {
     let warnings = (!end.warnings.is_empty()).then(|| serde_json::to_string(&end.warnings).unwrap_or_default());
-    let principal: Option<String> = db
+    let found: Option<(String, bool)> = db
         .prepare_cached(
-            "UPDATE executions SET status = ?, completed_at = ?, heap = ?, error = ?, warnings = ?, output_bytes = ?, output_lines = ?, result = ?
-             WHERE id = ? AND status = 'running' RETURNING principal",
+            "UPDATE executions SET status = ?, started_at = coalesce(?, started_at), completed_at = ?, heap = ?, error = ?, warnings = ?, output_bytes = ?, output_lines = ?, continuity = ?, result = ?
+             WHERE id = ? AND status = 'running' RETURNING principal, internal",
         )?
         .query_row(
             params![
                 end.status.as_str(),
+                end.started_at.map(Timestamp::as_microsecond),
                 end.completed_at.as_microsecond(),
                 end.heap.map(|(key, _)| key.to_string()),
                 end.error,
                 warnings,
                 end.output.bytes as i64,
                 end.output.lines as i64,
+                end.continuity,
                 end.result,
                 id.as_str(),
             ],
-            |row| row.get(0),
+            |row| Ok((row.get(0)?, row.get(1)?)),
         )
         .optional()?;
-    let Some(principal) = principal else { return Ok(false) };
+    let Some((principal, internal)) = found else { return Ok(false) };
+    if let Some(bind) = &end.bind {
+        logical_sessions::bind(db, &principal, process, bind, end.completed_at)?;
+    }
+    if let Some((logical, kept_until)) = end.keeps {
+        logical_sessions::keep(db, logical, process, kept_until)?;
+        if end.continuity.is_some() {
+            logical_sessions::told(db, logical)?;
+        }
+    }
+    if internal {
+        db.prepare_cached("DELETE FROM executions WHERE id = ?")?.execute([id.as_str()])?;
+    }
     if let Some((key, bytes)) = end.heap {
         heap_uses::note(db, &principal, &key, bytes, end.completed_at)?;
         if let Some(replaced) = &end.tags {
@@ -198,7 +260,7 @@ fn end_execution(db: &Connection, id: &ExecutionId, end: &ExecutionEnd) -> rusql
 }
 
 fn list(db: &Connection, principal: &Principal, filter: &ExecutionFilter) -> rusqlite::Result<(Vec<ExecutionSummary>, Option<Cursor>)> {
-    let mut conditions = vec!["principal = :principal", "seq < :before"];
+    let mut conditions = vec!["principal = :principal", "seq < :before", "internal = 0"];
     if filter.status.is_some() {
         conditions.push("status = :status");
     }
@@ -261,7 +323,8 @@ fn read_execution(row: &Row<'_>) -> rusqlite::Result<Execution> {
         error: row.get(6)?,
         warnings: warnings.map(|json| serde_json::from_str(&json).map_err(|error| unreadable(7, error))).transpose()?.unwrap_or_default(),
         output: Extent { bytes: row.get::<_, i64>(8)? as u64, lines: row.get::<_, i64>(9)? as u64 },
-        result: row.get(10)?,
+        continuity: row.get(10)?,
+        result: row.get(11)?,
     })
 }
 
@@ -277,7 +340,7 @@ pub fn timestamp(row: &Row<'_>, index: usize) -> rusqlite::Result<Timestamp> {
     Timestamp::from_microsecond(row.get(index)?).map_err(|error| unreadable(index, error))
 }
 
-fn optional_timestamp(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<Timestamp>> {
+pub fn optional_timestamp(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<Timestamp>> {
     row.get::<_, Option<i64>>(index)?.map(|time| Timestamp::from_microsecond(time).map_err(|error| unreadable(index, error))).transpose()
 }
 
@@ -286,6 +349,6 @@ fn status(row: &Row<'_>, index: usize) -> rusqlite::Result<Status> {
     Status::from_name(&name).ok_or_else(|| unreadable(index, format!("`{name}` is not a status")))
 }
 
-fn unreadable(index: usize, why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> rusqlite::Error {
+pub fn unreadable(index: usize, why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(index, Type::Text, why.into())
 }

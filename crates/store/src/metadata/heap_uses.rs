@@ -1,43 +1,24 @@
 //! Which heaps are in use, by whom, and since when: what collecting old heaps goes by.
 
 use super::{Durability, Metadata, MetadataError};
-use heapstead_types::HeapKey;
+use heapstead_types::{HeapKey, Principal};
 use jiff::Timestamp;
-use rusqlite::{Connection, params};
-
-/// Why a heap is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HeapUse {
-    Tagged,
-    Running,
-    /// A run made it or began from it, or a session's log names it, not long ago.
-    Recent,
-}
+use rusqlite::{Connection, OptionalExtension, params};
 
 impl Metadata {
-    /// Why this heap has to be kept, given that uses before `since` no longer count. None when nothing refers to it.
-    pub async fn heap_use(&self, key: HeapKey, since: Timestamp) -> Result<Option<HeapUse>, MetadataError> {
+    /// Whether a tag, a running execution, a session's head, or a use or a log entry since then refers to this heap.
+    pub async fn uses_heap(&self, key: HeapKey, since: Timestamp) -> Result<bool, MetadataError> {
         self.read(move |db| {
-            let (key, since) = (key.to_string(), since.as_microsecond());
-            let holds = |sql: &str, since: Option<i64>| -> rusqlite::Result<bool> {
-                let mut statement = db.prepare_cached(sql)?;
-                match since {
-                    Some(since) => statement.exists(params![key, since]),
-                    None => statement.exists(params![key]),
-                }
-            };
-            Ok(if holds("SELECT 1 FROM tags WHERE heap = ?", None)? {
-                Some(HeapUse::Tagged)
-            } else if holds("SELECT 1 FROM executions WHERE status = 'running' AND input_heap = ?", None)? {
-                Some(HeapUse::Running)
-            } else if holds("SELECT 1 FROM heaps WHERE key = ? AND last_used_at >= ?", Some(since))?
-                || holds("SELECT 1 FROM log WHERE output_heap = ? AND timestamp >= ?", Some(since))?
-                || holds("SELECT 1 FROM log WHERE input_heap = ? AND timestamp >= ?", Some(since))?
-            {
-                Some(HeapUse::Recent)
-            } else {
-                None
-            })
+            db.prepare_cached(
+                "SELECT 1 FROM tags WHERE heap = ?1
+                 UNION ALL SELECT 1 FROM executions WHERE status = 'running' AND input_heap = ?1
+                 UNION ALL SELECT 1 FROM heaps WHERE key = ?1 AND last_used_at >= ?2
+                 UNION ALL SELECT 1 FROM log WHERE output_heap = ?1 AND timestamp >= ?2
+                 UNION ALL SELECT 1 FROM log WHERE input_heap = ?1 AND timestamp >= ?2
+                 UNION ALL SELECT 1 FROM sessions WHERE head = ?1 AND ended_at IS NULL
+                 UNION ALL SELECT 1 FROM execute_sessions WHERE head = ?1 AND gone IS NULL",
+            )?
+            .exists(params![key.to_string(), since.as_microsecond()])
         })
         .await
     }
@@ -45,6 +26,54 @@ impl Metadata {
     /// Whether any run on this database ever made it.
     pub async fn knows_heap(&self, key: HeapKey) -> Result<bool, MetadataError> {
         self.read(move |db| db.prepare_cached("SELECT 1 FROM heaps WHERE key = ?")?.exists([key.to_string()])).await
+    }
+
+    /// Of these heaps, those that this owner has. Where `unowned` count too, also those that nobody on this database ever made.
+    pub async fn owned_heaps(&self, principal: &Principal, keys: Vec<HeapKey>, unowned: bool) -> Result<Vec<HeapKey>, MetadataError> {
+        let principal = principal.clone();
+        self.read(move |db| {
+            let mut own = db.prepare_cached("SELECT 1 FROM heaps WHERE principal = ? AND key = ?")?;
+            let mut any = db.prepare_cached("SELECT 1 FROM heaps WHERE key = ?")?;
+            let mut owned = Vec::new();
+            for key in keys {
+                let name = key.to_string();
+                if own.exists(params![principal.as_str(), name])? || (unowned && !any.exists([&name])?) {
+                    owned.push(key);
+                }
+            }
+            Ok(owned)
+        })
+        .await
+    }
+
+    /// Gives a heap to an owner, who may have it already.
+    pub async fn own_heap(&self, principal: &Principal, key: HeapKey, bytes: u64, at: Timestamp) -> Result<(), MetadataError> {
+        let principal = principal.clone();
+        self.write(Durability::Power, move |db| note(db, principal.as_str(), &key, bytes, at)).await
+    }
+
+    /// Bytes of all heaps of an owner.
+    pub async fn heap_bytes(&self, principal: &Principal) -> Result<u64, MetadataError> {
+        let principal = principal.clone();
+        self.read(move |db| {
+            let bytes = db
+                .prepare_cached("SELECT heap_bytes FROM owners WHERE principal = ?")?
+                .query_row([principal.as_str()], |row| row.get::<_, i64>(0))
+                .optional()?;
+            Ok(bytes.unwrap_or(0).max(0) as u64)
+        })
+        .await
+    }
+
+    /// Takes a heap from one owner. Whether nobody else has it.
+    pub async fn disown_heap(&self, principal: &Principal, key: HeapKey) -> Result<bool, MetadataError> {
+        let principal = principal.clone();
+        self.write(Durability::Process, move |db| {
+            let key = key.to_string();
+            db.prepare_cached("DELETE FROM heaps WHERE principal = ? AND key = ?")?.execute(params![principal.as_str(), key])?;
+            Ok(!db.prepare_cached("SELECT 1 FROM heaps WHERE key = ?")?.exists([key])?)
+        })
+        .await
     }
 
     /// Forgets that a heap was ever used.

@@ -4,7 +4,7 @@ use super::{MetadataError, unavailable};
 use rusqlite::{Connection, TransactionBehavior};
 use std::path::Path;
 
-const MIGRATIONS: &[&str] = &[include_str!("../../migrations/0001_start.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("../../migrations/0001_start.sql"), include_str!("../../migrations/0002_sessions.sql")];
 
 pub fn run(connection: &mut Connection, path: &Path) -> Result<(), MetadataError> {
     let failed = |error: rusqlite::Error| unavailable(path, &error);

@@ -7,16 +7,23 @@
 
 mod executions;
 mod heap_uses;
+mod logical_sessions;
 mod migrations;
+mod owners;
 mod processes;
+mod session_heads;
 mod session_log;
+mod sessions;
+mod state_keys;
 mod tags;
 mod writer;
 
-pub use executions::{Cursor, Execution, ExecutionEnd, ExecutionFilter, ExecutionSummary, NewExecution};
-pub use heap_uses::HeapUse;
+pub use executions::{Beginning, Cursor, Execution, ExecutionEnd, ExecutionFilter, ExecutionSummary, NewExecution};
+pub use logical_sessions::{Bind, Execute, Logical, NewLogical};
 pub use processes::SOCKET_SUFFIX;
 pub use session_log::{LogEntry, NewLogEntry};
+pub use sessions::{InSession, NewSession, OpenedSession, SessionFilter, Turn};
+pub use state_keys::StateKey;
 pub use tags::{TagQuery, TaggedHeap, Tags};
 
 use crate::{FileHeaps, HeapStoreError, Owner};

@@ -1,14 +1,15 @@
 //! The log of each session: one entry per execution that completed in it, numbered without gaps.
 
 use super::executions::{execution_id, heap_key, timestamp};
+use super::sessions::InSession;
 use super::{Metadata, MetadataError};
-use heapstead_types::{ExecutionId, HeapKey, Principal, SessionName};
+use heapstead_types::{ExecutionId, HeapKey, Principal, SessionId, SessionName};
 use jiff::Timestamp;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 #[derive(Debug, Clone)]
 pub struct NewLogEntry {
-    pub session: SessionName,
+    pub session: InSession,
     pub input_heap: Option<HeapKey>,
     pub output_heap: HeapKey,
     /// The JavaScript that ran, after type stripping.
@@ -28,11 +29,11 @@ pub struct LogEntry {
 }
 
 impl Metadata {
-    /// The names of all sessions that have at least one entry, in order.
+    /// The names of all sessions that clients named and that have at least one entry, in order.
     pub async fn sessions(&self, principal: &Principal) -> Result<Vec<String>, MetadataError> {
         let principal = principal.clone();
         self.read(move |db| {
-            db.prepare_cached("SELECT name FROM sessions WHERE principal = ? AND next_index > 0 ORDER BY name")?
+            db.prepare_cached("SELECT name FROM sessions WHERE principal = ? AND opened = 0 AND next_index > 0 ORDER BY name")?
                 .query_map([principal.as_str()], |row| row.get(0))?
                 .collect()
         })
@@ -69,14 +70,41 @@ impl Metadata {
     }
 }
 
-/// Adds the next entry. The session comes into being with its first.
+impl Metadata {
+    /// Whether a run in this session began from this heap or left it.
+    pub async fn log_has_heap(&self, session: SessionId, heap: HeapKey) -> Result<bool, MetadataError> {
+        self.read(move |db| {
+            db.prepare_cached(
+                "SELECT 1 FROM log WHERE output_heap = ?1 AND session = (SELECT id FROM sessions WHERE sid = ?2)
+                 UNION ALL SELECT 1 FROM log WHERE input_heap = ?1 AND session = (SELECT id FROM sessions WHERE sid = ?2)",
+            )?
+            .exists(params![heap.to_string(), session.to_string()])
+        })
+        .await
+    }
+}
+
+/// Adds the next entry. A named session comes into being with its first; the head of an opened one moves.
 pub fn append(db: &Connection, principal: &str, entry: &NewLogEntry) -> rusqlite::Result<()> {
-    let (session, next): (i64, i64) = db
-        .prepare_cached(
-            "INSERT INTO sessions (principal, name, next_index) VALUES (?, ?, 1)
-             ON CONFLICT (principal, name) DO UPDATE SET next_index = next_index + 1 RETURNING id, next_index",
-        )?
-        .query_row(params![principal, entry.session.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let numbered = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    let numbered: Option<(i64, i64)> = match &entry.session {
+        InSession::Named(name) => db
+            .prepare_cached(
+                "INSERT INTO sessions (principal, name, sid, next_index, created_at) VALUES (?, ?, lower(hex(randomblob(32))), 1, ?)
+                 ON CONFLICT (principal, name) DO UPDATE SET next_index = next_index + 1 RETURNING id, next_index",
+            )?
+            .query_row(params![principal, name.as_str(), entry.timestamp.as_microsecond()], numbered)
+            .map(Some)?,
+        InSession::Opened { id, .. } => db
+            .prepare_cached(
+                "UPDATE sessions SET head = ?, next_index = next_index + 1 WHERE sid = ? AND opened = 1 AND ended_at IS NULL
+                 RETURNING id, next_index",
+            )?
+            .query_row(params![entry.output_heap.to_string(), id.to_string()], numbered)
+            .optional()?,
+    };
+    // A session that ended meanwhile has no log any more.
+    let Some((session, next)) = numbered else { return Ok(()) };
     db.prepare_cached(
         "INSERT INTO log (session, idx, input_heap, output_heap, code, timestamp, execution_id) VALUES (?, ?, ?, ?, ?, ?, ?)",
     )?

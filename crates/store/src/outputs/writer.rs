@@ -158,13 +158,7 @@ fn sync_folder_of(path: &Path) -> io::Result<()> {
 /// Counts a text from its beginning, cuts off what is not whole, and writes its index anew.
 pub fn recover(path: &Path, index_path: &Path) -> io::Result<Extent> {
     let mut text = OpenOptions::new().read(true).write(true).open(path)?;
-    let length = text.metadata()?.len();
-    // A character of which only a part was written.
-    let tail_bytes = length.min(4);
-    let mut tail = vec![0; tail_bytes as usize];
-    text.read_exact_at(&mut tail, length - tail_bytes)?;
-    let whole = length - (tail.len() - unfinished_at(&tail)) as u64;
-    text.set_len(whole)?;
+    text.set_len(whole_bytes(&text)?)?;
     let (mut counts, mut entries, mut buffer) = (Counts::default(), Vec::new(), vec![0; 64 << 10]);
     loop {
         match text.read(&mut buffer)? {
@@ -178,10 +172,19 @@ pub fn recover(path: &Path, index_path: &Path) -> io::Result<Extent> {
     Ok(counts.ended())
 }
 
+/// The length of a text up to its last whole character: whoever writes it may be in the middle of one.
+fn whole_bytes(text: &File) -> io::Result<u64> {
+    let length = text.metadata()?.len();
+    let tail_bytes = length.min(4);
+    let mut tail = vec![0; tail_bytes as usize];
+    text.read_exact_at(&mut tail, length - tail_bytes)?;
+    Ok(length - (tail.len() - unfinished_at(&tail)) as u64)
+}
+
 /// The extent of what another process is writing.
 pub fn measure(path: &Path, index: &LineIndex) -> io::Result<Extent> {
     let text = File::open(path)?;
-    let bytes = text.metadata()?.len();
+    let bytes = whole_bytes(&text)?;
     // The index may be a moment behind the text.
     let mut block = bytes / BLOCK_BYTES;
     let newlines = loop {

@@ -10,4 +10,6 @@ mod lane;
 mod suite;
 mod trial;
 
+pub use case::{Case, Form, Mode};
+pub use expected::Expected;
 pub use suite::main;

@@ -17,6 +17,8 @@ pub enum BackendError {
     Service(#[from] ServiceError),
     #[error("`--url` is `{url}`: {why}")]
     BadUrl { url: String, why: String },
+    #[error("the token is empty, or has characters in it that no token has")]
+    BadToken,
     #[error("there is no answer from {url}: {why}")]
     Unreachable { url: String, why: String },
     /// In the server's own words.
@@ -41,6 +43,7 @@ impl BackendError {
             self,
             Self::Local(LocalError::Flags(_))
                 | Self::BadUrl { .. }
+                | Self::BadToken
                 | Self::EngineUnknown { .. }
                 | Self::BadSidecar { .. }
                 | Self::Service(ServiceError::BadInput(_))
@@ -58,6 +61,9 @@ impl BackendError {
                 "`heapstead doctor` checks the stores; give it the same flags".into()
             }
             Self::BadUrl { .. } => "give the address that the server said when it started, e.g. `--url http://127.0.0.1:8420`".into(),
+            Self::BadToken | Self::Refused { status: 401, .. } => {
+                "give a token for this server: `--token TOKEN`, HEAPSTEAD_TOKEN or `--token-file FILE`; on its machine, `heapstead auth add` makes one".into()
+            }
             Self::Unreachable { .. } => {
                 "start a server with `heapstead serve --http-port 8420`, or leave `--url` out to look into the stores of this machine"
                     .into()

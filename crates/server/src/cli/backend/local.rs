@@ -3,9 +3,9 @@
 use super::{Answer, BackendError, ExecutionQuery, HeapFile, Needs};
 use crate::cli::flags::{HeapPlace, StoreOptions};
 use crate::local;
-use heapstead_service::{Archive, Caller, ListRequest, OnMissingHeap, Policy, ServiceError};
+use heapstead_service::{Archive, Caller, ListRequest, OnMissingHeap, Policy, Quotas, ServiceError};
 use heapstead_store::outputs::PageRequest;
-use heapstead_types::{EngineId, HeapKey, Limits};
+use heapstead_types::{EngineId, HeapKey, Limits, Principal};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -18,7 +18,7 @@ pub struct Local {
 
 impl Local {
     /// Looking at something does not make it: what is needed has to be there.
-    pub fn open(options: &StoreOptions, needs: Needs) -> Result<Self, BackendError> {
+    pub async fn open(options: &StoreOptions, owner: Option<Principal>, needs: Needs) -> Result<Self, BackendError> {
         let there = |folder: &Path, what, flag| match folder.is_dir() {
             true => Ok(()),
             false => Err(BackendError::NoFolder { what, flag, path: folder.into() }),
@@ -34,12 +34,24 @@ impl Local {
             on_missing_heap: OnMissingHeap::Fail,
             retain_executions: Duration::MAX,
             retain_heaps: options.retain_heaps(),
+            session_ttl: Duration::MAX,
+            require_session: false,
+            quotas: Quotas::default(),
+            delegated: false,
         };
-        Ok(Self { archive: Archive::open(options.heaps.open()?, metadata, policy), caller: Caller::default() })
+        let principal = match owner {
+            Some(owner) => owner,
+            // On a machine of one's own there is one.
+            None => match metadata.owners().await.map_err(ServiceError::from)?.as_slice() {
+                [only] => only.clone(),
+                _ => Principal::local(),
+            },
+        };
+        Ok(Self { archive: Archive::open(options.heaps.open()?, metadata, policy), caller: Caller { principal, ..Caller::default() } })
     }
 
     pub async fn heaps(&self, limit: Option<u32>, cursor: Option<HeapKey>) -> Answer {
-        let (heaps, more) = self.archive.heaps(cursor, limit).await?;
+        let (heaps, more) = self.archive.heaps(&self.caller, cursor, limit).await?;
         let next = heaps.last().filter(|_| more).map(|heap| heap.heap);
         let mut page = json!({ "heaps": heaps });
         if let Some(next) = next {
@@ -49,7 +61,7 @@ impl Local {
     }
 
     pub async fn heap(&self, key: HeapKey) -> Answer {
-        answer(self.archive.heap(key).await)
+        answer(self.archive.heap(&self.caller, key).await)
     }
 
     pub async fn tags(&self, key: HeapKey) -> Answer {
@@ -57,23 +69,24 @@ impl Local {
     }
 
     pub async fn export(&self, key: HeapKey) -> Result<HeapFile, BackendError> {
-        let heap = self.archive.export_heap(key).await?;
+        let heap = self.archive.export_heap(&self.caller, key).await?;
         let engine = heap.engine().cloned();
         Ok(HeapFile { bytes: heap.into_file(), engine })
     }
 
     pub async fn import(&self, file: Vec<u8>, engine: EngineId) -> Answer {
-        Ok(json!({ "heap": self.archive.import_heap(file, engine).await? }))
+        Ok(json!({ "heap": self.archive.import_heap(&self.caller, file, engine).await? }))
     }
 
     pub async fn collect(&self, dry_run: bool) -> Answer {
-        answer(self.archive.collect_heaps(dry_run).await)
+        answer(self.archive.collect_heaps(&self.caller, dry_run).await)
     }
 
     pub async fn executions(&self, query: &ExecutionQuery) -> Answer {
-        let session = query.session.as_ref().map(|name| name.parse()).transpose();
-        let session =
-            session.map_err(|error: heapstead_types::InvalidSessionName| ServiceError::bad_value("--session", "refused", error))?;
+        let session = match query.session.as_deref() {
+            None => None,
+            named => self.archive.log_of(&self.caller, named).await?,
+        };
         let request = ListRequest { status: query.status, session, limit: query.limit, cursor: query.cursor.clone() };
         answer(self.archive.executions(&self.caller, request).await)
     }

@@ -45,10 +45,10 @@ pub struct ExecutionQuery {
 }
 
 impl Backend {
-    pub fn open(options: &WhereOptions, needs: Needs) -> Result<Self, BackendError> {
+    pub async fn open(options: &WhereOptions, needs: Needs) -> Result<Self, BackendError> {
         Ok(match &options.url {
-            Some(url) => Self::Remote(Remote::new(url)?),
-            None => Self::Local(Box::new(Local::open(&options.stores, needs)?)),
+            Some(url) => Self::Remote(Remote::new(url, token(options)?.as_deref())?),
+            None => Self::Local(Box::new(Local::open(&options.stores, options.owner.clone(), needs).await?)),
         })
     }
 
@@ -140,6 +140,13 @@ impl Backend {
             Self::Remote(remote) => remote.post(&remote::execution(id, "/cancel"), Value::Null).await,
         }
     }
+}
+
+/// What to show the server: as it was given, or as the file has it.
+fn token(options: &WhereOptions) -> Result<Option<String>, BackendError> {
+    let Some(file) = options.token_file.as_ref().filter(|_| options.token.is_none()) else { return Ok(options.token.clone()) };
+    let text = std::fs::read_to_string(file).map_err(|error| BackendError::File { what: "read", path: file.clone(), error })?;
+    Ok(Some(text.trim().to_owned()))
 }
 
 fn text(value: Option<impl ToString>) -> Option<String> {

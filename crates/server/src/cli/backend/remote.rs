@@ -5,6 +5,7 @@ use crate::rest::ENGINE_HEADER;
 use heapstead_store::verify;
 use heapstead_types::{EngineId, HeapKey};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use reqwest::header::{self, HeaderMap, HeaderValue};
 use reqwest::{Client, RequestBuilder, Response, Url};
 use serde_json::Value;
 use std::time::Duration;
@@ -21,7 +22,7 @@ pub struct Remote {
 }
 
 impl Remote {
-    pub fn new(text: &str) -> Result<Self, BackendError> {
+    pub fn new(text: &str, token: Option<&str>) -> Result<Self, BackendError> {
         let bad = |why: &str| BackendError::BadUrl { url: text.to_owned(), why: why.to_owned() };
         let url = Url::parse(text).map_err(|error| bad(&format!("it is not an address: {error}")))?;
         if !matches!(url.scheme(), "http" | "https") {
@@ -35,6 +36,9 @@ impl Remote {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = Client::builder().connect_timeout(CONNECT_TIMEOUT).read_timeout(SILENCE_MAX);
         let own = host == "localhost" || host.trim_matches(['[', ']']).parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback());
+        if let Some(token) = token {
+            builder = builder.default_headers(HeaderMap::from_iter([(header::AUTHORIZATION, authorization(token)?)]));
+        }
         if own {
             // A proxy's idea of this machine is another one.
             builder = builder.no_proxy();
@@ -103,6 +107,14 @@ impl Remote {
     fn not_heapstead(&self, text: &str) -> BackendError {
         BackendError::NotHeapstead { url: self.url.to_string(), why: text.chars().take(SHOWN_CHARS_MAX).collect() }
     }
+}
+
+/// Marked as sensitive, so that nothing shows it.
+fn authorization(token: &str) -> Result<HeaderValue, BackendError> {
+    let is_token = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
+    let mut value = HeaderValue::from_str(&format!("Bearer {token}")).ok().filter(|_| is_token).ok_or(BackendError::BadToken)?;
+    value.set_sensitive(true);
+    Ok(value)
 }
 
 /// The path of an execution; whatever was typed as its id stays in one segment.

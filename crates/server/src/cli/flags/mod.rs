@@ -3,12 +3,17 @@
 //! A flag `--http-port` is `HEAPSTEAD_HTTP_PORT` in the environment and `http-port` in the file that `--config` names. What is on the command
 //! line beats a variable, which beats the file, which beats the default. Every value is checked here, before anything starts.
 
+mod auth;
+mod sessions;
 mod stores;
 mod values;
 
+pub use auth::{AuthOptions, TokenFileOptions};
+pub use sessions::SessionOptions;
 pub use stores::{FlagError, HeapPlace, HeapStoreOptions, StoreOptions, WhereOptions};
-pub use values::heap_key;
+pub use values::{duration, heap_key};
 
+use crate::auth::Resolution;
 use heapstead_service::{OnMissingHeap, Origin, Policy};
 use heapstead_types::{Limits, SessionName, limits};
 use std::net::IpAddr;
@@ -45,6 +50,8 @@ pub struct ServeOptions {
     #[arg(long, value_name = "CHARS", env = "HEAPSTEAD_MAX_INLINE_CHARS", default_value_t = 12_000, value_parser = between::<1000, { i32::MAX as u64 }>, allow_negative_numbers = true, help_heading = CONNECTIONS)]
     pub max_inline_chars: u64,
     #[command(flatten)]
+    pub auth: AuthOptions,
+    #[command(flatten)]
     pub limits: LimitOptions,
     /// Executions that run at once, 1 to 4096
     #[arg(long, value_name = "COUNT", env = "HEAPSTEAD_MAX_CONCURRENT_EXECUTIONS", default_value_t = 64, value_parser = between::<1, 4096>, allow_negative_numbers = true, help_heading = RUNS)]
@@ -61,6 +68,8 @@ pub struct ServeOptions {
     /// Keep nothing: only `run_js`, which waits and answers with the output
     #[arg(long, value_name = "BOOL", env = "HEAPSTEAD_STATELESS", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", value_parser = boolish, action = clap::ArgAction::Set, help_heading = RUNS)]
     pub stateless: bool,
+    #[command(flatten)]
+    pub sessions: SessionOptions,
     #[command(flatten)]
     pub stores: StoreOptions,
     /// Days that executions and their output are kept, 1 to 36500
@@ -81,6 +90,10 @@ impl ServeOptions {
             on_missing_heap: self.on_missing_heap.into(),
             retain_executions: Duration::from_secs(self.retain_executions * DAY_SECS),
             retain_heaps: self.stores.retain_heaps(),
+            session_ttl: self.sessions.session_ttl,
+            require_session: self.sessions.require_session,
+            quotas: self.sessions.quotas(),
+            delegated: self.auth.auth_resolution == Resolution::Delegated,
         }
     }
 }

@@ -4,7 +4,9 @@ use super::ConfigOptions;
 use super::DAY_SECS;
 use super::values::{between, boolish};
 use crate::local::{self, DATABASE_FOLDER_DEFAULT, HEAP_FOLDER_DEFAULT, LocalError};
+use heapstead_types::Principal;
 use heapstead_store::{CachedHeaps, HeapStore, S3_DEADLINE_DEFAULT, S3Heaps, S3Settings};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +19,16 @@ pub const STORES: &str = "Stores";
 pub enum FlagError {
     #[error("`{flag}` is given without `--s3-bucket`: it says something about heaps in S3. Give `--s3-bucket NAME` too, or leave it out")]
     WithoutBucket { flag: &'static str },
+    #[error("`{flag}` is missing: JWTs are taken only with `--jwks-url`, `--jwt-issuer` and `--jwt-audience` together, so that one that was issued for something else is not")]
+    JwtWithout { flag: &'static str },
+    #[error(
+        "`--bind-host` is {host}, where other machines reach it, and nobody would be asked who they are. Make a token with \
+         `heapstead auth add TENANT/SUBJECT --auth-tokens FILE` and give `--auth-tokens FILE`, or the three flags for JWTs (`--jwks-url`, `--jwt-issuer`, \
+         `--jwt-audience`); stay on this machine with `--bind-host 127.0.0.1`; or say `--insecure-no-auth` where something else decides who gets here"
+    )]
+    Exposed { host: IpAddr },
+    #[error("`--auth-tokens` is missing: say which file of tokens with `--auth-tokens FILE` or HEAPSTEAD_AUTH_TOKENS")]
+    NoTokenFile,
 }
 
 /// A running server, or the stores of this machine.
@@ -25,6 +37,15 @@ pub struct WhereOptions {
     /// Ask the server at this address, e.g. http://127.0.0.1:8420; without it, the stores themselves are looked into
     #[arg(long, value_name = "URL", env = "HEAPSTEAD_URL")]
     pub url: Option<String>,
+    /// Token for that server; better given as a variable or in a file, which other users can't see
+    #[arg(long, value_name = "TOKEN", env = "HEAPSTEAD_TOKEN", hide_env_values = true)]
+    pub token: Option<String>,
+    /// File that holds the token for that server, and nothing else
+    #[arg(long, value_name = "FILE", env = "HEAPSTEAD_TOKEN_FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Whose things to look at in the stores: local, anonymous or TENANT/SUBJECT; the only owner that has any by default, else local
+    #[arg(long, value_name = "OWNER", env = "HEAPSTEAD_OWNER")]
+    pub owner: Option<Principal>,
     #[command(flatten)]
     pub config: ConfigOptions,
     #[command(flatten)]

@@ -1,6 +1,7 @@
 //! Values of flags, checked. clap puts the flag and the value before these texts, which say what is allowed.
 
 use heapstead_types::{HeapKey, LimitError, limits};
+use std::time::Duration;
 
 pub fn heap_mb(text: &str) -> Result<u32, String> {
     bounded(text, limits::heap_mb)
@@ -31,12 +32,32 @@ pub fn between<const MIN: u64, const MAX: u64>(text: &str) -> Result<u64, String
     }
 }
 
+/// A number and its unit.
+pub fn duration(text: &str) -> Result<Duration, &'static str> {
+    const ALLOWED: &str = "expected a number from 1 to 9999 and s, m, h, d or w, such as 30m or 24h";
+    let (number, unit_secs) = match text.split_at_checked(text.len().saturating_sub(1)) {
+        Some((number, "s")) => (number, 1),
+        Some((number, "m")) => (number, 60),
+        Some((number, "h")) => (number, 3600),
+        Some((number, "d")) => (number, 24 * 3600),
+        Some((number, "w")) => (number, 7 * 24 * 3600),
+        _ => return Err(ALLOWED),
+    };
+    let plain = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    let number: u64 = number.parse().ok().filter(|number| plain && (1..=9999).contains(number)).ok_or(ALLOWED)?;
+    Ok(Duration::from_secs(number * unit_secs))
+}
+
 pub fn boolish(text: &str) -> Result<bool, String> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "yes" | "on" | "1" => Ok(true),
         "false" | "no" | "off" | "0" | "" => Ok(false),
         _ => Err("allowed are true and false".into()),
     }
+}
+
+pub fn not_empty(text: &str) -> Result<String, &'static str> {
+    if text.is_empty() { Err("it may not be empty") } else { Ok(text.to_owned()) }
 }
 
 pub fn heap_key(text: &str) -> Result<HeapKey, &'static str> {
@@ -57,6 +78,16 @@ pub fn heap_choice(text: &str) -> Result<HeapChoice, &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_is_a_number_and_a_unit() {
+        for (text, secs) in [("1s", 1), ("30m", 1800), ("24h", 86_400), ("9999w", 6_047_395_200)] {
+            assert_eq!(duration(text), Ok(Duration::from_secs(secs)), "{text}");
+        }
+        for bad in ["", "s", "30", "0m", "-1m", "+1m", "1.5h", "10000d", "1 h", "1é"] {
+            assert!(duration(bad).is_err(), "{bad:?}");
+        }
+    }
 
     #[test]
     fn bounds_are_inclusive() {

@@ -3,7 +3,8 @@
 use crate::api::{Api, Operation};
 use crate::local::{self, LocalError};
 use heapstead_engine::Engine;
-use heapstead_service::{OnMissingHeap, Policy, Service, ServiceError, Stateless};
+use heapstead_catalog::Catalogs;
+use heapstead_service::{OnMissingHeap, Policy, Quotas, Service, ServiceError, Stateless};
 use heapstead_types::Limits;
 use serde_json::{Map, Value};
 use std::fmt::Write;
@@ -51,8 +52,9 @@ async fn throwaway(engine: Engine, folder: &std::path::Path) -> Result<Service, 
     let heaps = local::open_heaps(&folder.join("heaps"))?;
     let metadata = local::open_metadata(&folder.join("sessions"))?;
     let week = Duration::from_secs(7 * 24 * 3600);
-    let policy = Policy { limits: Limits::default(), on_missing_heap: OnMissingHeap::Fresh, retain_executions: week, retain_heaps: week };
-    Ok(Service::open(engine, Arc::new(heaps), metadata, policy).await?)
+    let policy = Policy { limits: Limits::default(), on_missing_heap: OnMissingHeap::Fresh, retain_executions: week, retain_heaps: week, session_ttl: week, require_session: false, quotas: Quotas::default(),
+        delegated: false };
+    Ok(Service::open(engine, Arc::new(heaps), metadata, policy, Catalogs::default()).await?)
 }
 
 fn describe(page: &mut String, operation: &Operation) {

@@ -2,13 +2,13 @@
 
 mod operation;
 
-use super::{Rest, json};
+use super::{Rest, json as json_answer};
 use crate::edge::Edge;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::get;
 use bytes::Bytes;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 pub const PATH: &str = "/api-doc/openapi.json";
 /// Title, servers, shared answers; and the endpoints for which the table has no form: `kept` only where anything is kept.
@@ -17,7 +17,7 @@ const EXAMPLES: &str = include_str!("examples.json");
 
 pub fn router(rest: &Rest) -> Router {
     let document = Bytes::from(format!("{:#}\n", document(&rest.edge)));
-    Router::new().route(PATH, get(async move || json(StatusCode::OK, document)))
+    Router::new().route(PATH, get(async move || json_answer(StatusCode::OK, document)))
 }
 
 fn document(edge: &Edge) -> Value {
@@ -36,7 +36,25 @@ fn document(edge: &Edge) -> Value {
     }
     paths.sort_keys();
     document["paths"] = Value::Object(paths);
+    if edge.authenticator.is_on() {
+        ask_for_credentials(&mut document);
+    }
     document
+}
+
+/// Where callers are asked who they are, every operation may answer with 401.
+fn ask_for_credentials(document: &mut Value) {
+    let refusal = json!({
+        "description": "The credentials are missing or not valid.",
+        "headers": { "WWW-Authenticate": { "description": "What would help.", "required": true, "schema": { "type": "string" } } },
+        "content": { "application/problem+json": { "schema": { "$ref": "#/components/schemas/Problem" } } },
+    });
+    document["components"]["responses"]["Unauthorized"] = refusal;
+    document["components"]["securitySchemes"]["bearer"] = json!({ "type": "http", "scheme": "bearer" });
+    document["security"] = json!([{ "bearer": [] }]);
+    for operation in document["paths"].as_object_mut().into_iter().flatten().filter_map(|(_, path)| path.as_object_mut()).flatten() {
+        operation.1["responses"]["401"] = json!({ "$ref": "#/components/responses/Unauthorized" });
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,84 @@
+// Adding to dates, and taking them from each other.
+import { daysInMonth } from "./month.js";
+import { checkWhole, fromDays, fromParts, parseDate, toDays } from "./text.js";
+
+/**
+ * The date so many days later, or earlier.
+ * @param {string} date such as "2024-02-29"
+ * @param {number} days a whole number, which may be negative
+ * @returns {string}
+ */
+export function addDays(date, days) {
+  checkWhole(days, "days");
+  return fromDays(toDays(date) + days);
+}
+
+/**
+ * The same day so many months later, or the last of that month when it has no such day: a month after 31 January is 28 or 29 February.
+ * @param {string} date such as "2024-01-31"
+ * @param {number} months a whole number, which may be negative
+ * @returns {string}
+ */
+export function addMonths(date, months) {
+  checkWhole(months, "months");
+  const { year, month, day } = parseDate(date);
+  const index = year * 12 + (month - 1) + months;
+  const [newYear, newMonth] = [Math.floor(index / 12), (((index % 12) + 12) % 12) + 1];
+  return fromParts(newYear, newMonth, Math.min(day, daysInMonth(newYear, newMonth)));
+}
+
+/**
+ * The same day so many years later; 29 February becomes the 28th where there is none.
+ * @param {string} date such as "2024-02-29"
+ * @param {number} years a whole number, which may be negative
+ * @returns {string}
+ */
+export function addYears(date, years) {
+  checkWhole(years, "years");
+  return addMonths(date, years * 12);
+}
+
+/**
+ * How many days lie from one date to another; negative when the other is earlier.
+ * @param {string} from such as "2024-01-01"
+ * @param {string} to such as "2024-03-01"
+ * @returns {number}
+ */
+export function differenceInDays(from, to) {
+  return toDays(to, "to") - toDays(from, "from");
+}
+
+/**
+ * How many whole months lie from one date to another: the most that `addMonths` can add without passing it.
+ * @param {string} from such as "2024-01-31"
+ * @param {string} to such as "2024-03-01"
+ * @returns {number}
+ */
+export function differenceInMonths(from, to) {
+  const [a, b] = [parseDate(from), parseDate(to)];
+  const months = (b.year - a.year) * 12 + (b.month - a.month);
+  const reached = addMonths(from, months);
+  if (months > 0 && reached > to) return months - 1;
+  if (months < 0 && reached < to) return months + 1;
+  return months;
+}
+
+/**
+ * The first day of a date's month.
+ * @param {string} date such as "2024-02-29"
+ * @returns {string}
+ */
+export function startOfMonth(date) {
+  const { year, month } = parseDate(date);
+  return fromParts(year, month, 1);
+}
+
+/**
+ * The last day of a date's month.
+ * @param {string} date such as "2024-02-01"
+ * @returns {string}
+ */
+export function endOfMonth(date) {
+  const { year, month } = parseDate(date);
+  return fromParts(year, month, daysInMonth(year, month));
+}

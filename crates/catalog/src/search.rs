@@ -1,0 +1,136 @@
+//! Finding entities by words, without opening anything.
+
+use crate::catalogs::Catalogs;
+use crate::entity::{Entity, EntityKind};
+use serde::Serialize;
+use std::cmp::Reverse;
+
+/// Words past these change nothing that matters.
+const WORDS_MAX: usize = 16;
+
+// What a word is worth, by where it is found.
+const WHOLE_NAME: u32 = 20;
+const NAME_WORD: u32 = 8;
+const NAME_BEGINNING: u32 = 5;
+const NAME_PART: u32 = 3;
+const MEMBER: u32 = 3;
+const CATALOG: u32 = 2;
+const DESCRIPTION_WORD: u32 = 2;
+const DESCRIPTION_BEGINNING: u32 = 1;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Hit<'a> {
+    pub catalog: &'a str,
+    pub entity: &'a str,
+    pub kind: EntityKind,
+    pub signature: &'a str,
+    pub description: &'a str,
+}
+
+impl<'a> Hit<'a> {
+    fn of(catalog: &'a str, entity: &'a Entity) -> Self {
+        Self { catalog, entity: &entity.name, kind: entity.kind, signature: &entity.signature, description: &entity.description }
+    }
+}
+
+impl Catalogs {
+    /// Everything there is, by name.
+    pub fn all(&self, limit: usize) -> Vec<Hit<'_>> {
+        let entities = self.iter().flat_map(|catalog| catalog.entities().iter().map(|entity| Hit::of(&catalog.name, entity)));
+        entities.take(limit).collect()
+    }
+
+    /// Best first: where the words weigh most, then where more of them are found, then by name.
+    pub fn search(&self, words: &str, limit: usize) -> Vec<Hit<'_>> {
+        let mut words = split(words);
+        words.sort();
+        words.dedup();
+        words.truncate(WORDS_MAX);
+        let mut found = Vec::new();
+        for catalog in self.iter() {
+            let catalog_words = split(&catalog.name);
+            for entity in catalog.entities() {
+                let text = Text::of(entity, &catalog_words);
+                let weights: Vec<u32> = words.iter().map(|word| text.weight(word)).filter(|weight| *weight > 0).collect();
+                if !weights.is_empty() {
+                    found.push((Reverse(weights.iter().sum::<u32>()), Reverse(weights.len()), &catalog.name, entity));
+                }
+            }
+        }
+        found.sort_by(|one, other| (one.0, one.1, one.2, &one.3.name).cmp(&(other.0, other.1, other.2, &other.3.name)));
+        found.into_iter().take(limit).map(|(_, _, catalog, entity)| Hit::of(catalog, entity)).collect()
+    }
+}
+
+/// The words of an entity, by where they stand.
+struct Text<'a> {
+    name: String,
+    name_words: Vec<String>,
+    members: Vec<String>,
+    catalog: &'a [String],
+    description: Vec<String>,
+}
+
+impl<'a> Text<'a> {
+    fn of(entity: &Entity, catalog: &'a [String]) -> Self {
+        let members = entity.methods.iter().flat_map(|method| split(&method.name).into_iter().chain(split(&method.description)));
+        Self {
+            name: entity.name.to_lowercase(),
+            name_words: split(&entity.name),
+            members: members.collect(),
+            catalog,
+            description: split(&entity.description),
+        }
+    }
+
+    fn weight(&self, word: &str) -> u32 {
+        let is = |known: &String| known == word;
+        // One or two letters begin too many words to say anything.
+        let begins = |known: &String| word.len() > 2 && known.starts_with(word);
+        let name = match () {
+            () if self.name == word => WHOLE_NAME,
+            () if self.name_words.iter().any(is) => NAME_WORD,
+            () if self.name_words.iter().any(begins) => NAME_BEGINNING,
+            () if word.len() > 2 && self.name.contains(word) => NAME_PART,
+            () => 0,
+        };
+        let description = match () {
+            () if self.description.iter().any(is) => DESCRIPTION_WORD,
+            () if self.description.iter().any(begins) => DESCRIPTION_BEGINNING,
+            () => 0,
+        };
+        let member = if self.members.iter().any(is) { MEMBER } else { 0 };
+        let catalog = if self.catalog.iter().any(is) { CATALOG } else { 0 };
+        name + description + member + catalog
+    }
+}
+
+/// Lowercase words; `standardDeviation` and `standard_deviation` are two.
+fn split(text: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut was_lower = false;
+    for character in text.chars() {
+        if !character.is_alphanumeric() || (character.is_uppercase() && was_lower) {
+            words.push(String::new());
+        }
+        if character.is_alphanumeric()
+            && let Some(word) = words.last_mut()
+        {
+            word.extend(character.to_lowercase());
+        }
+        was_lower = character.is_lowercase() || character.is_numeric();
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split;
+
+    #[test]
+    fn words_are_told_apart() {
+        assert_eq!(split("standardDeviation of_a-Sample, ISOWeek2"), ["standard", "deviation", "of", "a", "sample", "isoweek2"]);
+        assert!(split(" …,").is_empty());
+    }
+}

@@ -1,0 +1,46 @@
+//! What a conversation has already done, kept by the server, for any MCP server in Rust.
+//!
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod access;
+pub mod check;
+mod clock;
+mod contexts;
+mod document;
+mod error;
+mod health;
+mod history;
+mod json_size;
+pub mod limits;
+mod migration;
+mod parsed;
+mod preferences;
+mod record;
+mod recorder;
+mod session_id;
+pub mod store;
+mod summariser;
+mod summary;
+pub mod text;
+mod timestamp;
+mod turns;
+mod weight;
+pub mod window;
+mod wrap;
+
+pub use access::Access;
+pub use check::ResourceCheck;
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use contexts::{Contexts, Counts};
+pub use document::Document;
+pub use error::{Error, Refused, StoreError, Unreadable};
+pub use health::{StoreHealth, Upkeep};
+pub use history::{NewResource, query_hash};
+pub use record::{OutputFormat, Preferences, Record, Resource, ResourceType, SCHEMA_VERSION, Search, ToolCall};
+pub use recorder::{CONTEXT_TOOLS, Outcome, Recorder, RecorderCounts, ToolEnd};
+pub use session_id::{InvalidSessionId, NoRandomness, SessionId};
+pub use store::ContextStore;
+pub use summariser::{Summariser, Telling};
+pub use timestamp::{InvalidTimestamp, Timestamp};
+pub use wrap::{Audited, Encrypted, Histogram, InvalidKeyFile, Keyring, Meter, Metered, Metrics, READ_LATENCY_BOUNDS_MS};

@@ -1,0 +1,150 @@
+//! What a server calls when a tool call has ended. It never delays or fails that call: what is to be recorded waits in a bounded queue.
+
+use crate::limits::TOOL_NAME_BYTES_MAX;
+use crate::record::ToolCall;
+use crate::text::{cut_args, cut_bytes, result_summary, result_summary_of_text};
+use crate::{Access, Contexts, SessionId, Timestamp};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+
+/// Calls that wait; what comes on top is counted as dropped. Each is cut before it waits, so that they take a few megabytes at most.
+const WAITING_MAX: usize = 4096;
+/// Recorded together, one update for each session among them.
+const TOGETHER_MAX: usize = 256;
+
+/// Tools that speak of the context itself: no server records those.
+pub const CONTEXT_TOOLS: [&str; 6] = ["context_get", "context_set", "context_record", "context_check", "context_clear", "health_check"];
+
+#[derive(Debug, Clone, Copy)]
+pub struct ToolEnd<'a> {
+    pub session: &'a SessionId,
+    pub tenant: &'a str,
+    pub tool: &'a str,
+    pub args: &'a Map<String, Value>,
+    pub called_at: Timestamp,
+    pub outcome: Outcome<'a>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub enum Outcome<'a> {
+    /// A `CallToolResult`, of which the summary is made.
+    Result(&'a Value),
+    /// What came of it, in one or two sentences.
+    Said(&'a str),
+}
+
+/// Cheap to clone; the queue ends with the last of them, after what waits in it.
+#[derive(Clone)]
+pub struct Recorder {
+    queue: mpsc::Sender<Waiting>,
+    counters: Arc<Counters>,
+}
+
+enum Waiting {
+    Call(Box<(SessionId, Arc<str>, ToolCall)>),
+    /// Answered once everything before it is recorded.
+    Flush(oneshot::Sender<()>),
+}
+
+#[derive(Default)]
+struct Counters {
+    recorded: AtomicU64,
+    dropped: AtomicU64,
+    failed: AtomicU64,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct RecorderCounts {
+    pub recorded: u64,
+    /// The queue was full.
+    pub dropped: u64,
+    /// The store could not be used, or holds a newer version.
+    pub failed: u64,
+}
+
+impl Recorder {
+    pub fn start(contexts: Contexts) -> Self {
+        let (queue, waiting) = mpsc::channel(WAITING_MAX);
+        let counters = Arc::<Counters>::default();
+        tokio::spawn(serve(contexts, waiting, counters.clone()));
+        Self { queue, counters }
+    }
+
+    /// Returns at once, whatever the store does.
+    pub fn record(&self, end: ToolEnd<'_>) {
+        let result_summary = match end.outcome {
+            Outcome::Result(result) => result_summary(result),
+            Outcome::Said(text) => result_summary_of_text(text),
+        };
+        let tool = cut_bytes(end.tool, TOOL_NAME_BYTES_MAX);
+        let call = ToolCall { tool, args: cut_args(end.args), called_at: end.called_at, result_summary };
+        let waiting = Waiting::Call(Box::new((*end.session, end.tenant.into(), call)));
+        if self.queue.try_send(waiting).is_err() {
+            self.counters.dropped.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Waits until everything recorded before has reached the store, or failed to. For shutdown, and for tests.
+    pub async fn flush(&self) {
+        let (done, flushed) = oneshot::channel();
+        if self.queue.send(Waiting::Flush(done)).await.is_ok() {
+            let _ = flushed.await;
+        }
+    }
+
+    pub fn counts(&self) -> RecorderCounts {
+        let counters = &self.counters;
+        RecorderCounts {
+            recorded: counters.recorded.load(Relaxed),
+            dropped: counters.dropped.load(Relaxed),
+            failed: counters.failed.load(Relaxed),
+        }
+    }
+}
+
+/// Batch after batch: within one, sessions go side by side, and the calls of each in their order.
+async fn serve(contexts: Contexts, mut waiting: mpsc::Receiver<Waiting>, counters: Arc<Counters>) {
+    let mut batch = Vec::new();
+    while waiting.recv_many(&mut batch, TOGETHER_MAX).await > 0 {
+        let mut sessions: HashMap<(SessionId, Arc<str>), Vec<ToolCall>> = HashMap::new();
+        let mut flushes = Vec::new();
+        for waiting in batch.drain(..) {
+            match waiting {
+                Waiting::Call(call) => {
+                    let (session, tenant, call) = *call;
+                    sessions.entry((session, tenant)).or_default().push(call);
+                }
+                Waiting::Flush(done) => flushes.push(done),
+            }
+        }
+        let mut updates = JoinSet::new();
+        for ((session, tenant), calls) in sessions {
+            updates.spawn(add(contexts.clone(), session, tenant, calls, counters.clone()));
+        }
+        updates.join_all().await;
+        for done in flushes {
+            // Whoever waited may have left.
+            let _ = done.send(());
+        }
+    }
+}
+
+async fn add(contexts: Contexts, session: SessionId, tenant: Arc<str>, calls: Vec<ToolCall>, counters: Arc<Counters>) {
+    let access = Access::new(&session, "recorder").of_tenant(&tenant);
+    let added = contexts.update(access, |record| {
+        calls.iter().cloned().for_each(|call| record.add_call(call));
+        Ok(())
+    });
+    match added.await {
+        Ok(()) => counters.recorded.fetch_add(calls.len() as u64, Relaxed),
+        Err(error) => {
+            tracing::debug!(session_id = %session, %error, "calls were not recorded");
+            counters.failed.fetch_add(calls.len() as u64, Relaxed)
+        }
+    };
+}

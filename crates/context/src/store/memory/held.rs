@@ -1,0 +1,215 @@
+//! What the memory store holds, behind its lock: a map in the order of use, and what it weighs.
+
+use super::MemorySettings;
+use crate::store::{Evictions, Saved, Stats};
+use crate::{Access, Document, SessionId, Timestamp};
+use lru::LruCache;
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+
+/// Kept of what was moved aside; the rest is only counted.
+const ASIDE_MAX: usize = 16;
+/// Under pressure, one in so many leaves.
+const PRESSURE_SHARE: usize = 5;
+/// What map and list spend on a session beside its document.
+const ENTRY_BYTES: usize = size_of::<Entry>() + size_of::<SessionId>() + 48;
+
+pub struct Held {
+    ttl_ms: i64,
+    sessions_max: usize,
+    memory_bytes_max: usize,
+    /// The least recently used is also the first to expire, since all live equally long.
+    map: LruCache<SessionId, Entry>,
+    bytes: usize,
+    evictions: Evictions,
+    pub aside: VecDeque<Document>,
+    quarantined: u64,
+    /// Gone since the last flush; none are noted where nothing is flushed.
+    removed: Option<HashSet<SessionId>>,
+    /// Time never goes back here, so that the order of use is the order of time.
+    latest: Timestamp,
+}
+
+struct Entry {
+    document: Document,
+    tenant: Arc<str>,
+    used_at: Timestamp,
+    bytes: usize,
+    unflushed: Unflushed,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Unflushed {
+    Nothing,
+    Use,
+    Change,
+}
+
+impl Held {
+    pub fn new(settings: &MemorySettings, flushes: bool) -> Self {
+        Self {
+            ttl_ms: settings.ttl.as_millis().try_into().unwrap_or(i64::MAX),
+            sessions_max: settings.sessions_max.max(1),
+            memory_bytes_max: settings.memory_bytes_max,
+            map: LruCache::unbounded(),
+            bytes: 0,
+            evictions: Evictions::default(),
+            aside: VecDeque::new(),
+            quarantined: 0,
+            removed: flushes.then(HashSet::new),
+            latest: Timestamp::default(),
+        }
+    }
+
+    pub fn read(&mut self, access: Access<'_>, now: Timestamp) -> Option<Document> {
+        let now = self.advance(now);
+        self.sweep(now);
+        let entry = self.map.get_mut(access.session)?;
+        entry.used_at = now;
+        entry.unflushed = entry.unflushed.max(Unflushed::Use);
+        Some(entry.document.clone())
+    }
+
+    pub fn replace(&mut self, access: Access<'_>, expected: Option<&Document>, new: &Document, now: Timestamp) -> bool {
+        let now = self.advance(now);
+        self.sweep(now);
+        let known = self.map.peek(access.session);
+        if known.map(|entry| &entry.document) != expected {
+            return false;
+        }
+        let tenant = known.map(|entry| &entry.tenant).filter(|tenant| ***tenant == *access.tenant).cloned();
+        let tenant = tenant.unwrap_or_else(|| access.tenant.into());
+        self.put(Saved { session: *access.session, tenant, document: new.clone(), used_at: now }, Unflushed::Change);
+        self.make_room();
+        true
+    }
+
+    /// Takes in what was loaded, in the order of its use. False for what has expired.
+    pub fn restore(&mut self, saved: Saved, now: Timestamp) -> bool {
+        let alive = now.ms().saturating_sub(saved.used_at.ms()) < self.ttl_ms;
+        if alive {
+            self.put(saved, Unflushed::Nothing);
+            self.make_room();
+        } else if let Some(removed) = &mut self.removed {
+            removed.insert(saved.session);
+        }
+        alive
+    }
+
+    pub fn remove(&mut self, session: &SessionId, now: Timestamp) -> bool {
+        self.sweep(now);
+        self.take(session).is_some()
+    }
+
+    pub fn forget_removal(&mut self, session: &SessionId) {
+        if let Some(removed) = &mut self.removed {
+            removed.remove(session);
+        }
+    }
+
+    pub fn quarantine(&mut self, session: &SessionId, found: &Document) -> bool {
+        if self.map.peek(session).is_none_or(|entry| entry.document != *found) {
+            return false;
+        }
+        self.take(session);
+        self.aside.push_back(found.clone());
+        self.aside.drain(..self.aside.len().saturating_sub(ASIDE_MAX));
+        self.quarantined += 1;
+        // The backing moves it aside itself.
+        self.forget_removal(session);
+        true
+    }
+
+    pub fn sweep(&mut self, now: Timestamp) {
+        let now = self.advance(now);
+        while self.map.peek_lru().is_some_and(|(_, entry)| now.ms().saturating_sub(entry.used_at.ms()) >= self.ttl_ms) {
+            self.take_oldest();
+            self.evictions.idle += 1;
+        }
+    }
+
+    pub fn stats(&mut self, now: Timestamp) -> Stats {
+        self.sweep(now);
+        Stats {
+            sessions: self.map.len() as u64,
+            sessions_max: Some(self.sessions_max as u64),
+            memory_bytes: self.bytes as u64,
+            memory_bytes_max: Some(self.memory_bytes_max as u64),
+            evictions: self.evictions,
+            quarantined: self.quarantined,
+        }
+    }
+
+    /// What has to be flushed. It counts as flushed from here on, see [`Self::not_flushed`].
+    pub fn unflushed(&mut self) -> (Vec<Saved>, Vec<(SessionId, Timestamp)>, Vec<SessionId>) {
+        let (mut changed, mut used) = (Vec::new(), Vec::new());
+        for (session, entry) in &mut self.map {
+            match std::mem::replace(&mut entry.unflushed, Unflushed::Nothing) {
+                Unflushed::Nothing => {}
+                Unflushed::Use => used.push((*session, entry.used_at)),
+                Unflushed::Change => changed.push(Saved {
+                    session: *session,
+                    tenant: entry.tenant.clone(),
+                    document: entry.document.clone(),
+                    used_at: entry.used_at,
+                }),
+            }
+        }
+        (changed, used, self.removed.iter_mut().flat_map(HashSet::drain).collect())
+    }
+
+    /// The flush failed: the next one has to bring these too.
+    pub fn not_flushed(&mut self, changed: &[SessionId], used: &[SessionId], removed: Vec<SessionId>) {
+        for (sessions, unflushed) in [(changed, Unflushed::Change), (used, Unflushed::Use)] {
+            for session in sessions {
+                if let Some(entry) = self.map.peek_mut(session) {
+                    entry.unflushed = entry.unflushed.max(unflushed);
+                }
+            }
+        }
+        // One that has come back since is flushed as a change, and must not be removed after it.
+        let gone = removed.into_iter().filter(|session| !self.map.contains(session)).collect::<Vec<_>>();
+        self.removed.iter_mut().for_each(|removed| removed.extend(&gone));
+    }
+
+    fn advance(&mut self, now: Timestamp) -> Timestamp {
+        self.latest = self.latest.max(now);
+        self.latest
+    }
+
+    fn put(&mut self, saved: Saved, unflushed: Unflushed) {
+        let Saved { session, tenant, document, used_at } = saved;
+        self.forget_removal(&session);
+        let bytes = document.memory_bytes() + tenant.len() + ENTRY_BYTES;
+        let replaced = self.map.put(session, Entry { document, tenant, used_at, bytes, unflushed });
+        self.bytes = self.bytes + bytes - replaced.map_or(0, |entry| entry.bytes);
+    }
+
+    fn make_room(&mut self) {
+        while self.map.len() > self.sessions_max {
+            self.take_oldest();
+            self.evictions.lru += 1;
+        }
+        while self.bytes > self.memory_bytes_max && !self.map.is_empty() {
+            for _ in 0..self.map.len().div_ceil(PRESSURE_SHARE) {
+                self.take_oldest();
+                self.evictions.memory_pressure += 1;
+            }
+        }
+    }
+
+    fn take_oldest(&mut self) {
+        if let Some(session) = self.map.peek_lru().map(|(session, _)| *session) {
+            self.take(&session);
+        }
+    }
+
+    fn take(&mut self, session: &SessionId) -> Option<Entry> {
+        let entry = self.map.pop(session)?;
+        self.bytes -= entry.bytes;
+        if let Some(removed) = &mut self.removed {
+            removed.insert(*session);
+        }
+        Some(entry)
+    }
+}

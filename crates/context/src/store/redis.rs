@@ -1,0 +1,187 @@
+//! Contexts in Redis (6.2 or later), for many servers: one key each, the record itself as its value, expiring by Redis's own clock.
+
+use super::{ContextStore, Pending, Stats, TTL_DEFAULT};
+use crate::{Access, Document, SessionId, StoreError};
+use ::redis::aio::{ConnectionManager, ConnectionManagerConfig};
+use ::redis::{Cmd, FromRedisValue, RedisError, Script, cmd};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+const BACKEND: &str = "redis";
+/// Followed by the 64 hex digits of the session, and by nothing else ever.
+pub const KEY_PREFIX: &str = "mcp:ctx:v1:";
+pub const QUARANTINE_PREFIX: &str = "mcp:ctx:quarantine:v1:";
+const QUARANTINE_TTL: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// Keys looked at in one step of counting them.
+const SCAN_STEP: usize = 1000;
+/// Counting ends here: it is for a gauge.
+const SCAN_MAX: u64 = 1_000_000;
+
+const REPLACE: &str = "
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+return 1";
+
+const REMOVE_IF: &str = "
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call('DEL', KEYS[1])";
+
+#[derive(Debug, Clone)]
+pub struct RedisSettings {
+    pub ttl: Duration,
+    /// For a connection, and for an answer: past it, Redis counts as down.
+    pub deadline: Duration,
+}
+
+impl Default for RedisSettings {
+    fn default() -> Self {
+        Self { ttl: TTL_DEFAULT, deadline: Duration::from_secs(1) }
+    }
+}
+
+pub struct Redis {
+    /// One connection for all, which is made anew when it is lost.
+    connection: ConnectionManager,
+    ttl_ms: u64,
+    replace: Script,
+    remove_if: Script,
+    quarantined: AtomicU64,
+}
+
+impl Redis {
+    /// `redis://…` or `rediss://…`. Connects with the first use: a server may start before its Redis. Needs a Tokio runtime around it.
+    pub fn open(url: &str, settings: &RedisSettings) -> Result<Self, StoreError> {
+        // Every use while Redis is down tries once and says so at once; that is also how it heals.
+        let config = ConnectionManagerConfig::new()
+            .set_number_of_retries(0)
+            .set_connection_timeout(Some(settings.deadline))
+            .set_response_timeout(Some(settings.deadline));
+        let client = ::redis::Client::open(url).map_err(|error| unavailable(&error))?;
+        Ok(Self {
+            connection: ConnectionManager::new_lazy_with_config(client, config).map_err(|error| unavailable(&error))?,
+            ttl_ms: settings.ttl.as_millis().try_into().unwrap_or(u64::MAX >> 2).max(1),
+            replace: Script::new(REPLACE),
+            remove_if: Script::new(REMOVE_IF),
+            quarantined: AtomicU64::new(0),
+        })
+    }
+
+    async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, RedisError> {
+        command.query_async(&mut self.connection.clone()).await
+    }
+
+    async fn get(&self, session: &SessionId) -> Result<Option<Document>, StoreError> {
+        let key = key(session);
+        let found = self.ask::<Option<Vec<u8>>>(cmd("GETEX").arg(&key).arg("PX").arg(self.ttl_ms)).await;
+        match found {
+            Ok(bytes) => Ok(bytes.map(Document::from_bytes)),
+            Err(error) if is_wrong_type(&error) => {
+                // A list or the like, which no version of ours wrote.
+                let aside = quarantine_key(session);
+                self.ask::<()>(cmd("RENAME").arg(&key).arg(&aside)).await.map_err(|error| unavailable(&error))?;
+                self.ask::<()>(cmd("PEXPIRE").arg(&aside).arg(QUARANTINE_TTL.as_millis() as u64))
+                    .await
+                    .map_err(|error| unavailable(&error))?;
+                self.quarantined.fetch_add(1, Relaxed);
+                tracing::warn!("what Redis held for a session is no context; it was moved aside");
+                Ok(None)
+            }
+            Err(error) => Err(unavailable(&error)),
+        }
+    }
+
+    async fn set(&self, session: &SessionId, expected: Option<&Document>, new: &Document) -> Result<bool, RedisError> {
+        let key = key(session);
+        let Some(expected) = expected else {
+            let set = cmd("SET").arg(&key).arg(&new.bytes()[..]).arg("NX").arg("PX").arg(self.ttl_ms).take();
+            return Ok(self.ask::<Option<String>>(&set).await?.is_some());
+        };
+        let mut call = self.replace.key(&key);
+        call.arg(&expected.bytes()[..]).arg(&new.bytes()[..]).arg(self.ttl_ms);
+        call.invoke_async(&mut self.connection.clone()).await
+    }
+
+    async fn move_aside(&self, session: &SessionId, found: &Document) -> Result<bool, RedisError> {
+        let keep = cmd("SET").arg(quarantine_key(session)).arg(&found.bytes()[..]).arg("PX").arg(QUARANTINE_TTL.as_millis() as u64).take();
+        self.ask::<()>(&keep).await?;
+        self.remove_if.key(key(session)).arg(&found.bytes()[..]).invoke_async(&mut self.connection.clone()).await
+    }
+
+    async fn count(&self) -> Result<u64, RedisError> {
+        let (mut cursor, mut counted) = (0_u64, 0);
+        loop {
+            let scan = cmd("SCAN").arg(cursor).arg("MATCH").arg(format!("{KEY_PREFIX}*")).arg("COUNT").arg(SCAN_STEP).take();
+            let (next, keys): (u64, Vec<Vec<u8>>) = self.ask(&scan).await?;
+            counted += keys.len() as u64;
+            cursor = next;
+            if cursor == 0 || counted >= SCAN_MAX {
+                return Ok(counted);
+            }
+        }
+    }
+}
+
+impl ContextStore for Redis {
+    fn backend(&self) -> &'static str {
+        BACKEND
+    }
+
+    fn read<'a>(&'a self, access: Access<'a>) -> Pending<'a, Option<Document>> {
+        Box::pin(self.get(access.session))
+    }
+
+    fn replace<'a>(&'a self, access: Access<'a>, expected: Option<&'a Document>, new: &'a Document) -> Pending<'a, bool> {
+        Box::pin(async move { self.set(access.session, expected, new).await.map_err(|error| unavailable(&error)) })
+    }
+
+    fn remove<'a>(&'a self, access: Access<'a>) -> Pending<'a, bool> {
+        Box::pin(async move {
+            let removed: Result<u64, _> = self.ask(cmd("DEL").arg(key(access.session))).await;
+            removed.map(|count| count > 0).map_err(|error| unavailable(&error))
+        })
+    }
+
+    fn quarantine<'a>(&'a self, access: Access<'a>, found: &'a Document, _why: &'a str) -> Pending<'a, bool> {
+        Box::pin(async move {
+            let moved = self.move_aside(access.session, found).await.map_err(|error| unavailable(&error))?;
+            self.quarantined.fetch_add(u64::from(moved), Relaxed);
+            Ok(moved)
+        })
+    }
+
+    /// Redis does that itself.
+    fn sweep(&self) -> Pending<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn stats(&self) -> Pending<'_, Stats> {
+        Box::pin(async move {
+            let sessions = self.count().await.map_err(|error| unavailable(&error))?;
+            Ok(Stats { sessions, quarantined: self.quarantined.load(Relaxed), ..Stats::default() })
+        })
+    }
+
+    /// A replica answers a `PING` too, but can't be written to.
+    fn check(&self) -> Pending<'_, ()> {
+        Box::pin(async move {
+            let probe = cmd("SET").arg("mcp:ctx:probe").arg(1).arg("PX").arg(1000).take();
+            self.ask::<()>(&probe).await.map_err(|error| unavailable(&error))
+        })
+    }
+}
+
+fn key(session: &SessionId) -> String {
+    format!("{KEY_PREFIX}{session}")
+}
+
+fn quarantine_key(session: &SessionId) -> String {
+    format!("{QUARANTINE_PREFIX}{session}")
+}
+
+fn is_wrong_type(error: &RedisError) -> bool {
+    error.code() == Some("WRONGTYPE")
+}
+
+fn unavailable(error: &RedisError) -> StoreError {
+    StoreError::Unavailable { backend: BACKEND, why: error.to_string() }
+}

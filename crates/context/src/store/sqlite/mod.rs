@@ -1,0 +1,292 @@
+//! Contexts in an SQLite database, which several processes may use at once, and which may hold other tables too.
+//!
+//! ```text
+//! read    ─► a pooled connection, at once: one prepared SELECT of pages that are in memory is no reason to change threads
+//! replace ─► writer thread: what waits together is committed together; answered when it is committed
+//! ```
+//! A read notes its time at most once a minute (less often than once in thirty of the time to live), so a context lives on for up to a
+//! minute longer than it was used.
+
+mod backing;
+mod statements;
+mod writer;
+
+use super::{ContextStore, Pending, Stats, TTL_DEFAULT};
+use crate::{Access, Clock, Document, SessionId, StoreError, SystemClock, Timestamp};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use writer::Writer;
+
+pub(super) const BACKEND: &str = "sqlite";
+/// How long a write waits for another process that writes.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Connections kept for readers; more are opened while they are needed.
+const READERS_KEPT: usize = 8;
+/// Uses are noted at most this often.
+const TOUCH_EVERY_MAX: Duration = Duration::from_secs(60);
+const SCHEMA: &str = include_str!("schema.sql");
+const SCHEMA_KNOWN: i64 = 1;
+
+/// What has to have happened before a write is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// It survives the death of this process.
+    #[default]
+    Process,
+    /// It survives a power cut too.
+    Power,
+}
+
+#[derive(Clone)]
+pub struct SqliteSettings {
+    pub ttl: Duration,
+    /// Past it, the least recently used leave with the next sweep.
+    pub sessions_max: Option<usize>,
+    pub durability: Durability,
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Default for SqliteSettings {
+    fn default() -> Self {
+        Self { ttl: TTL_DEFAULT, sessions_max: None, durability: Durability::Process, clock: Arc::new(SystemClock) }
+    }
+}
+
+type Connect = dyn Fn() -> rusqlite::Result<Connection> + Send + Sync;
+
+pub struct Sqlite {
+    settings: SqliteSettings,
+    touch_every_ms: i64,
+    connect: Arc<Connect>,
+    readers: Arc<Mutex<Vec<Connection>>>,
+    writer: Writer,
+    counters: Arc<Counters>,
+}
+
+#[derive(Default)]
+struct Counters {
+    idle: AtomicU64,
+    lru: AtomicU64,
+    quarantined: AtomicU64,
+}
+
+impl Sqlite {
+    /// A database file, made if it is missing, for nobody else to read.
+    pub fn open(path: &Path, settings: SqliteSettings) -> Result<Self, StoreError> {
+        make_private(path).map_err(|error| StoreError::Unavailable { backend: BACKEND, why: format!("{}: {error}", path.display()) })?;
+        let path = path.to_owned();
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        Self::open_with(settings, move || Connection::open_with_flags(&path, flags))
+    }
+
+    /// Over connections that the caller makes, all to the same database, whose other tables are left alone.
+    pub fn open_with(
+        settings: SqliteSettings,
+        connect: impl Fn() -> rusqlite::Result<Connection> + Send + Sync + 'static,
+    ) -> Result<Self, StoreError> {
+        let synchronous = match settings.durability {
+            Durability::Process => "NORMAL",
+            Durability::Power => "FULL",
+        };
+        let connect: Arc<Connect> = Arc::new(move || {
+            let connection = connect()?;
+            connection.busy_timeout(BUSY_TIMEOUT)?;
+            connection.pragma_update(None, "journal_mode", "WAL")?;
+            connection.pragma_update(None, "synchronous", synchronous)?;
+            Ok(connection)
+        });
+        let mut connection = connect().map_err(|error| unavailable(&error))?;
+        prepare(&mut connection)?;
+        let touch_every = (settings.ttl / 30).min(TOUCH_EVERY_MAX);
+        Ok(Self {
+            touch_every_ms: touch_every.as_millis() as i64,
+            settings,
+            connect,
+            readers: Arc::default(),
+            writer: Writer::start(connection)?,
+            counters: Arc::default(),
+        })
+    }
+
+    /// Last used at this moment or before: expired, even if a use of the last minute was not noted.
+    fn dead_before(&self, now: Timestamp) -> i64 {
+        let ttl_ms = self.settings.ttl.as_millis().try_into().unwrap_or(i64::MAX);
+        now.ms().saturating_sub(ttl_ms).saturating_sub(self.touch_every_ms)
+    }
+
+    async fn select(&self, session: &SessionId) -> Result<Option<(Timestamp, Vec<u8>)>, StoreError> {
+        match with_reader(&self.readers, &self.connect, Duration::ZERO, |db| statements::select(db, session)) {
+            Err(error) if is_busy(&error) => {
+                let (readers, connect, session) = (self.readers.clone(), self.connect.clone(), *session);
+                let patient = move || with_reader(&readers, &connect, BUSY_TIMEOUT, |db| statements::select(db, &session));
+                let read = tokio::task::spawn_blocking(patient).await;
+                read.map_err(|error| StoreError::Unavailable { backend: BACKEND, why: error.to_string() })?
+            }
+            read => read,
+        }
+        .map_err(|error| unavailable(&error))
+    }
+
+    async fn read_document(&self, access: Access<'_>) -> Result<Option<Document>, StoreError> {
+        let Some((used_at, bytes)) = self.select(access.session).await? else { return Ok(None) };
+        let now = self.settings.clock.now();
+        if used_at.ms() <= self.dead_before(now) {
+            return Ok(None);
+        }
+        if now.ms() - used_at.ms() >= self.touch_every_ms {
+            let session = *access.session;
+            self.writer.send_and_forget(move |db| statements::touch(db, &session, now));
+        }
+        Ok(Some(Document::from_bytes(bytes)))
+    }
+}
+
+impl ContextStore for Sqlite {
+    fn backend(&self) -> &'static str {
+        BACKEND
+    }
+
+    fn read<'a>(&'a self, access: Access<'a>) -> Pending<'a, Option<Document>> {
+        Box::pin(self.read_document(access))
+    }
+
+    fn replace<'a>(&'a self, access: Access<'a>, expected: Option<&'a Document>, new: &'a Document) -> Pending<'a, bool> {
+        let now = self.settings.clock.now();
+        let (session, dead_before) = (*access.session, self.dead_before(now));
+        let (expected, new) = (expected.map(|document| document.bytes().clone()), new.bytes().clone());
+        Box::pin(async move {
+            let (replaced, expired) = self
+                .writer
+                .write(move |db| match &expected {
+                    Some(expected) => Ok((statements::update(db, &session, expected, &new, now)?, 0)),
+                    None => {
+                        let expired = statements::remove_dead(db, &session, dead_before)?;
+                        Ok((statements::insert(db, &session, &new, now)?, expired))
+                    }
+                })
+                .await?;
+            self.counters.idle.fetch_add(expired, Relaxed);
+            Ok(replaced)
+        })
+    }
+
+    fn remove<'a>(&'a self, access: Access<'a>) -> Pending<'a, bool> {
+        let (session, dead_before) = (*access.session, self.dead_before(self.settings.clock.now()));
+        Box::pin(async move {
+            let (expired, removed) = self
+                .writer
+                .write(move |db| Ok((statements::remove_dead(db, &session, dead_before)?, statements::remove(db, &session)?)))
+                .await?;
+            self.counters.idle.fetch_add(expired, Relaxed);
+            Ok(removed)
+        })
+    }
+
+    fn quarantine<'a>(&'a self, access: Access<'a>, found: &'a Document, why: &'a str) -> Pending<'a, bool> {
+        let (session, bytes, why, now) = (*access.session, found.bytes().clone(), why.to_owned(), self.settings.clock.now());
+        Box::pin(async move {
+            let moved = self.writer.write(move |db| statements::quarantine(db, &session, &bytes, &why, now)).await?;
+            self.counters.quarantined.fetch_add(u64::from(moved), Relaxed);
+            Ok(moved)
+        })
+    }
+
+    fn sweep(&self) -> Pending<'_, ()> {
+        let now = self.settings.clock.now();
+        let (dead_before, sessions_max) = (self.dead_before(now), self.settings.sessions_max);
+        Box::pin(async move {
+            let (idle, lru) = self.writer.write(move |db| statements::sweep(db, dead_before, sessions_max, now)).await?;
+            self.counters.idle.fetch_add(idle, Relaxed);
+            self.counters.lru.fetch_add(lru, Relaxed);
+            Ok(())
+        })
+    }
+
+    fn stats(&self) -> Pending<'_, Stats> {
+        let dead_before = self.dead_before(self.settings.clock.now());
+        Box::pin(async move {
+            let (readers, connect) = (self.readers.clone(), self.connect.clone());
+            let counted =
+                tokio::task::spawn_blocking(move || with_reader(&readers, &connect, BUSY_TIMEOUT, |db| statements::count(db, dead_before)));
+            let sessions = counted
+                .await
+                .map_err(|error| StoreError::Unavailable { backend: BACKEND, why: error.to_string() })?
+                .map_err(|error| unavailable(&error))?;
+            let mut stats = Stats { sessions, sessions_max: self.settings.sessions_max.map(|max| max as u64), ..Stats::default() };
+            stats.evictions.idle = self.counters.idle.load(Relaxed);
+            stats.evictions.lru = self.counters.lru.load(Relaxed);
+            stats.quarantined = self.counters.quarantined.load(Relaxed);
+            Ok(stats)
+        })
+    }
+
+    fn check(&self) -> Pending<'_, ()> {
+        let now = self.settings.clock.now();
+        Box::pin(async move {
+            self.select(&SessionId::from_bytes([0; 32])).await?;
+            self.writer.write(move |db| statements::set_state(db, "probe", now.ms())).await
+        })
+    }
+}
+
+fn with_reader<T>(
+    readers: &Mutex<Vec<Connection>>,
+    connect: &Arc<Connect>,
+    patience: Duration,
+    read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+) -> rusqlite::Result<T> {
+    let pooled = readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    let is_new = pooled.is_none();
+    let connection = pooled.map_or_else(|| connect(), Ok)?;
+    // In the pool all are impatient.
+    if is_new || !patience.is_zero() {
+        connection.busy_timeout(patience)?;
+    }
+    let answer = read(&connection);
+    if !patience.is_zero() {
+        connection.busy_timeout(Duration::ZERO)?;
+    }
+    let mut readers = readers.lock().unwrap_or_else(PoisonError::into_inner);
+    // A connection that failed may have lost its file; the next reader opens another.
+    if readers.len() < READERS_KEPT && answer.is_ok() {
+        readers.push(connection);
+    }
+    answer
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
+fn unavailable(error: &rusqlite::Error) -> StoreError {
+    StoreError::Unavailable { backend: BACKEND, why: error.to_string() }
+}
+
+#[cfg(unix)]
+fn make_private(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt;
+    std::fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path).map(drop)
+}
+
+#[cfg(not(unix))]
+fn make_private(_: &Path) -> std::io::Result<()> {
+    Ok(())
+}
+
+/// The tables, made by whichever process comes first.
+fn prepare(connection: &mut Connection) -> Result<(), StoreError> {
+    let failed = |error: rusqlite::Error| unavailable(&error);
+    let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(failed)?;
+    if !statements::has_tables(&transaction).map_err(failed)? {
+        transaction.execute_batch(SCHEMA).map_err(failed)?;
+    }
+    let found = statements::state(&transaction, "schema_version").map_err(failed)?.unwrap_or_default();
+    if found != SCHEMA_KNOWN {
+        let why = format!("its tables have version {found}, and this server knows version {SCHEMA_KNOWN}: use the version that made them");
+        return Err(StoreError::Unavailable { backend: BACKEND, why });
+    }
+    transaction.commit().map_err(failed)
+}

@@ -1,0 +1,104 @@
+//! The SQL of the context tables, one function each.
+
+use crate::{SessionId, Timestamp};
+use rusqlite::{Connection, OptionalExtension, Result, params};
+
+/// Kept of what was moved aside.
+const QUARANTINED_MAX: i64 = 1000;
+const QUARANTINED_MS_MAX: i64 = 7 * 24 * 60 * 60 * 1000;
+
+pub fn select(db: &Connection, session: &SessionId) -> Result<Option<(Timestamp, Vec<u8>)>> {
+    let mut statement = db.prepare_cached("SELECT used_at, record FROM context_records WHERE session_id = ?1")?;
+    let row = |row: &rusqlite::Row<'_>| Ok((Timestamp::from_ms(row.get(0)?), row.get_ref(1)?.as_bytes()?.to_vec()));
+    statement.query_row([session.as_bytes()], row).optional()
+}
+
+pub fn update(db: &Connection, session: &SessionId, expected: &[u8], new: &[u8], now: Timestamp) -> Result<bool> {
+    let mut statement =
+        db.prepare_cached("UPDATE context_records SET used_at = ?4, record = ?3 WHERE session_id = ?1 AND CAST(record AS BLOB) = ?2")?;
+    Ok(statement.execute(params![session.as_bytes(), expected, new, now.ms()])? == 1)
+}
+
+pub fn insert(db: &Connection, session: &SessionId, new: &[u8], now: Timestamp) -> Result<bool> {
+    let mut statement =
+        db.prepare_cached("INSERT INTO context_records (session_id, used_at, record) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING")?;
+    Ok(statement.execute(params![session.as_bytes(), now.ms(), new])? == 1)
+}
+
+/// Whatever is there.
+pub fn put(db: &Connection, session: &SessionId, new: &[u8], used_at: Timestamp) -> Result<()> {
+    let mut statement = db.prepare_cached("INSERT OR REPLACE INTO context_records (session_id, used_at, record) VALUES (?1, ?2, ?3)")?;
+    statement.execute(params![session.as_bytes(), used_at.ms(), new]).map(drop)
+}
+
+pub fn touch(db: &Connection, session: &SessionId, now: Timestamp) -> Result<()> {
+    let mut statement = db.prepare_cached("UPDATE context_records SET used_at = ?2 WHERE session_id = ?1 AND used_at < ?2")?;
+    statement.execute(params![session.as_bytes(), now.ms()]).map(drop)
+}
+
+pub fn remove(db: &Connection, session: &SessionId) -> Result<bool> {
+    Ok(db.prepare_cached("DELETE FROM context_records WHERE session_id = ?1")?.execute([session.as_bytes()])? == 1)
+}
+
+pub fn remove_dead(db: &Connection, session: &SessionId, dead_before: i64) -> Result<u64> {
+    let mut statement = db.prepare_cached("DELETE FROM context_records WHERE session_id = ?1 AND used_at <= ?2")?;
+    Ok(statement.execute(params![session.as_bytes(), dead_before])? as u64)
+}
+
+pub fn quarantine(db: &Connection, session: &SessionId, found: &[u8], why: &str, now: Timestamp) -> Result<bool> {
+    let moved = db
+        .prepare_cached(
+            "INSERT INTO context_quarantine (session_id, at, why, record)
+             SELECT session_id, ?3, ?4, record FROM context_records WHERE session_id = ?1 AND CAST(record AS BLOB) = ?2",
+        )?
+        .execute(params![session.as_bytes(), found, now.ms(), why])?;
+    if moved > 0 {
+        remove(db, session)?;
+    }
+    Ok(moved > 0)
+}
+
+/// How many were idle, and how many were one too many.
+pub fn sweep(db: &Connection, dead_before: i64, sessions_max: Option<usize>, now: Timestamp) -> Result<(u64, u64)> {
+    let idle = db.prepare_cached("DELETE FROM context_records WHERE used_at <= ?1")?.execute([dead_before])?;
+    let lru = match sessions_max {
+        None => 0,
+        Some(max) => db
+            .prepare_cached(
+                "DELETE FROM context_records WHERE rowid IN
+                 (SELECT rowid FROM context_records ORDER BY used_at DESC LIMIT -1 OFFSET ?1)",
+            )?
+            .execute([max as i64])?,
+    };
+    db.prepare_cached("DELETE FROM context_quarantine WHERE at <= ?1 OR id <= (SELECT max(id) FROM context_quarantine) - ?2")?
+        .execute([now.ms() - QUARANTINED_MS_MAX, QUARANTINED_MAX])?;
+    Ok((idle as u64, lru as u64))
+}
+
+pub fn count(db: &Connection, dead_before: i64) -> Result<u64> {
+    let counted: i64 =
+        db.prepare_cached("SELECT count(*) FROM context_records WHERE used_at > ?1")?.query_row([dead_before], |row| row.get(0))?;
+    Ok(counted as u64)
+}
+
+pub fn page(db: &Connection, after: Option<SessionId>, limit: usize) -> Result<Vec<(SessionId, Timestamp, Vec<u8>)>> {
+    let after: &[u8] = after.as_ref().map_or(&[], |session| session.as_bytes());
+    let mut statement =
+        db.prepare_cached("SELECT session_id, used_at, record FROM context_records WHERE session_id > ?1 ORDER BY session_id LIMIT ?2")?;
+    let rows = statement.query_map(params![after, limit as i64], |row| {
+        Ok((SessionId::from_bytes(row.get(0)?), Timestamp::from_ms(row.get(1)?), row.get_ref(2)?.as_bytes()?.to_vec()))
+    })?;
+    rows.collect()
+}
+
+pub fn has_tables(db: &Connection) -> Result<bool> {
+    db.query_row("SELECT count(*) FROM sqlite_schema WHERE name = 'context_state'", [], |row| row.get::<_, i64>(0)).map(|count| count > 0)
+}
+
+pub fn state(db: &Connection, name: &str) -> Result<Option<i64>> {
+    db.prepare_cached("SELECT value FROM context_state WHERE name = ?1")?.query_row([name], |row| row.get(0)).optional()
+}
+
+pub fn set_state(db: &Connection, name: &str, value: i64) -> Result<()> {
+    db.prepare_cached("INSERT OR REPLACE INTO context_state (name, value) VALUES (?1, ?2)")?.execute(params![name, value]).map(drop)
+}

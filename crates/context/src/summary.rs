@@ -1,0 +1,230 @@
+//! The text of `summary_before_window`: paragraphs, each of which counts the calls it stands for, so that two of them can become one.
+//!
+//! ```text
+//! Summary of 7 earlier tool calls (2026-11-16T02:21:44.120Z to 2026-11-16T02:30:00.000Z):
+//!   - grep: called 6 times
+//!   - read_file: called 1 time
+//!   - grep result: Found 3 files.
+//! ```
+
+use crate::limits::{NOTED_RESULTS_MAX, SUMMARY_BYTES_MAX, SUMMARY_TOOLS_MAX, TOOL_NAME_BYTES_MAX};
+use crate::record::ToolCall;
+use crate::text::{clean, cut_bytes, result_summary_of_text};
+use std::fmt;
+
+/// What tools are counted under when there are too many of them to name.
+const OTHER_TOOLS: &str = "other tools";
+/// What a summariser may say about the calls of one paragraph.
+const TOLD_BYTES_MAX: usize = 2 * 1024;
+
+/// Summaries of one conversation, oldest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Summary(Vec<Part>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Counted(Paragraph),
+    /// Somebody else's words.
+    Told(String),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Paragraph {
+    pub calls: u64,
+    first: String,
+    last: String,
+    /// In the order of their first call. They add up to `calls`, unless a summariser took the counts' place.
+    tools: Vec<(String, u64)>,
+    notes: Vec<String>,
+}
+
+impl Summary {
+    pub fn parse(text: &str) -> Self {
+        let part = |text: &str| Paragraph::parse(text).map_or_else(|| Part::Told(text.to_owned()), Part::Counted);
+        Self(text.split("\n\n").filter(|text| !text.trim().is_empty()).map(part).collect())
+    }
+
+    /// Calls that it counts.
+    pub fn calls(&self) -> u64 {
+        self.counted().map(|paragraph| paragraph.calls).sum()
+    }
+
+    pub fn push(&mut self, paragraph: Paragraph) {
+        self.0.push(Part::Counted(paragraph));
+    }
+
+    /// The last paragraph with a summariser's words in place of its lines. False when that paragraph stands for other calls.
+    pub fn retell_last(&mut self, calls: u64, text: &str) -> bool {
+        match self.0.last_mut() {
+            Some(Part::Counted(last)) if last.calls == calls => {
+                last.tools.clear();
+                last.notes = told_lines(text);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Its text, within the bound: the two oldest paragraphs become one until it fits, and only then results and names are left out.
+    pub fn into_bounded_text(mut self) -> String {
+        loop {
+            let text = self.to_string();
+            if text.len() <= SUMMARY_BYTES_MAX || !self.shrink() {
+                return text;
+            }
+        }
+    }
+
+    fn counted(&self) -> impl Iterator<Item = &Paragraph> {
+        self.0.iter().filter_map(|part| match part {
+            Part::Counted(paragraph) => Some(paragraph),
+            Part::Told(_) => None,
+        })
+    }
+
+    fn shrink(&mut self) -> bool {
+        let counted: Vec<usize> = (0..self.0.len()).filter(|index| matches!(self.0[*index], Part::Counted(_))).collect();
+        if let [first, second, ..] = *counted {
+            let Part::Counted(newer) = self.0.remove(second) else { return false };
+            if let Part::Counted(older) = &mut self.0[first] {
+                older.join(newer);
+            }
+            return true;
+        }
+        if let Some(told) = self.0.iter().position(|part| matches!(part, Part::Told(_))) {
+            self.0.remove(told);
+            return true;
+        }
+        match self.0.first_mut() {
+            Some(Part::Counted(only)) => only.notes.pop().is_some() || only.drop_name(),
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, part) in self.0.iter().enumerate() {
+            if index > 0 {
+                f.write_str("\n\n")?;
+            }
+            match part {
+                Part::Counted(paragraph) => fmt::Display::fmt(paragraph, f)?,
+                Part::Told(text) => f.write_str(text)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Paragraph {
+    /// None of no calls.
+    pub fn of(calls: &[ToolCall]) -> Option<Self> {
+        let (first, last) = (calls.first()?, calls.last()?);
+        let mut paragraph =
+            Self { calls: 0, first: first.called_at.to_string(), last: last.called_at.to_string(), tools: Vec::new(), notes: Vec::new() };
+        for call in calls {
+            let tool = cut_bytes(&clean(&call.tool), TOOL_NAME_BYTES_MAX);
+            let result = result_summary_of_text(&call.result_summary);
+            if paragraph.notes.len() < NOTED_RESULTS_MAX && !result.is_empty() {
+                paragraph.notes.push(format!("{tool} result: {result}"));
+            }
+            paragraph.calls += 1;
+            paragraph.count(tool, 1);
+        }
+        Some(paragraph)
+    }
+
+    fn count(&mut self, tool: String, calls: u64) {
+        let known = self.tools.iter().position(|(known, _)| *known == tool);
+        let place = known.or_else(|| {
+            let full = self.tools.len() >= SUMMARY_TOOLS_MAX;
+            full.then(|| self.tools.iter().position(|(known, _)| known == OTHER_TOOLS)).flatten()
+        });
+        match place {
+            Some(place) => self.tools[place].1 += calls,
+            None if self.tools.len() >= SUMMARY_TOOLS_MAX => self.tools.push((OTHER_TOOLS.to_owned(), calls)),
+            None => self.tools.push((tool, calls)),
+        }
+    }
+
+    /// Takes in the paragraph that followed.
+    fn join(&mut self, mut newer: Self) {
+        self.count_unnamed();
+        newer.count_unnamed();
+        self.calls += newer.calls;
+        for (tool, calls) in newer.tools {
+            self.count(tool, calls);
+        }
+        self.last = newer.last;
+        self.notes.extend(newer.notes);
+        self.notes.truncate(NOTED_RESULTS_MAX);
+    }
+
+    /// Calls whose tools a summariser no longer names are counted all the same.
+    fn count_unnamed(&mut self) {
+        let named: u64 = self.tools.iter().map(|(_, calls)| calls).sum();
+        if named < self.calls {
+            self.count(OTHER_TOOLS.to_owned(), self.calls - named);
+        }
+    }
+
+    /// One tool less by name.
+    fn drop_name(&mut self) -> bool {
+        let Some(last) = self.tools.iter().rposition(|(tool, _)| tool != OTHER_TOOLS) else { return false };
+        let (_, calls) = self.tools.remove(last);
+        match self.tools.iter_mut().find(|(tool, _)| tool == OTHER_TOOLS) {
+            Some((_, counted)) => *counted += calls,
+            None => self.tools.push((OTHER_TOOLS.to_owned(), calls)),
+        }
+        true
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut lines = text.lines();
+        let heading = lines.next()?.strip_prefix("Summary of ")?.strip_suffix("):")?;
+        let (calls, span) = heading.split_once(" earlier tool calls (")?;
+        let (first, last) = span.split_once(" to ")?;
+        let mut paragraph =
+            Self { calls: calls.parse().ok()?, first: first.to_owned(), last: last.to_owned(), tools: Vec::new(), notes: Vec::new() };
+        let mut named = 0;
+        for line in lines {
+            let line = line.strip_prefix("  - ")?;
+            // Counts come first, and a result may read like one: they end where they add up.
+            match parse_count(line) {
+                Some((tool, calls)) if paragraph.notes.is_empty() && calls <= paragraph.calls - named => {
+                    named += calls;
+                    paragraph.tools.push((tool.to_owned(), calls));
+                }
+                _ => paragraph.notes.push(line.to_owned()),
+            }
+        }
+        Some(paragraph)
+    }
+}
+
+impl fmt::Display for Paragraph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Summary of {} earlier tool calls ({} to {}):", self.calls, self.first, self.last)?;
+        for (tool, calls) in &self.tools {
+            write!(f, "\n  - {tool}: called {calls} time{}", if *calls == 1 { "" } else { "s" })?;
+        }
+        for note in &self.notes {
+            f.write_str("\n  - ")?;
+            f.write_str(note)?;
+        }
+        Ok(())
+    }
+}
+
+fn parse_count(line: &str) -> Option<(&str, u64)> {
+    let (tool, count) = line.rsplit_once(": called ")?;
+    let (calls, unit) = count.split_once(' ')?;
+    let calls = calls.parse().ok().filter(|calls| *calls > 0)?;
+    (unit == if calls == 1 { "time" } else { "times" }).then_some((tool, calls))
+}
+
+fn told_lines(text: &str) -> Vec<String> {
+    let text = cut_bytes(text, TOLD_BYTES_MAX);
+    text.lines().map(|line| clean(line.trim_start().trim_start_matches("- "))).filter(|line| !line.is_empty()).collect()
+}

@@ -1,0 +1,47 @@
+//! A trail of who looked at which context: a line at DEBUG for every read, with session and tool.
+
+use crate::store::{ContextStore, Pending, Stats};
+use crate::{Access, Document};
+
+pub struct Audited<S>(S);
+
+impl<S: ContextStore> Audited<S> {
+    pub fn new(store: S) -> Self {
+        Self(store)
+    }
+}
+
+impl<S: ContextStore> ContextStore for Audited<S> {
+    fn backend(&self) -> &'static str {
+        self.0.backend()
+    }
+
+    fn read<'a>(&'a self, access: Access<'a>) -> Pending<'a, Option<Document>> {
+        tracing::debug!(session_id = %access.session, tool = access.tool, "context read");
+        self.0.read(access)
+    }
+
+    fn replace<'a>(&'a self, access: Access<'a>, expected: Option<&'a Document>, new: &'a Document) -> Pending<'a, bool> {
+        self.0.replace(access, expected, new)
+    }
+
+    fn remove<'a>(&'a self, access: Access<'a>) -> Pending<'a, bool> {
+        self.0.remove(access)
+    }
+
+    fn quarantine<'a>(&'a self, access: Access<'a>, found: &'a Document, why: &'a str) -> Pending<'a, bool> {
+        self.0.quarantine(access, found, why)
+    }
+
+    fn sweep(&self) -> Pending<'_, ()> {
+        self.0.sweep()
+    }
+
+    fn stats(&self) -> Pending<'_, Stats> {
+        self.0.stats()
+    }
+
+    fn check(&self) -> Pending<'_, ()> {
+        self.0.check()
+    }
+}

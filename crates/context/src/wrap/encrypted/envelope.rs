@@ -1,0 +1,134 @@
+//! An encrypted document, as a store holds it.
+//!
+//! ```text
+//! "MCTX" 1 │ u8 key id │ u16 tenant │ u64 born │ 8 birth │ u64 sequence │ 12 nonce │ AES-256-GCM(record) and its tag
+//! └───────────────── associated data, with the session id after it ───┘
+//! ```
+//! Lengths stand before the texts; numbers are big-endian. The tenant's name is readable, so that a database can be loaded again.
+
+use super::keyring::{KEY_ID_BYTES_MAX, Keyring};
+use crate::{Access, Document, SessionId, StoreError, Timestamp};
+use ring::aead::{Aad, NONCE_LEN, Nonce};
+use ring::rand::{SecureRandom, SystemRandom};
+
+const MAGIC: &[u8] = b"MCTX\x01";
+
+/// Which version of which context this is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    pub born_at_ms: u64,
+    /// Random: a context that was cleared and begun anew is another one.
+    pub birth: [u8; 8],
+    pub sequence: u64,
+}
+
+pub struct Opened {
+    pub header: Header,
+    pub plain: Vec<u8>,
+}
+
+struct Parsed<'a> {
+    key_id: &'a str,
+    tenant: &'a str,
+    header: Header,
+    associated: &'a [u8],
+    nonce: [u8; NONCE_LEN],
+    sealed: &'a [u8],
+}
+
+impl Header {
+    pub fn first(now: Timestamp) -> Self {
+        let mut birth = [0; 8];
+        // Without randomness sealing fails too, and says so.
+        let _ = SystemRandom::new().fill(&mut birth);
+        Self { born_at_ms: now.ms() as u64, birth, sequence: 1 }
+    }
+
+    pub fn next(self) -> Self {
+        Self { sequence: self.sequence.saturating_add(1), ..self }
+    }
+}
+
+pub fn seal(keys: &Keyring, access: Access<'_>, header: Header, plain: &[u8]) -> Result<Vec<u8>, &'static str> {
+    let key_id = keys.newest();
+    let key = keys.of_tenant(key_id, access.tenant).ok_or("there is no key to encrypt with")?;
+    let tenant_bytes = u16::try_from(access.tenant.len()).map_err(|_| "the tenant's name is longer than 65535 bytes")?;
+    let mut nonce = [0; NONCE_LEN];
+    SystemRandom::new().fill(&mut nonce).map_err(|_| "the operating system gave no random bytes")?;
+
+    let mut envelope = Vec::with_capacity(MAGIC.len() + KEY_ID_BYTES_MAX + access.tenant.len() + 64 + plain.len());
+    envelope.extend(MAGIC);
+    envelope.push(key_id.len() as u8);
+    envelope.extend(key_id.as_bytes());
+    envelope.extend(tenant_bytes.to_be_bytes());
+    envelope.extend(access.tenant.as_bytes());
+    envelope.extend(header.born_at_ms.to_be_bytes());
+    envelope.extend(header.birth);
+    envelope.extend(header.sequence.to_be_bytes());
+    let associated = associated(&envelope, access.session);
+    envelope.extend(nonce);
+    let begin = envelope.len();
+    envelope.extend(plain);
+    let tag = key
+        .seal_in_place_separate_tag(Nonce::assume_unique_for_key(nonce), Aad::from(associated), &mut envelope[begin..])
+        .map_err(|_| "it could not be encrypted")?;
+    envelope.extend(tag.as_ref());
+    Ok(envelope)
+}
+
+pub fn open(keys: &Keyring, access: Access<'_>, found: &Document) -> Result<Opened, StoreError> {
+    let tampered = |why| StoreError::Tampered { why, found: found.clone() };
+    let parsed = parse(found.bytes()).ok_or_else(|| tampered("it is not encrypted, or cut short"))?;
+    if parsed.tenant != access.tenant {
+        return Err(StoreError::ForeignTenant);
+    }
+    let key = keys.of_tenant(parsed.key_id, parsed.tenant).ok_or_else(|| StoreError::UnknownKey { key_id: parsed.key_id.to_owned() })?;
+    let mut plain = parsed.sealed.to_vec();
+    let associated = associated(parsed.associated, access.session);
+    let length = key
+        .open_in_place(Nonce::assume_unique_for_key(parsed.nonce), Aad::from(associated), &mut plain)
+        .map_err(|_| tampered("it was changed, or encrypted for another session"))?
+        .len();
+    plain.truncate(length);
+    Ok(Opened { header: parsed.header, plain })
+}
+
+/// Not to be trusted unless the document has been opened.
+pub fn header(envelope: &[u8]) -> Option<Header> {
+    parse(envelope).map(|parsed| parsed.header)
+}
+
+pub fn tenant(envelope: &[u8]) -> Option<&str> {
+    parse(envelope).map(|parsed| parsed.tenant)
+}
+
+fn associated(head: &[u8], session: &SessionId) -> Vec<u8> {
+    [head, session.as_bytes()].concat()
+}
+
+fn parse(envelope: &[u8]) -> Option<Parsed<'_>> {
+    let mut rest = envelope.strip_prefix(MAGIC)?;
+    let key_id_bytes = usize::from(take::<1>(&mut rest)?[0]);
+    let key_id = take_text(&mut rest, key_id_bytes)?;
+    let tenant_bytes = usize::from(u16::from_be_bytes(take(&mut rest)?));
+    let tenant = take_text(&mut rest, tenant_bytes)?;
+    let header = Header {
+        born_at_ms: u64::from_be_bytes(take(&mut rest)?),
+        birth: take(&mut rest)?,
+        sequence: u64::from_be_bytes(take(&mut rest)?),
+    };
+    let associated = &envelope[..envelope.len() - rest.len()];
+    Some(Parsed { key_id, tenant, header, associated, nonce: take(&mut rest)?, sealed: rest })
+}
+
+fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (taken, left) = rest.split_first_chunk::<N>()?;
+    *rest = left;
+    Some(*taken)
+}
+
+fn take_text<'a>(rest: &mut &'a [u8], bytes: usize) -> Option<&'a str> {
+    let (taken, left) = rest.split_at_checked(bytes)?;
+    *rest = left;
+    std::str::from_utf8(taken).ok()
+}

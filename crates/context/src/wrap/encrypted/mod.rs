@@ -1,0 +1,126 @@
+//! Encrypts every document before any store sees it: AES-256-GCM, a key per tenant, the session as associated data.
+//!
+//! What it detects: a document that was moved to another session or tenant, cut, changed, put there in plain, and an older one of the same
+//! session put back in place of one that this process has already seen (see `replay.rs`). What it can't: an older one put back before this
+//! process has seen a newer one (after a restart, or on a server that never served the session), and a document that was deleted.
+
+mod backing;
+mod envelope;
+mod keyring;
+mod replay;
+
+pub use keyring::{InvalidKeyFile, Keyring};
+
+use crate::store::{ContextStore, Pending, Stats};
+use crate::{Access, Clock, Document, StoreError, SystemClock};
+use envelope::{Header, Opened};
+use replay::Seen;
+use std::sync::{Arc, PoisonError, RwLock};
+
+pub struct Encrypted<S> {
+    store: S,
+    keys: RwLock<Arc<Keyring>>,
+    seen: Seen,
+    clock: Arc<dyn Clock>,
+}
+
+impl<S: ContextStore> Encrypted<S> {
+    pub fn new(store: S, keys: Keyring) -> Self {
+        Self { store, keys: RwLock::new(Arc::new(keys)), seen: Seen::default(), clock: Arc::new(SystemClock) }
+    }
+
+    pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// Other keys from now on. What was encrypted under an older one is encrypted anew with its next write.
+    pub fn rotate(&self, keys: Keyring) {
+        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys);
+    }
+
+    fn keys(&self) -> Arc<Keyring> {
+        self.keys.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn seal(&self, access: Access<'_>, header: Header, document: &Document) -> Result<Document, StoreError> {
+        envelope::seal(&self.keys(), access, header, document.bytes())
+            .map(Document::from_bytes)
+            .map_err(|why| StoreError::Unavailable { backend: self.backend(), why: why.to_owned() })
+    }
+
+    /// What another server encrypted under a key that has just been added is read as soon as it is in our key file too.
+    fn open(&self, access: Access<'_>, found: &Document) -> Result<Opened, StoreError> {
+        match envelope::open(&self.keys(), access, found) {
+            Err(StoreError::UnknownKey { key_id }) => match self.keys().read_again() {
+                Some(keys) => {
+                    self.rotate(keys);
+                    envelope::open(&self.keys(), access, found)
+                }
+                None => Err(StoreError::UnknownKey { key_id }),
+            },
+            opened => opened,
+        }
+    }
+
+    async fn read_opened(&self, access: Access<'_>) -> Result<Option<Document>, StoreError> {
+        // What was seen before the store is asked: it can only have become newer since.
+        let floor = self.seen.floor(access.session);
+        let Some(found) = self.store.read(access).await? else { return Ok(None) };
+        let opened = self.open(access, &found)?;
+        if !floor.allows(&opened.header) {
+            return Err(StoreError::Tampered { why: "an older version was put in place of a newer one", found });
+        }
+        self.seen.note(access.session, opened.header);
+        Ok(Some(Document::opened(opened.plain, found.bytes().clone())))
+    }
+
+    async fn replace_sealed(&self, access: Access<'_>, expected: Option<&Document>, new: &Document) -> Result<bool, StoreError> {
+        let before = expected.and_then(Document::sealed).and_then(|sealed| envelope::header(sealed));
+        let header = before.map_or_else(|| Header::first(self.clock.now()), Header::next);
+        let sealed = self.seal(access, header, new)?;
+        let replaced = self.store.replace(access, expected.map(Document::as_sealed).as_ref(), &sealed).await?;
+        if replaced {
+            self.seen.note(access.session, header);
+        }
+        Ok(replaced)
+    }
+}
+
+impl<S: ContextStore> ContextStore for Encrypted<S> {
+    fn backend(&self) -> &'static str {
+        self.store.backend()
+    }
+
+    fn read<'a>(&'a self, access: Access<'a>) -> Pending<'a, Option<Document>> {
+        Box::pin(self.read_opened(access))
+    }
+
+    fn replace<'a>(&'a self, access: Access<'a>, expected: Option<&'a Document>, new: &'a Document) -> Pending<'a, bool> {
+        Box::pin(self.replace_sealed(access, expected, new))
+    }
+
+    fn remove<'a>(&'a self, access: Access<'a>) -> Pending<'a, bool> {
+        Box::pin(async move {
+            let floor = self.seen.floor(access.session);
+            let removed = self.store.remove(access).await?;
+            self.seen.gone(access.session, floor);
+            Ok(removed)
+        })
+    }
+
+    fn quarantine<'a>(&'a self, access: Access<'a>, found: &'a Document, why: &'a str) -> Pending<'a, bool> {
+        Box::pin(async move { self.store.quarantine(access, &found.as_sealed(), why).await })
+    }
+
+    fn sweep(&self) -> Pending<'_, ()> {
+        self.store.sweep()
+    }
+
+    fn stats(&self) -> Pending<'_, Stats> {
+        self.store.stats()
+    }
+
+    fn check(&self) -> Pending<'_, ()> {
+        self.store.check()
+    }
+}

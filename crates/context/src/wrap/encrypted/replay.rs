@@ -1,0 +1,109 @@
+//! Notices an older document of a session that was put back: what this process has seen of each session, the most recent ones of them.
+//!
+//! Every write counts one up. Within one life of a context the count never goes down; a life that this process saw end does not come back; and a
+//! life that began before the one last seen is an older one, as far as the clocks of servers agree.
+
+use super::envelope::Header;
+use crate::SessionId;
+use lru::LruCache;
+use std::num::NonZeroUsize;
+use std::sync::{Mutex, PoisonError};
+
+const SESSIONS_MAX: NonZeroUsize = NonZeroUsize::new(1 << 16).unwrap();
+/// How far the clocks of two servers may be apart.
+const CLOCKS_APART_MS_MAX: u64 = 60_000;
+
+pub struct Seen(Mutex<LruCache<SessionId, Mark>>);
+
+#[derive(Clone, Copy)]
+struct Mark {
+    header: Header,
+    gone: bool,
+}
+
+/// What may not be undercut.
+#[derive(Clone, Copy)]
+pub struct Floor(Option<Mark>);
+
+impl Default for Seen {
+    fn default() -> Self {
+        Self(Mutex::new(LruCache::sparse(SESSIONS_MAX)))
+    }
+}
+
+impl Seen {
+    pub fn floor(&self, session: &SessionId) -> Floor {
+        Floor(self.0.lock().unwrap_or_else(PoisonError::into_inner).get(session).copied())
+    }
+
+    pub fn note(&self, session: &SessionId, header: Header) {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_news = seen.get(session).is_none_or(|mark| mark.header.birth != header.birth || mark.header.sequence < header.sequence);
+        if is_news {
+            seen.put(*session, Mark { header, gone: false });
+        }
+    }
+
+    /// The life that was seen before it was ended is over. One that began meanwhile is not.
+    pub fn gone(&self, session: &SessionId, Floor(before): Floor) {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (Some(mark), Some(before)) = (seen.get_mut(session), before) {
+            mark.gone |= mark.header.birth == before.header.birth;
+        }
+    }
+
+    /// What a flush writes next, which does not read before.
+    pub fn next(&self, session: &SessionId) -> Option<Header> {
+        self.floor(session).0.filter(|mark| !mark.gone).map(|mark| mark.header.next())
+    }
+}
+
+impl Floor {
+    pub fn allows(&self, header: &Header) -> bool {
+        let Some(mark) = self.0 else { return true };
+        if mark.header.birth == header.birth {
+            return !mark.gone && header.sequence >= mark.header.sequence;
+        }
+        header.born_at_ms.saturating_add(CLOCKS_APART_MS_MAX) >= mark.header.born_at_ms
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: SessionId = SessionId::from_bytes([1; 32]);
+
+    fn header(life: u8, born_at_ms: u64, sequence: u64) -> Header {
+        Header { born_at_ms, birth: [life; 8], sequence }
+    }
+
+    #[test]
+    fn a_count_never_goes_down_within_a_life() {
+        let seen = Seen::default();
+        assert!(seen.floor(&ID).allows(&header(1, 0, 1)));
+        seen.note(&ID, header(1, 0, 5));
+        let allowed: Vec<u64> = (3..8).filter(|sequence| seen.floor(&ID).allows(&header(1, 0, *sequence))).collect();
+        assert_eq!(allowed, [5, 6, 7]);
+    }
+
+    #[test]
+    fn a_life_that_ended_does_not_come_back_but_another_may_begin() {
+        let seen = Seen::default();
+        seen.note(&ID, header(1, 1_000_000, 5));
+        seen.gone(&ID, seen.floor(&ID));
+        assert!(!seen.floor(&ID).allows(&header(1, 1_000_000, 9)));
+        assert!(seen.floor(&ID).allows(&header(2, 999_000, 1)), "another server's clock");
+        assert!(!seen.floor(&ID).allows(&header(3, 900_000, 7)), "an even older life");
+    }
+
+    #[test]
+    fn a_life_that_began_while_another_ended_is_not_over() {
+        let seen = Seen::default();
+        seen.note(&ID, header(1, 0, 5));
+        let before = seen.floor(&ID);
+        seen.note(&ID, header(2, 10, 1));
+        seen.gone(&ID, before);
+        assert!(seen.floor(&ID).allows(&header(2, 10, 2)));
+    }
+}

@@ -1,0 +1,132 @@
+//! Counts what a store is asked, what it answers, and how long reads take. Plain numbers, for a server to show as it likes.
+
+use super::histogram::{Buckets, Histogram};
+use crate::store::{ContextStore, Pending, Stats};
+use crate::{Access, Document, StoreError};
+use serde::Serialize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+pub struct Metered<S> {
+    store: S,
+    meter: Arc<Meter>,
+}
+
+#[derive(Debug, Default)]
+pub struct Meter {
+    hits: AtomicU64,
+    misses: AtomicU64,
+    writes: AtomicU64,
+    conflicts: AtomicU64,
+    removals: AtomicU64,
+    unavailable: AtomicU64,
+    refused: AtomicU64,
+    read_latency: Buckets,
+}
+
+/// A moment's view.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Metrics {
+    /// Reads that found a context, and those that found none.
+    pub hits: u64,
+    pub misses: u64,
+    pub writes: u64,
+    /// Writes that came too late, and were done again.
+    pub conflicts: u64,
+    pub removals: u64,
+    /// Whatever was asked while the store could not be used.
+    pub unavailable: u64,
+    /// Documents that were not what was encrypted for their session, or under an unknown key.
+    pub refused: u64,
+    /// `context_read_latency_ms`
+    pub read_latency_ms: Histogram,
+}
+
+impl<S: ContextStore> Metered<S> {
+    pub fn new(store: S) -> Self {
+        Self { store, meter: Arc::default() }
+    }
+
+    pub fn meter(&self) -> Arc<Meter> {
+        self.meter.clone()
+    }
+
+    /// Asks, and counts the answers that are none.
+    async fn ask<T>(&self, answer: Pending<'_, T>) -> Result<T, StoreError> {
+        let answer = answer.await;
+        match &answer {
+            Err(StoreError::Unavailable { .. }) => self.meter.unavailable.fetch_add(1, Relaxed),
+            Err(_) => self.meter.refused.fetch_add(1, Relaxed),
+            Ok(_) => 0,
+        };
+        answer
+    }
+}
+
+impl Meter {
+    pub fn view(&self) -> Metrics {
+        Metrics {
+            hits: self.hits.load(Relaxed),
+            misses: self.misses.load(Relaxed),
+            writes: self.writes.load(Relaxed),
+            conflicts: self.conflicts.load(Relaxed),
+            removals: self.removals.load(Relaxed),
+            unavailable: self.unavailable.load(Relaxed),
+            refused: self.refused.load(Relaxed),
+            read_latency_ms: self.read_latency.view(),
+        }
+    }
+}
+
+impl<S: ContextStore> ContextStore for Metered<S> {
+    fn backend(&self) -> &'static str {
+        self.store.backend()
+    }
+
+    fn read<'a>(&'a self, access: Access<'a>) -> Pending<'a, Option<Document>> {
+        Box::pin(async move {
+            let begun = Instant::now();
+            let found = self.ask(self.store.read(access)).await;
+            self.meter.read_latency.note(begun.elapsed());
+            match &found {
+                Ok(Some(_)) => self.meter.hits.fetch_add(1, Relaxed),
+                Ok(None) => self.meter.misses.fetch_add(1, Relaxed),
+                Err(_) => 0,
+            };
+            found
+        })
+    }
+
+    fn replace<'a>(&'a self, access: Access<'a>, expected: Option<&'a Document>, new: &'a Document) -> Pending<'a, bool> {
+        Box::pin(async move {
+            let replaced = self.ask(self.store.replace(access, expected, new)).await?;
+            if replaced { &self.meter.writes } else { &self.meter.conflicts }.fetch_add(1, Relaxed);
+            Ok(replaced)
+        })
+    }
+
+    fn remove<'a>(&'a self, access: Access<'a>) -> Pending<'a, bool> {
+        Box::pin(async move {
+            let removed = self.ask(self.store.remove(access)).await?;
+            self.meter.removals.fetch_add(u64::from(removed), Relaxed);
+            Ok(removed)
+        })
+    }
+
+    fn quarantine<'a>(&'a self, access: Access<'a>, found: &'a Document, why: &'a str) -> Pending<'a, bool> {
+        Box::pin(self.ask(self.store.quarantine(access, found, why)))
+    }
+
+    fn sweep(&self) -> Pending<'_, ()> {
+        Box::pin(self.ask(self.store.sweep()))
+    }
+
+    fn stats(&self) -> Pending<'_, Stats> {
+        Box::pin(self.ask(self.store.stats()))
+    }
+
+    fn check(&self) -> Pending<'_, ()> {
+        Box::pin(self.ask(self.store.check()))
+    }
+}

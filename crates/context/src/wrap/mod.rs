@@ -1,0 +1,11 @@
+//! Stores around any store: what they add is theirs alone.
+
+mod audited;
+mod encrypted;
+mod histogram;
+mod metered;
+
+pub use audited::Audited;
+pub use encrypted::{Encrypted, InvalidKeyFile, Keyring};
+pub use histogram::{Histogram, READ_LATENCY_BOUNDS_MS};
+pub use metered::{Meter, Metered, Metrics};

@@ -1,0 +1,234 @@
+//! The promises of every context store, each a function that takes a place to keep contexts in.
+
+use crate::place::{Place, TTL, access, change, new_session, record};
+use heapstead_context::{Document, Error, Refused, SCHEMA_VERSION, Unreadable};
+use serde_json::json;
+use std::time::Duration;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+pub async fn nothing_is_there_until_something_is_stored(place: &Place) {
+    let (store, session) = (place.open(), new_session());
+    assert_eq!(store.read(access(&session)).await.expect("read"), None);
+    assert!(!store.remove(access(&session)).await.expect("removed"));
+    let fresh = place.contexts().get(access(&session)).await.expect("a fresh record");
+    assert_eq!((fresh.session_id, fresh.schema_version, fresh.calls_total()), (session, SCHEMA_VERSION, 0));
+    assert_eq!(store.read(access(&session)).await.expect("read"), None, "looking stores nothing");
+}
+
+pub async fn what_is_stored_comes_back_to_the_byte(place: &Place) {
+    let session = new_session();
+    let document = record(session, "\u{0} é \u{1f600}");
+    assert!(place.open().replace(access(&session), None, &document).await.expect("stored"));
+    for store in [place.open(), place.open()] {
+        let found = store.read(access(&session)).await.expect("read").expect("there");
+        assert_eq!(found.bytes(), document.bytes());
+        assert_eq!(found.record(), document.record());
+    }
+    let raw = place.open_bare().read(access(&session)).await.expect("read").expect("there");
+    assert_eq!(raw.bytes() == document.bytes(), !place.is_encrypted(), "the record itself where it is not encrypted");
+}
+
+pub async fn it_is_replaced_only_where_it_is_what_was_read(place: &Place) {
+    let (store, other, session) = (place.open(), place.open(), new_session());
+    let [first, second, third] = ["1", "2", "3"].map(|note| record(session, note));
+    assert!(!store.replace(access(&session), Some(&first), &second).await.expect("asked"), "there is nothing");
+    assert!(store.replace(access(&session), None, &first).await.expect("asked"));
+    assert!(!store.replace(access(&session), None, &second).await.expect("asked"), "there is something");
+    let read = store.read(access(&session)).await.expect("read").expect("there");
+    let read_too = other.read(access(&session)).await.expect("read").expect("there");
+    assert!(store.replace(access(&session), Some(&read), &second).await.expect("asked"));
+    assert!(!other.replace(access(&session), Some(&read_too), &third).await.expect("asked"), "it is another by now");
+    let found = other.read(access(&session)).await.expect("read").expect("there");
+    assert_eq!(found, second);
+}
+
+pub async fn what_is_removed_is_gone_and_may_begin_anew(place: &Place) {
+    let (store, session) = (place.open(), new_session());
+    store.replace(access(&session), None, &record(session, "1")).await.expect("stored");
+    let read = store.read(access(&session)).await.expect("read").expect("there");
+    assert!(store.remove(access(&session)).await.expect("removed"));
+    assert_eq!(place.open().read(access(&session)).await.expect("read"), None);
+    assert!(!store.replace(access(&session), Some(&read), &record(session, "2")).await.expect("asked"), "what was read is gone");
+    assert!(store.replace(access(&session), None, &record(session, "3")).await.expect("asked"));
+}
+
+pub async fn sessions_do_not_see_each_other(place: &Place) {
+    let (contexts, one, other) = (place.contexts(), new_session(), new_session());
+    set(place, &one, "mine").await;
+    assert_eq!(contexts.find(access(&other)).await.expect("asked"), None);
+    set(place, &other, "other").await;
+    contexts.clear(access(&other)).await.expect("cleared");
+    assert_eq!(contexts.get(access(&one)).await.expect("there").custom["note"], "mine");
+}
+
+pub async fn reads_and_writes_keep_it_and_idleness_ends_it(place: &Place) {
+    let (store, session) = (place.open(), new_session());
+    set(place, &session, "kept").await;
+    // Each use comes late, and together they go far beyond one time to live.
+    for _ in 0..4 {
+        place.pass(&session, TTL - 2 * MINUTE);
+        assert!(store.read(access(&session)).await.expect("read").is_some(), "a read keeps it");
+        // Where a read's time is written later, this waits for it.
+        store.check().await.expect("well");
+        place.pass(&session, TTL - 2 * MINUTE);
+        set(place, &session, "kept").await;
+    }
+    place.pass(&session, TTL + 2 * MINUTE);
+    assert_eq!(place.open().read(access(&session)).await.expect("read"), None, "nobody used it");
+    assert!(store.replace(access(&session), None, &record(session, "anew")).await.expect("stored"), "what expired is in nobody's way");
+    place.pass(&session, TTL + 2 * MINUTE);
+    store.sweep().await.expect("swept");
+    assert!(!store.remove(access(&session)).await.expect("removed"), "it has gone by itself");
+}
+
+pub async fn what_cannot_be_read_is_moved_aside_and_counted(place: &Place) {
+    let contexts = place.contexts();
+    for damaged in [&b"{\"schema_version\":1"[..], b"null", b"\xff\xfe", b"{\"schema_version\":1,\"session_id\":\"x\"}"] {
+        let session = new_session();
+        place.plant(&session, damaged).await;
+        let before = contexts.counts().quarantined;
+        assert_eq!(contexts.find(access(&session)).await.expect("not fatal"), None);
+        assert_eq!(contexts.counts().quarantined, before + 1);
+        let aside = place.aside(&session);
+        assert!(
+            !aside.is_empty() && (place.is_encrypted() || aside.iter().any(|bytes| bytes == damaged)),
+            "it can be looked at: {aside:?}"
+        );
+        set(place, &session, "goes on").await;
+        assert_eq!(contexts.get(access(&session)).await.expect("there").custom["note"], "goes on");
+    }
+}
+
+pub async fn what_changed_meanwhile_is_not_moved_aside(place: &Place) {
+    let (store, session) = (place.open(), new_session());
+    place.plant(&session, b"damaged").await;
+    let damaged = store.read(access(&session)).await.expect("read").expect("there");
+    let whole = record(session, "whole");
+    assert!(store.replace(access(&session), Some(&damaged), &whole).await.expect("stored"));
+    assert!(!store.quarantine(access(&session), &damaged, "late").await.expect("asked"));
+    assert_eq!(store.read(access(&session)).await.expect("read"), Some(whole));
+}
+
+pub async fn a_record_under_another_id_is_not_given_out(place: &Place) {
+    let (session, other) = (new_session(), new_session());
+    place.plant(&session, record(other, "not yours").bytes()).await;
+    let contexts = place.contexts();
+    assert_eq!(contexts.find(access(&session)).await.expect("not fatal"), None);
+    assert_eq!(contexts.counts().quarantined, 1);
+}
+
+pub async fn an_older_schema_is_migrated_and_stored_as_new(place: &Place) {
+    let session = new_session();
+    let old = json!({ "session_id": session, "created_at": "2026-01-01T00:00:00Z", "custom": { "note": "old" } });
+    place.plant(&session, old.to_string().as_bytes()).await;
+    let contexts = place.contexts();
+    assert_eq!(contexts.get(access(&session)).await.expect("there").custom["note"], "old");
+    contexts.update(access(&session), |_| Ok(())).await.expect("updated");
+    let stored = place.open().read(access(&session)).await.expect("read").expect("there");
+    let stored: serde_json::Value = serde_json::from_slice(stored.bytes()).expect("json");
+    assert_eq!((&stored["schema_version"], &stored["custom"]["note"]), (&json!(1), &json!("old")));
+}
+
+pub async fn a_newer_schema_is_left_untouched(place: &Place) {
+    let session = new_session();
+    let newer = json!({ "schema_version": 2, "session_id": session, "shape": "unknown" }).to_string();
+    place.plant(&session, newer.as_bytes()).await;
+    let contexts = place.contexts();
+    let is_newer = |error: Error| matches!(error, Error::Unreadable(Unreadable::Newer { found: 2, known: 1 }));
+    assert!(is_newer(contexts.get(access(&session)).await.expect_err("newer")));
+    assert!(is_newer(contexts.update(access(&session), |_| Ok(())).await.expect_err("newer")));
+    assert_eq!(contexts.counts().newer, 2);
+    let stored = place.open().read(access(&session)).await.expect("read").expect("there");
+    assert_eq!(stored, Document::from_bytes(newer.into_bytes()));
+    assert!(place.aside(&session).is_empty());
+}
+
+pub async fn concurrent_updates_all_arrive(place: &Place) {
+    let session = new_session();
+    // Two users of the store that know nothing of each other, as two processes would be.
+    let users = [place.contexts(), place.contexts()];
+    let updates = (0..64).map(|index| {
+        let contexts = users[index % 2].clone();
+        tokio::spawn(async move {
+            let key = format!("writer-{index}");
+            change(&contexts, &session, |record| drop(record.custom.insert(key.clone(), json!(index)))).await.expect("updated");
+        })
+    });
+    for update in updates.collect::<Vec<_>>() {
+        update.await.expect("ended");
+    }
+    let found = users[0].get(access(&session)).await.expect("there");
+    assert_eq!(found.custom.len(), 64);
+}
+
+pub async fn a_refused_change_changes_nothing(place: &Place) {
+    let (contexts, session) = (place.contexts(), new_session());
+    set(place, &session, "before").await;
+    let before = contexts.get(access(&session)).await.expect("there");
+    let refused = Refused { parameter: "custom".into(), value: "x".into(), allowed: "y".into() };
+    let changed = contexts.update(access(&session), |record| {
+        record.custom.clear();
+        Err::<(), _>(refused.clone())
+    });
+    assert!(matches!(changed.await, Err(Error::Refused(error)) if error == refused));
+    assert_eq!(contexts.get(access(&session)).await.expect("there"), before);
+}
+
+pub async fn a_record_never_gets_another_id(place: &Place) {
+    let (contexts, session) = (place.contexts(), new_session());
+    let changed = contexts.update(access(&session), |record| {
+        record.session_id = new_session();
+        Ok(())
+    });
+    let error = changed.await.expect_err("refused").to_string();
+    assert!(error.starts_with("session_id mismatch: "), "{error}");
+    assert_eq!(contexts.find(access(&session)).await.expect("asked"), None);
+}
+
+pub async fn clearing_races_with_updates_and_nothing_old_returns(place: &Place) {
+    let session = new_session();
+    let (contexts, other) = (place.contexts(), place.contexts());
+    for round in 0..10 {
+        set(place, &session, "old").await;
+        let add = change(&contexts, &session, |record| drop(record.custom.insert(format!("new-{round}"), json!(1))));
+        let (added, cleared) = tokio::join!(add, other.clear(access(&session)));
+        added.expect("added");
+        cleared.expect("cleared");
+        if let Some(found) = contexts.find(access(&session)).await.expect("asked") {
+            assert!(!found.custom.contains_key("note"), "{:?}", found.custom);
+        }
+        contexts.clear(access(&session)).await.expect("cleared");
+    }
+    assert_eq!((contexts.counts().cleared, other.counts().cleared), (10, 10));
+}
+
+pub async fn it_counts_sessions_and_can_be_probed(place: &Place) {
+    let contexts = place.contexts();
+    let sessions = [new_session(), new_session(), new_session()];
+    for session in &sessions {
+        set(place, session, "x").await;
+    }
+    // Other tests use the same Redis.
+    assert!(contexts.stats().await.expect("stats").sessions >= 3);
+    let health = contexts.health().await;
+    assert!(health.degraded.is_empty() && health.redis_ok && health.session_count >= 3, "{health:?}");
+    assert_eq!(health.backend, place.open().backend());
+}
+
+pub async fn another_sessions_context_does_not_exist(place: &Place) {
+    let (contexts, own, other) = (place.contexts(), new_session(), new_session());
+    set(place, &other, "secret").await;
+    contexts.own(&own, &own.to_string()).expect("its own");
+    let missing = contexts.own(&own, &new_session().to_string()).expect_err("not there").to_string();
+    assert_eq!(contexts.own(&own, &other.to_string()).expect_err("not there").to_string(), missing, "there or not, the answer is the same");
+    assert_eq!(contexts.counts().isolation_violations, 2);
+    for injected in ["*", "", "x\r\nFLUSHALL", &format!("{other}*")] {
+        let error = contexts.own(&own, injected).expect_err("no id").to_string();
+        assert!(error.contains("Invalid session ID format: "), "{error}");
+    }
+}
+
+async fn set(place: &Place, session: &heapstead_context::SessionId, note: &str) {
+    change(&place.contexts(), session, |record| drop(record.custom.insert("note".into(), note.into()))).await.expect("set");
+}

@@ -1,0 +1,65 @@
+//! A summariser's words take the place of ours if the window has not moved meanwhile, and are dropped otherwise.
+
+use crate::place::{Place, access, change, new_session};
+use crate::processes::call;
+use heapstead_context::{Contexts, Summariser, Telling, ToolCall, window};
+use std::sync::Arc;
+use tokio::sync::{Semaphore, mpsc};
+
+/// Tells when it is asked, answers when it may.
+struct Slow {
+    asked: mpsc::UnboundedSender<(Option<String>, usize)>,
+    may: Arc<Semaphore>,
+}
+
+impl Summariser for Slow {
+    fn summarise<'a>(&'a self, earlier: Option<&'a str>, calls: &'a [ToolCall]) -> Telling<'a> {
+        let _ = self.asked.send((earlier.map(str::to_owned), calls.len()));
+        Box::pin(async move {
+            self.may.acquire().await.expect("open").forget();
+            Some("Looked for whales.\n\n- Found them in the north.".to_owned())
+        })
+    }
+}
+
+async fn add(contexts: &Contexts, session: &heapstead_context::SessionId, calls: usize) {
+    for index in 0..calls {
+        change(contexts, session, |record| record.add_call(call("grep", index as i64))).await.expect("updated");
+    }
+}
+
+#[tokio::test]
+async fn its_words_are_merged_only_where_nothing_moved() {
+    let (place, session) = (Place::memory(), new_session());
+    let (asked, mut asks) = mpsc::unbounded_channel();
+    let may = Arc::new(Semaphore::new(0));
+    let contexts = Contexts::build(place.open(), place.clock.clone(), Some(Arc::new(Slow { asked, may: may.clone() })));
+    let summary = || async { contexts.get(access(&session)).await.expect("there").summary_before_window.clone().unwrap_or_default() };
+
+    add(&contexts, &session, 15).await;
+    assert_eq!(asks.recv().await, Some((None, 5)));
+    assert!(summary().await.contains("  - grep: called 5 times"), "nobody waits for it");
+    // Another call does not move the window.
+    add(&contexts, &session, 1).await;
+    may.add_permits(1);
+    while summary().await.contains("called 5 times") {
+        tokio::task::yield_now().await;
+    }
+    let told = "Summary of 5 earlier tool calls (1970-01-01T00:00:00.000Z to 1970-01-01T00:00:00.004Z):\n  - Looked for whales.\n  - Found them in the north.";
+    assert_eq!(summary().await, told);
+
+    add(&contexts, &session, 4).await;
+    assert_eq!(asks.recv().await, Some((Some(told.to_owned()), 5)));
+    add(&contexts, &session, 5).await;
+    assert_eq!(asks.recv().await.map(|(_, calls)| calls), Some(5));
+    let moved = summary().await;
+    // Both may answer: the first one is too late, the second is not.
+    may.add_permits(2);
+    while summary().await == moved {
+        tokio::task::yield_now().await;
+    }
+    let record = contexts.get(access(&session)).await.expect("there");
+    let summary = summary().await;
+    assert_eq!((summary.matches("Looked for whales.").count(), summary.matches("called 5 times").count()), (2, 1), "{summary}");
+    assert_eq!((window::counted(&record), record.window_start_index), (15, Some(15)), "every call is still counted");
+}

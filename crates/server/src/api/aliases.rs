@@ -1,0 +1,93 @@
+//! Other names of tools, for hosts that were written to them: `plasm_context`, `plasm` and `plasm_run`.
+
+use super::operation::{Arguments, Operation};
+use super::Api;
+use heapstead_service::ServiceError;
+use serde_json::{Value, json};
+
+/// The tool that is meant by another name, and its arguments in that tool's own words. None when the name is not another one's.
+pub fn resolve(name: &str, arguments: Arguments) -> Option<Result<(&'static str, Arguments), ServiceError>> {
+    match name {
+        "plasm_context" => Some(context(arguments).map(|arguments| ("session_context", arguments))),
+        "plasm" | "plasm_run" => Some(Ok(("run_js", run(arguments)))),
+        _ => None,
+    }
+}
+
+/// Seeds are named by `api` or `entry_id` there, and there have to be some.
+fn context(mut arguments: Arguments) -> Result<Arguments, ServiceError> {
+    let Some(Value::Array(seeds)) = arguments.get_mut("seeds") else {
+        let missing = !arguments.contains_key("seeds");
+        let text = if missing { "`seeds` is missing: " } else { "`seeds` is not a list: " };
+        return Err(ServiceError::BadInput(format!("{text}expected a list of {{ \"api\", \"entity\" }}")));
+    };
+    for seed in seeds.iter_mut().filter_map(Value::as_object_mut) {
+        let catalog = ["api", "entry_id"].into_iter().find_map(|name| seed.remove(name));
+        if let Some(catalog) = catalog {
+            seed.entry("catalog").or_insert(catalog);
+        }
+    }
+    Ok(arguments)
+}
+
+fn run(mut arguments: Arguments) -> Arguments {
+    for (theirs, ours) in [("logical_session_ref", "session"), ("program", "code")] {
+        if let Some(value) = arguments.remove(theirs) {
+            arguments.entry(ours).or_insert(value);
+        }
+    }
+    arguments
+}
+
+/// The tools under their other names, as a list shows them.
+pub fn listed(api: &Api) -> Vec<Operation> {
+    let named = |name: &'static str, of: &str, input: Value| api.tool(of).map(|operation| operation.under(name, input));
+    let seeds = json!({
+        "type": "array", "minItems": 1,
+        "items": {
+            "type": "object",
+            "properties": { "api": { "type": "string" }, "entry_id": { "type": "string" }, "entity": { "type": "string" } },
+            "required": ["entity"],
+        },
+    });
+    let context = json!({
+        "type": "object",
+        "properties": { "intent": { "type": "string", "minLength": 1, "maxLength": 512 }, "seeds": seeds },
+        "required": ["intent", "seeds"],
+    });
+    let program = json!({
+        "type": "object",
+        "properties": { "logical_session_ref": { "type": "string" }, "program": { "type": "string", "minLength": 1 } },
+        "required": ["logical_session_ref", "program"],
+    });
+    [named("plasm_context", "session_context", context), named("plasm", "run_js", program.clone()), named("plasm_run", "run_js", program)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arguments(value: Value) -> Arguments {
+        value.as_object().cloned().expect("an object")
+    }
+
+    #[test]
+    fn what_is_said_in_their_words_is_meant_in_ours() {
+        let seeds = json!({ "intent": "i", "seeds": [{ "api": "a", "entity": "x" }, { "entry_id": "b", "entity": "y" }, { "catalog": "c", "entity": "z" }] });
+        let (name, said) = resolve("plasm_context", arguments(seeds)).expect("an alias").expect("good");
+        assert_eq!(name, "session_context");
+        let expected = json!([{ "catalog": "a", "entity": "x" }, { "catalog": "b", "entity": "y" }, { "catalog": "c", "entity": "z" }]);
+        assert_eq!(said["seeds"], expected);
+        for name in ["plasm", "plasm_run"] {
+            let (tool, said) = resolve(name, arguments(json!({ "logical_session_ref": "s0", "program": "1" }))).expect("an alias").expect("good");
+            assert_eq!((tool, Value::Object(said)), ("run_js", json!({ "session": "s0", "code": "1" })));
+        }
+        for bad in [json!({ "intent": "i" }), json!({ "intent": "i", "seeds": "x" })] {
+            assert!(resolve("plasm_context", arguments(bad)).expect("an alias").is_err());
+        }
+        assert!(resolve("run_js", Arguments::new()).is_none());
+    }
+}

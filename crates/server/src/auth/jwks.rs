@@ -1,0 +1,278 @@
+//! The issuer's keys, fetched from its address, kept, and kept fresh: by the clock, and when a JWT names a key that is not among them.
+//!
+//! What is kept goes on working while the issuer can't be reached. Strangers can name any key they like, so asking out of turn happens one at a
+//! time and not too often.
+
+use super::keys::{Key, Keys};
+use jsonwebtoken::Algorithm;
+use reqwest::{Client, Url, redirect};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// A key that the issuer has withdrawn works for so long at most.
+const REFRESH: Duration = Duration::from_secs(5 * 60);
+const RETRY: Duration = Duration::from_secs(10);
+/// Between two fetches because of a key that is not known.
+const OUT_OF_TURN_MIN: Duration = Duration::from_secs(10);
+const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
+/// A hundred times what issuers publish.
+const SET_BYTES_MAX: usize = 1 << 20;
+
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    #[error("there is no answer: {0}")]
+    Unreachable(String),
+    #[error("the answer is {0}")]
+    Status(reqwest::StatusCode),
+    #[error("the answer is longer than {SET_BYTES_MAX} bytes")]
+    TooLong,
+    #[error("the answer is not a JSON Web Key Set: {0}")]
+    NotASet(serde_json::Error),
+    #[error("there is no key in it that is meant for signatures and is RSA, P-256, P-384 or Ed25519")]
+    NoKeys,
+}
+
+/// Why there is no key.
+#[derive(Debug, PartialEq, Eq)]
+pub enum NoKey {
+    Unknown,
+    /// None was ever fetched.
+    Unavailable,
+}
+
+#[derive(Clone, Copy)]
+struct Pace {
+    refresh: Duration,
+    retry: Duration,
+    out_of_turn_min: Duration,
+}
+
+pub struct Jwks {
+    client: Client,
+    url: Url,
+    pace: Pace,
+    keys: Mutex<Option<Arc<Keys>>>,
+    /// When keys were last asked for out of turn. Held while they are.
+    out_of_turn: tokio::sync::Mutex<Option<Instant>>,
+}
+
+impl Jwks {
+    /// Without an answer from the issuer it goes on trying, and the server starts: it may have been down first.
+    pub async fn open(url: &Url) -> reqwest::Result<Arc<Self>> {
+        Self::open_at_pace(url, Pace { refresh: REFRESH, retry: RETRY, out_of_turn_min: OUT_OF_TURN_MIN }).await
+    }
+
+    async fn open_at_pace(url: &Url, pace: Pace) -> reqwest::Result<Arc<Self>> {
+        let jwks = Arc::new(Self { client: client(url)?, url: url.clone(), pace, keys: Mutex::default(), out_of_turn: Default::default() });
+        let fetched = jwks.refresh().await;
+        tokio::spawn(keep_fresh(Arc::downgrade(&jwks), jwks.pause(&fetched)));
+        Ok(jwks)
+    }
+
+    pub async fn key(self: &Arc<Self>, id: Option<&str>, algorithm: Algorithm) -> Result<Key, NoKey> {
+        let known = self.keys();
+        if let Some(key) = known.as_ref().and_then(|keys| keys.find(id, algorithm)) {
+            return Ok(key.clone());
+        }
+        // In a task of its own: whoever asked may leave, and others wait for the same answer.
+        let jwks = self.clone();
+        let _ = tokio::spawn(async move { jwks.refresh_out_of_turn(known).await }).await;
+        let keys = self.keys().ok_or(NoKey::Unavailable)?;
+        keys.find(id, algorithm).cloned().ok_or(NoKey::Unknown)
+    }
+
+    async fn refresh_out_of_turn(&self, known: Option<Arc<Keys>>) {
+        let mut last = self.out_of_turn.lock().await;
+        let is_known = |keys: &Option<Arc<Keys>>| keys.as_ref().map(Arc::as_ptr) == known.as_ref().map(Arc::as_ptr);
+        let too_soon = last.is_some_and(|last| last.elapsed() < self.pace.out_of_turn_min);
+        // While we waited for our turn, somebody else may have brought newer ones.
+        if is_known(&self.keys()) && !too_soon {
+            let _ = self.refresh().await;
+            *last = Some(Instant::now());
+        }
+    }
+
+    async fn refresh(&self) -> Result<(), FetchError> {
+        let fetched = fetch(&self.client, &self.url).await;
+        match fetched {
+            Ok(keys) => {
+                tracing::debug!(keys = keys.len(), "the issuer's keys were fetched");
+                *self.keys.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(keys));
+                Ok(())
+            }
+            Err(error) => {
+                tracing::warn!(url = %self.url, %error, "the issuer's keys can't be fetched; those that are known go on working");
+                Err(error)
+            }
+        }
+    }
+
+    fn keys(&self) -> Option<Arc<Keys>> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn pause(&self, fetched: &Result<(), FetchError>) -> Duration {
+        if fetched.is_ok() { self.pace.refresh } else { self.pace.retry }
+    }
+}
+
+/// Ends with the keys that it keeps fresh.
+async fn keep_fresh(jwks: std::sync::Weak<Jwks>, mut pause: Duration) {
+    loop {
+        sleep(pause).await;
+        let Some(jwks) = jwks.upgrade() else { return };
+        pause = jwks.pause(&jwks.refresh().await);
+    }
+}
+
+/// How many keys there are at this address.
+pub async fn probe(url: &Url) -> Result<usize, FetchError> {
+    let client = client(url).map_err(|error| FetchError::Unreachable(error.to_string()))?;
+    Ok(fetch(&client, url).await?.len())
+}
+
+fn client(url: &Url) -> reqwest::Result<Client> {
+    // TLS asks for the process's choice of cryptography; where one was made already, that one holds.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    // Keys are believed because of where they come from, so nobody may point elsewhere.
+    let builder = Client::builder().timeout(FETCH_TIMEOUT).redirect(redirect::Policy::none());
+    // A proxy's idea of this machine is another one.
+    if is_this_machine(url) { builder.no_proxy() } else { builder }.build()
+}
+
+pub fn is_this_machine(url: &Url) -> bool {
+    let Some(host) = url.host_str() else { return false };
+    host == "localhost" || host.trim_matches(['[', ']']).parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
+}
+
+async fn fetch(client: &Client, url: &Url) -> Result<Keys, FetchError> {
+    let unreachable = |error: reqwest::Error| {
+        let mut cause: &dyn std::error::Error = &error;
+        while let Some(deeper) = cause.source() {
+            cause = deeper;
+        }
+        FetchError::Unreachable(cause.to_string())
+    };
+    let mut response = client.get(url.clone()).header("accept", "application/json").send().await.map_err(unreachable)?;
+    if !response.status().is_success() {
+        return Err(FetchError::Status(response.status()));
+    }
+    let mut json = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
+        if json.len() + chunk.len() > SET_BYTES_MAX {
+            return Err(FetchError::TooLong);
+        }
+        json.extend_from_slice(&chunk);
+    }
+    let keys = Keys::read(&json).map_err(FetchError::NotASet)?;
+    if keys.len() == 0 { Err(FetchError::NoKeys) } else { Ok(keys) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::{Router, routing::get};
+    use serde_json::{Value, json};
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    use tokio::sync::watch;
+
+    /// An issuer: what it publishes, and how often it was asked.
+    struct Issuer {
+        url: Url,
+        published: watch::Sender<Value>,
+        asked: Arc<AtomicUsize>,
+    }
+
+    fn set(ids: &[&str]) -> Value {
+        json!({ "keys": ids.iter().map(|id| json!({ "kty": "OKP", "crv": "Ed25519", "kid": id, "x": "AAAA" })).collect::<Vec<_>>() })
+    }
+
+    async fn issuer(ids: &[&str]) -> Issuer {
+        let (published, seen) = watch::channel(set(ids));
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = asked.clone();
+        let answer = move || {
+            count.fetch_add(1, SeqCst);
+            let text = seen.borrow().to_string();
+            async move { text }
+        };
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}/keys", listener.local_addr().expect("an address")).parse().expect("an address");
+        let routes = Router::new().route("/keys", get(answer));
+        let shutdown = crate::http::Shutdown::new(tokio_util::sync::CancellationToken::new());
+        tokio::spawn(async move { crate::http::serve(listener, routes, &shutdown).await });
+        Issuer { url, published, asked }
+    }
+
+    fn pace(refresh_ms: u64, out_of_turn_ms: u64) -> Pace {
+        let [refresh, out_of_turn_min] = [refresh_ms, out_of_turn_ms].map(Duration::from_millis);
+        Pace { refresh, retry: refresh, out_of_turn_min }
+    }
+
+    const NEVER: u64 = 3_600_000;
+
+    #[tokio::test]
+    async fn a_key_that_is_not_known_is_asked_for_once_by_all_and_not_again_at_once() {
+        let issuer = issuer(&["old"]).await;
+        let jwks = Jwks::open_at_pace(&issuer.url, pace(NEVER, NEVER)).await.expect("opened");
+        assert!(jwks.key(Some("old"), Algorithm::EdDSA).await.is_ok());
+        issuer.published.send_replace(set(&["new"]));
+        let asking: Vec<_> = (0..100)
+            .map(|_| {
+                let jwks = jwks.clone();
+                tokio::spawn(async move { jwks.key(Some("new"), Algorithm::EdDSA).await.is_ok() })
+            })
+            .collect();
+        for asked in asking {
+            assert!(asked.await.expect("an answer"));
+        }
+        assert_eq!(issuer.asked.load(SeqCst), 2);
+        for stranger in 0..100 {
+            assert_eq!(jwks.key(Some(&stranger.to_string()), Algorithm::EdDSA).await.err(), Some(NoKey::Unknown));
+        }
+        assert_eq!(issuer.asked.load(SeqCst), 2);
+        assert_eq!(jwks.key(Some("old"), Algorithm::EdDSA).await.err(), Some(NoKey::Unknown), "what is withdrawn is gone");
+    }
+
+    #[tokio::test]
+    async fn a_fetch_goes_on_when_whoever_asked_leaves() {
+        let issuer = issuer(&["old"]).await;
+        let jwks = Jwks::open_at_pace(&issuer.url, pace(NEVER, NEVER)).await.expect("opened");
+        issuer.published.send_replace(set(&["new"]));
+        // Polled once, and given up.
+        let mut leaving = Box::pin(jwks.key(Some("new"), Algorithm::EdDSA));
+        assert!(futures_util::poll!(&mut leaving).is_pending());
+        drop(leaving);
+        assert!(jwks.key(Some("new"), Algorithm::EdDSA).await.is_ok());
+        assert_eq!(issuer.asked.load(SeqCst), 2);
+    }
+
+    #[tokio::test]
+    async fn keys_are_kept_fresh_by_the_clock_and_kept_when_the_answer_makes_no_sense() {
+        let issuer = issuer(&["old"]).await;
+        let jwks = Jwks::open_at_pace(&issuer.url, pace(20, NEVER)).await.expect("opened");
+        let asked_again = async |times: usize| {
+            let until = issuer.asked.load(SeqCst) + times;
+            while issuer.asked.load(SeqCst) < until {
+                tokio::task::yield_now().await;
+            }
+        };
+        for nonsense in [json!({ "keys": [] }), json!("<html>"), json!({ "keys": ["x".repeat(SET_BYTES_MAX)] })] {
+            issuer.published.send_replace(nonsense);
+            asked_again(3).await;
+            assert!(jwks.key(Some("old"), Algorithm::EdDSA).await.is_ok());
+        }
+        issuer.published.send_replace(set(&["new"]));
+        asked_again(3).await;
+        assert!(jwks.key(Some("new"), Algorithm::EdDSA).await.is_ok() && jwks.key(Some("old"), Algorithm::EdDSA).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn without_any_keys_it_can_not_be_told() {
+        let nobody = "http://127.0.0.1:1/keys".parse().expect("an address");
+        let jwks = Jwks::open_at_pace(&nobody, pace(NEVER, 0)).await.expect("opened");
+        assert_eq!(jwks.key(Some("any"), Algorithm::EdDSA).await.err(), Some(NoKey::Unavailable));
+        assert!(matches!(probe(&nobody).await, Err(FetchError::Unreachable(_))));
+    }
+}

@@ -1,0 +1,69 @@
+//! A bearer token that we give out: `hst_<id>_<secret>`, both in hex. The id finds it in the file, the secret is what nobody else has.
+
+use rustix::rand::{GetRandomFlags, getrandom};
+use sha2::{Digest, Sha256};
+
+/// Lets people and secret scanners know one when they see it.
+const PREFIX: &str = "hst_";
+const ID_BYTES: usize = 6;
+const SECRET_BYTES: usize = 32;
+
+/// Never shown by `Debug`, and kept by nobody: the file has its digest.
+pub struct Token {
+    pub id: String,
+    text: String,
+}
+
+pub type TokenDigest = [u8; 32];
+
+impl Token {
+    pub fn new() -> rustix::io::Result<Self> {
+        let (id, secret) = (random::<ID_BYTES>()?, random::<SECRET_BYTES>()?);
+        Ok(Self { text: format!("{PREFIX}{id}_{secret}"), id })
+    }
+
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub fn looks_like_one(text: &str) -> bool {
+        text.starts_with(PREFIX)
+    }
+
+    /// The id in a text that has the form of a token.
+    pub fn id_in(text: &str) -> Option<&str> {
+        let (id, secret) = text.strip_prefix(PREFIX)?.split_once('_')?;
+        (is_hex(id, ID_BYTES) && is_hex(secret, SECRET_BYTES)).then_some(id)
+    }
+
+    /// What is kept instead of the token. A plain hash is enough: slow ones are for passwords, which can be guessed; 32 random bytes can't be.
+    pub fn digest(text: &str) -> TokenDigest {
+        Sha256::digest(text).into()
+    }
+}
+
+fn random<const BYTES: usize>() -> rustix::io::Result<String> {
+    let mut bits = [0u8; BYTES];
+    getrandom(&mut bits, GetRandomFlags::empty())?;
+    Ok(hex::encode(bits))
+}
+
+fn is_hex(text: &str, bytes: usize) -> bool {
+    text.len() == 2 * bytes && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_carries_its_id_and_no_two_are_alike() {
+        let (one, other) = (Token::new().expect("randomness"), Token::new().expect("randomness"));
+        assert_eq!(Token::id_in(one.text()), Some(one.id.as_str()));
+        assert_ne!(one.text()[17..], other.text()[17..]);
+        assert_eq!(one.text().len(), 4 + 12 + 1 + 64);
+        for bad in ["", "hst_", "hst_abc_def", &one.text()[1..], &one.text()[..80], &one.text().to_uppercase(), &format!("{}0", one.text())] {
+            assert_eq!(Token::id_in(bad), None, "{bad}");
+        }
+    }
+}

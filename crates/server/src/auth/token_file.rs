@@ -1,0 +1,195 @@
+//! The file of bearer tokens: TOML, one table per token, with the digest in place of the token itself.
+//!
+//! ```toml
+//! [[tokens]]
+//! id = "5f0c9a1b2d3e"
+//! owner = "acme/ann"
+//! name = "laptop"                          # optional
+//! sha256 = "9f86d081…"
+//! created_at = "2026-11-16T02:21:37Z"
+//! expires_at = "2026-12-16T02:21:37Z"      # optional
+//! ```
+//! It is replaced whole, by a rename, so that a reader sees the old one or the new one; whoever changes it holds a lock beside it.
+
+use super::token::TokenDigest;
+use heapstead_types::Principal;
+use jiff::Timestamp;
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Some ten thousand tokens.
+const FILE_BYTES_MAX: u64 = 4 << 20;
+const NAME_CHARS_MAX: usize = 100;
+const HEAD: &str = "# Who may call this server. `heapstead auth add|ls|revoke` keeps it; comments do not last.\n\n";
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+const OPEN_TO_THE_WORLD: u32 = 0o007;
+
+#[derive(Debug, thiserror::Error)]
+pub enum TokenFileError {
+    #[error("the file of tokens (`--auth-tokens`) is `{}`, which can't be {what}: {error}", path.display())]
+    Io { path: PathBuf, what: &'static str, error: io::Error },
+    #[error("there is no file of tokens (`--auth-tokens`) at `{path}`: `heapstead auth add OWNER --auth-tokens {path}` makes one", path = path.display())]
+    Missing { path: PathBuf },
+    #[error("{}: {why}", path.display())]
+    Malformed { path: PathBuf, why: String },
+    #[error("{path} can be changed by others (mode {mode:03o}), who could let themselves in: `chmod 600 {path}`", path = path.display())]
+    Writable { path: PathBuf, mode: u32 },
+    #[error("there is no randomness: {0}")]
+    Randomness(io::Error),
+    #[error("there is no token `{id}`")]
+    Unknown { id: String },
+}
+
+/// A token, as far as it is kept.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    pub id: String,
+    #[serde(with = "as_text")]
+    pub owner: Principal,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    #[serde(with = "hex::serde")]
+    pub sha256: TokenDigest,
+    pub created_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+}
+
+impl Entry {
+    pub fn has_expired(&self) -> bool {
+        self.expires_at.is_some_and(|end| end <= Timestamp::now())
+    }
+}
+
+#[derive(Serialize, Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct Contents {
+    #[serde(default)]
+    tokens: Vec<Entry>,
+}
+
+pub struct TokenFile {
+    path: PathBuf,
+}
+
+impl TokenFile {
+    pub fn new(path: &Path) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// Everything in it, provided that nobody else could have written it.
+    pub fn read(&self) -> Result<Vec<Entry>, TokenFileError> {
+        let file = File::open(&self.path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => TokenFileError::Missing { path: self.path.clone() },
+            _ => self.io("read", error),
+        })?;
+        let mode = file.metadata().map_err(|error| self.io("read", error))?.mode() & 0o777;
+        if mode & WRITABLE_BY_OTHERS != 0 {
+            return Err(TokenFileError::Writable { path: self.path.clone(), mode });
+        }
+        let mut text = String::new();
+        file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(|error| self.io("read", error))?;
+        let malformed = |why: String| TokenFileError::Malformed { path: self.path.clone(), why };
+        if text.len() as u64 > FILE_BYTES_MAX {
+            return Err(malformed(format!("it is longer than {FILE_BYTES_MAX} bytes")));
+        }
+        let contents: Contents = toml::from_str(&text).map_err(|error| malformed(error.to_string()))?;
+        contents.tokens.iter().try_for_each(check).map_err(malformed)?;
+        Ok(contents.tokens)
+    }
+
+    /// What is wrong with who may read it, if anything is.
+    pub fn too_open(&self) -> io::Result<Option<u32>> {
+        let mode = std::fs::metadata(&self.path)?.mode() & 0o777;
+        Ok((mode & OPEN_TO_THE_WORLD != 0).then_some(mode))
+    }
+
+    /// Adds a token, and makes the file if there is none.
+    pub fn add(&self, entry: Entry) -> Result<(), TokenFileError> {
+        check(&entry).map_err(|why| TokenFileError::Malformed { path: self.path.clone(), why })?;
+        self.change(|entries| {
+            entries.push(entry);
+            Ok(())
+        })
+    }
+
+    /// Answers with what it was.
+    pub fn revoke(&self, id: &str) -> Result<Entry, TokenFileError> {
+        self.change(|entries| {
+            let found = entries.iter().position(|entry| entry.id == id);
+            found.map(|at| entries.remove(at)).ok_or_else(|| TokenFileError::Unknown { id: id.to_owned() })
+        })
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut Vec<Entry>) -> Result<T, TokenFileError>) -> Result<T, TokenFileError> {
+        let unlocked = |error| self.io("locked", error);
+        let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(self.beside(".lock")).map_err(unlocked)?;
+        flock(&lock, FlockOperation::LockExclusive).map_err(|error| unlocked(error.into()))?;
+        let mut entries = match self.read() {
+            Err(TokenFileError::Missing { .. }) => Vec::new(),
+            read => read?,
+        };
+        let changed = change(&mut entries)?;
+        let text = toml::to_string(&Contents { tokens: entries });
+        let text = text.map_err(|error| TokenFileError::Malformed { path: self.path.clone(), why: error.to_string() })?;
+        self.replace(&format!("{HEAD}{text}")).map_err(|error| self.io("written", error))?;
+        Ok(changed)
+    }
+
+    fn replace(&self, text: &str) -> io::Result<()> {
+        let folder = match self.path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        // Its mode is 0600 from the first moment.
+        let mut new = tempfile::NamedTempFile::new_in(folder)?;
+        new.write_all(text.as_bytes())?;
+        new.as_file().sync_all()?;
+        new.persist(&self.path)?;
+        File::open(folder)?.sync_all()
+    }
+
+    fn beside(&self, ending: &str) -> PathBuf {
+        let mut name = OsString::from(&self.path);
+        name.push(ending);
+        name.into()
+    }
+
+    fn io(&self, what: &'static str, error: io::Error) -> TokenFileError {
+        TokenFileError::Io { path: self.path.clone(), what, error }
+    }
+}
+
+fn check(entry: &Entry) -> Result<(), String> {
+    // The two that need no authentication can't be had by it.
+    if entry.owner.tenant().is_none() {
+        return Err(format!("the owner of token `{}` is `{}`: expected TENANT/SUBJECT", entry.id, entry.owner));
+    }
+    match &entry.name {
+        Some(name) if name.chars().count() > NAME_CHARS_MAX || name.chars().any(char::is_control) => {
+            Err(format!("the name of token `{}` has more than {NAME_CHARS_MAX} characters, or control characters", entry.id))
+        }
+        _ => Ok(()),
+    }
+}
+
+mod as_text {
+    //! An owner as it is shown.
+
+    use heapstead_types::Principal;
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    pub fn serialize<S: Serializer>(owner: &Principal, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(owner)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Principal, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}

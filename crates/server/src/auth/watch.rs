@@ -1,0 +1,100 @@
+//! Whether a file may have changed since it was last looked at, without looking at it every time.
+//!
+//! The kernel queues an event the moment anything in the file's folder is written or renamed, so asking it is exact: who asks after a change
+//! hears of it. File systems that tell of nothing (those of other machines) are looked at once a second.
+
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use rustix::io::Errno;
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Some dozen events; the rest is read the next time round.
+const EVENT_BYTES: usize = 4 << 10;
+
+pub struct Watch {
+    path: PathBuf,
+    /// None where the kernel has no watches left.
+    events: Option<OwnedFd>,
+    seen: Option<Stamp>,
+    looked_at: Instant,
+}
+
+/// What differs between two versions of a file: a replaced one is another inode, a rewritten one has another time.
+type Stamp = (u64, u64, i64, i64, u64);
+
+impl Watch {
+    pub fn new(path: &Path) -> Self {
+        let events = watch_folder(path).inspect_err(|error| tracing::warn!(%error, "changes of the file of tokens are seen within a second"));
+        Self { path: path.into(), events: events.ok(), seen: stamp(path), looked_at: Instant::now() }
+    }
+
+    pub fn has_changed(&mut self) -> bool {
+        let told = self.events.as_ref().is_some_and(drain);
+        if !told && self.looked_at.elapsed() < LOOK_EVERY {
+            return false;
+        }
+        self.looked_at = Instant::now();
+        let now = stamp(&self.path);
+        let changed = now != self.seen;
+        self.seen = now;
+        changed
+    }
+}
+
+fn watch_folder(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let events = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let kinds = WatchFlags::MODIFY
+        | WatchFlags::CLOSE_WRITE
+        | WatchFlags::ATTRIB
+        | WatchFlags::CREATE
+        | WatchFlags::DELETE
+        | WatchFlags::MOVED_FROM
+        | WatchFlags::MOVED_TO;
+    inotify::add_watch(&events, folder, kinds)?;
+    Ok(events)
+}
+
+/// Takes what was told; whether it was anything.
+fn drain(events: &OwnedFd) -> bool {
+    let (mut told, mut bytes) = (false, [0u8; EVENT_BYTES]);
+    loop {
+        match rustix::io::read(events, &mut bytes) {
+            Ok(count) if count > 0 => told = true,
+            Err(Errno::INTR) => {}
+            _ => return told,
+        }
+    }
+}
+
+fn stamp(path: &Path) -> Option<Stamp> {
+    let file = fs::metadata(path).ok()?;
+    Some((file.dev(), file.ino(), file.ctime(), file.ctime_nsec(), file.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_heard_of_at_once_and_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("tokens.toml");
+        fs::write(&path, "one").expect("a file");
+        let mut watch = Watch::new(&path);
+        assert!(!watch.has_changed());
+        fs::write(folder.path().join("another"), "").expect("a file");
+        assert!(!watch.has_changed(), "another file is no concern of ours");
+        let new = folder.path().join("new");
+        fs::write(&new, "two").expect("a file");
+        fs::rename(&new, &path).expect("replaced");
+        assert!(watch.has_changed());
+        assert!(!watch.has_changed());
+        fs::remove_file(&path).expect("removed");
+        assert!(watch.has_changed());
+    }
+}

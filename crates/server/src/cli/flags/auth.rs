@@ -1,0 +1,79 @@
+//! Who may call: bearer tokens in a file, JWTs of an issuer, or nobody is asked.
+
+use super::FlagError;
+use super::values::{boolish, not_empty};
+use crate::auth::{JwtSettings, Resolution, Settings, is_this_machine};
+use reqwest::Url;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+const AUTHENTICATION: &str = "Authentication";
+
+#[derive(clap::Args)]
+pub struct AuthOptions {
+    #[command(flatten)]
+    pub tokens: TokenFileOptions,
+    /// Take JWTs that are signed with a key of the set at this address: https://…, or http://… on this machine
+    #[arg(long, value_name = "URL", env = "HEAPSTEAD_JWKS_URL", value_parser = key_set_url, help_heading = AUTHENTICATION)]
+    jwks_url: Option<Url>,
+    /// Who has to have issued them: their claim `iss`
+    #[arg(long, value_name = "ISSUER", env = "HEAPSTEAD_JWT_ISSUER", value_parser = not_empty, help_heading = AUTHENTICATION)]
+    jwt_issuer: Option<String>,
+    /// For whom they have to be issued: one of their claim `aud`
+    #[arg(long, value_name = "AUDIENCE", env = "HEAPSTEAD_JWT_AUDIENCE", value_parser = not_empty, help_heading = AUTHENTICATION)]
+    jwt_audience: Option<String>,
+    /// The claim that names the tenant; those without it are of the tenant `default`
+    #[arg(long, value_name = "CLAIM", env = "HEAPSTEAD_JWT_TENANT_CLAIM", default_value = "tenant", value_parser = not_empty, help_heading = AUTHENTICATION)]
+    jwt_tenant_claim: String,
+    /// Whose an opened session has to be, to be reused
+    #[arg(long, value_name = "WHOSE", env = "HEAPSTEAD_AUTH_RESOLUTION", default_value = "shared", help_heading = AUTHENTICATION)]
+    pub auth_resolution: Resolution,
+    /// Serve other machines though nobody is asked who they are: everybody who reaches the port may do everything
+    #[arg(long, value_name = "BOOL", env = "HEAPSTEAD_INSECURE_NO_AUTH", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", value_parser = boolish, action = clap::ArgAction::Set, help_heading = AUTHENTICATION)]
+    insecure_no_auth: bool,
+}
+
+#[derive(clap::Args)]
+pub struct TokenFileOptions {
+    /// Take the bearer tokens of this file, which `heapstead auth` keeps
+    #[arg(long, value_name = "FILE", env = "HEAPSTEAD_AUTH_TOKENS", help_heading = AUTHENTICATION)]
+    pub auth_tokens: Option<PathBuf>,
+}
+
+impl AuthOptions {
+    /// What authentication is made from, once the flags are known to go together.
+    pub fn settings(&self) -> Result<Settings, FlagError> {
+        let jwt = match (&self.jwks_url, &self.jwt_issuer, &self.jwt_audience) {
+            (None, None, None) => None,
+            (Some(url), Some(issuer), Some(audience)) => Some(JwtSettings {
+                jwks_url: url.clone(),
+                issuer: issuer.clone(),
+                audience: audience.clone(),
+                tenant_claim: self.jwt_tenant_claim.clone(),
+            }),
+            (None, ..) => return Err(FlagError::JwtWithout { flag: "--jwks-url" }),
+            (_, None, _) => return Err(FlagError::JwtWithout { flag: "--jwt-issuer" }),
+            (.., None) => return Err(FlagError::JwtWithout { flag: "--jwt-audience" }),
+        };
+        Ok(Settings { tokens: self.tokens.auth_tokens.clone(), jwt })
+    }
+
+    /// Whether callers are asked who they are.
+    pub fn is_on(&self) -> bool {
+        self.tokens.auth_tokens.is_some() || self.jwks_url.is_some()
+    }
+
+    /// Whether a server with these flags may listen there.
+    pub fn check_exposure(&self, host: IpAddr) -> Result<(), FlagError> {
+        let is_safe = host.to_canonical().is_loopback() || self.is_on() || self.insecure_no_auth;
+        if is_safe { Ok(()) } else { Err(FlagError::Exposed { host }) }
+    }
+}
+
+/// Keys are believed because of where they come from, so nobody on the way may change them.
+fn key_set_url(text: &str) -> Result<Url, &'static str> {
+    const ALLOWED: &str = "expected https://…, or http://… of this machine itself";
+    let url: Url = text.parse().map_err(|_| ALLOWED)?;
+    let is_safe = url.scheme() == "https" || (url.scheme() == "http" && is_this_machine(&url));
+    if is_safe && url.has_host() { Ok(url) } else { Err(ALLOWED) }
+}

@@ -1,0 +1,213 @@
+//! Listening on a connection: `messages/listen`, `subscriptions/listen`, and what a connection subscribed to without either.
+
+use super::resources;
+use super::session_meta::Era;
+use super::session_methods::failed;
+use heapstead_service::{Caller, Event, Heard, Level, Listener, Scope, Service};
+use heapstead_store::metadata::OpenedSession;
+use heapstead_types::SessionId;
+use rmcp::ErrorData;
+use rmcp::model::{CustomNotification, CustomResult, LoggingLevel, ServerNotification};
+use rmcp::service::{Peer, RequestContext, RoleServer, SubscriptionContext};
+use serde_json::{Value, json};
+use tokio::task::AbortHandle;
+
+pub const METHOD: &str = "messages/listen";
+/// The first thing that a listener hears.
+pub const BEGUN: &str = "notifications/messages/listen";
+const UPDATED: &str = "notifications/resources/updated";
+
+/// What a client is told: method and parameters of a notification.
+pub type Told = (&'static str, Value);
+
+/// What is told of an event.
+pub fn told(event: Event) -> Told {
+    match event {
+        Event::Updated(topic) => (UPDATED, json!({ "uri": resources::uri(&topic) })),
+        Event::Log { level, execution, text } => (
+            "notifications/message",
+            json!({ "level": level_name(level), "logger": "heapstead", "data": { "execution_id": execution, "message": text } }),
+        ),
+        Event::Progress { token, secs, message, .. } => {
+            ("notifications/progress", json!({ "progressToken": token, "progress": secs, "message": message }))
+        }
+    }
+}
+
+/// After events were lost: whatever a listener watches may have changed.
+pub fn everything_changed(service: &Service, scope: &Scope) -> Vec<Told> {
+    service.subscribed(scope).into_iter().map(|topic| told(Event::Updated(topic))).collect()
+}
+
+/// Whether this connection was told before, as the one that asked for it.
+pub fn was_told(event: &Event, connection: Option<&str>) -> bool {
+    matches!(event, Event::Progress { connection: Some(told), .. } if Some(told.as_str()) == connection)
+}
+
+/// `messages/listen` where all notifications leave by the same way: those of a session name it. Answered when the session ends.
+pub async fn on_connection(
+    service: &Service,
+    caller: &Caller,
+    session: Option<&OpenedSession>,
+    context: &RequestContext<RoleServer>,
+) -> Result<CustomResult, ErrorData> {
+    let cancelled = || ErrorData::internal_error("the request was cancelled", None);
+    let Some(session) = session else {
+        // What belongs to no session reaches this connection anyway.
+        notify(&context.peer, (BEGUN, json!({}))).await?;
+        context.ct.cancelled().await;
+        return Err(cancelled());
+    };
+    let (mut listener, _) = service.listen_to_session(session, None).map_err(failed)?;
+    notify(&context.peer, (BEGUN, json!({}))).await?;
+    loop {
+        let heard = tokio::select! {
+            biased;
+            () = context.ct.cancelled() => return Err(cancelled()),
+            heard = listener.next() => heard,
+        };
+        match heard {
+            Heard::Event(_, event) if was_told(&event, caller.connection.as_ref().map(|connection| connection.id.as_str())) => {}
+            Heard::Event(_, event) => notify(&context.peer, of_session(told(event), session.id)).await?,
+            Heard::Ended => return Ok(CustomResult::new(json!({}))),
+            Heard::CutOff => return Err(ErrorData::internal_error("this listener reads too slowly and has missed something: listen again", None)),
+        }
+    }
+}
+
+fn of_session((method, mut params): Told, session: SessionId) -> Told {
+    params["_meta"][Era::Legacy.key()] = json!({ "sessionId": session });
+    (method, params)
+}
+
+/// Waits until it is handed on, so that a slow client falls behind here and nowhere else.
+async fn notify(peer: &Peer<RoleServer>, (method, params): Told) -> Result<(), ErrorData> {
+    let notification = ServerNotification::CustomNotification(CustomNotification::new(method, Some(params)));
+    peer.send_notification(notification).await.map_err(|error| ErrorData::internal_error(error.to_string(), None))
+}
+
+/// Tells a connection what it subscribed to without a session, for as long as this is there.
+pub struct Pump {
+    service: Service,
+    scope: Scope,
+    task: AbortHandle,
+}
+
+impl Pump {
+    pub fn start(service: &Service, scope: Scope, peer: Peer<RoleServer>) -> Result<Self, ErrorData> {
+        let (listener, _) = service.listen(scope.clone(), None).map_err(failed)?;
+        let task = tokio::spawn(pump(service.clone(), scope.clone(), listener, peer)).abort_handle();
+        Ok(Self { service: service.clone(), scope, task })
+    }
+}
+
+impl Drop for Pump {
+    fn drop(&mut self) {
+        self.task.abort();
+        self.service.forget_scope(&self.scope);
+    }
+}
+
+async fn pump(service: Service, scope: Scope, mut listener: Listener, peer: Peer<RoleServer>) {
+    loop {
+        let news = match listener.next().await {
+            Heard::Event(_, event) => vec![told(event)],
+            Heard::Ended => return,
+            Heard::CutOff => match service.listen(scope.clone(), None) {
+                Ok((again, _)) => {
+                    listener = again;
+                    everything_changed(&service, &scope)
+                }
+                Err(_) => return,
+            },
+        };
+        for told in news {
+            if notify(&peer, told).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// `subscriptions/listen` of 2026-07-28: the request names what it wants to hear of, and ends with its session if it is in one.
+pub async fn on_request(
+    service: &Service,
+    caller: &Caller,
+    session: Option<&OpenedSession>,
+    context: &SubscriptionContext,
+) -> Result<(), ErrorData> {
+    let own = RequestScope { service, scope: service.request_scope() };
+    let (mut listener, _) = service.listen(own.scope.clone(), None).map_err(failed)?;
+    for uri in context.accepted().resource_subscriptions.iter().flatten() {
+        if let Some(topic) = resources::topic(uri) {
+            // Of what is not known, or not the caller's, nothing will ever be heard.
+            let _ = service.subscribe(caller, &own.scope, topic).await;
+        }
+    }
+    let mut end = match session {
+        Some(session) => Some(service.listen_to_session(session, None).map_err(failed)?.0),
+        None => None,
+    };
+    loop {
+        let heard = tokio::select! {
+            biased;
+            () = context.cancelled() => return Ok(()),
+            heard = listener.next() => heard,
+            () = ended(end.as_mut()) => return Ok(()),
+        };
+        match heard {
+            Heard::Event(_, Event::Updated(topic)) => {
+                let sent = context.sink().notify_resource_updated(resources::uri(&topic)).await;
+                sent.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+            }
+            Heard::Event(..) => {}
+            Heard::Ended => return Ok(()),
+            Heard::CutOff => return Err(ErrorData::internal_error("this listener reads too slowly and has missed something: listen again", None)),
+        }
+    }
+}
+
+struct RequestScope<'a> {
+    service: &'a Service,
+    scope: Scope,
+}
+
+impl Drop for RequestScope<'_> {
+    fn drop(&mut self) {
+        self.service.forget_scope(&self.scope);
+    }
+}
+
+/// Waits for the end of the session; for ever where there is none.
+async fn ended(listener: Option<&mut Listener>) {
+    let Some(listener) = listener else { return std::future::pending().await };
+    // Whatever else happens in it is not what this request asked for; if it missed something, then only that.
+    while !matches!(listener.next().await, Heard::Ended | Heard::CutOff) {}
+}
+
+fn level_name(level: Level) -> &'static str {
+    match level {
+        Level::Debug => "debug",
+        Level::Info => "info",
+        Level::Notice => "notice",
+        Level::Warning => "warning",
+        Level::Error => "error",
+        Level::Critical => "critical",
+        Level::Alert => "alert",
+        Level::Emergency => "emergency",
+    }
+}
+
+#[expect(deprecated, reason = "the versions before 2026-07-28 have it")]
+pub fn level(level: LoggingLevel) -> Level {
+    match level {
+        LoggingLevel::Debug => Level::Debug,
+        LoggingLevel::Info => Level::Info,
+        LoggingLevel::Notice => Level::Notice,
+        LoggingLevel::Warning => Level::Warning,
+        LoggingLevel::Error => Level::Error,
+        LoggingLevel::Critical => Level::Critical,
+        LoggingLevel::Alert => Level::Alert,
+        LoggingLevel::Emergency => Level::Emergency,
+    }
+}

@@ -1,0 +1,158 @@
+//! The session that a request names beside its arguments, in `_meta`: how it is read, refused and answered in both eras of the protocol.
+
+use heapstead_service::{STATE_BYTES_MAX, ServiceError};
+use heapstead_types::SessionId;
+use rmcp::ErrorData;
+use rmcp::model::{ErrorCode, JsonObject};
+use rmcp::service::{RequestContext, RoleServer};
+use serde_json::{Value, json};
+
+/// The longest id that is looked up; ours have 64 characters.
+const SESSION_ID_CHARS_MAX: usize = 256;
+const LEGACY_KEY: &str = "io.modelcontextprotocol/session";
+const MODERN_KEY: &str = "dev.heapstead/session";
+/// What the extension is called among the capabilities of 2026-07-28.
+pub const EXTENSION: &str = "dev.heapstead/sessions";
+
+/// Which era of the protocol a request is of: in the second one the same things have the names of an extension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Era {
+    Legacy,
+    /// Since 2026-07-28, where every request speaks of itself.
+    Modern,
+}
+
+/// Names the session that a call is in, once it was found.
+#[derive(Debug, Clone, Copy)]
+pub struct Within(pub SessionId);
+
+/// What a request says of its session.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Named {
+    pub id: String,
+    pub state: Option<String>,
+}
+
+impl Era {
+    pub fn of(context: &RequestContext<RoleServer>) -> Self {
+        match context.protocol_version() {
+            Some(version) if !version.has_initialize() => Self::Modern,
+            _ => Self::Legacy,
+        }
+    }
+
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Legacy => LEGACY_KEY,
+            Self::Modern => MODERN_KEY,
+        }
+    }
+
+    /// The session that `_meta` names; an error when it names none in a way that could be one.
+    pub fn read(self, meta: &JsonObject) -> Result<Option<Named>, ErrorData> {
+        let named = match self {
+            Self::Legacy => meta.get(LEGACY_KEY),
+            Self::Modern => meta.get(MODERN_KEY).or_else(|| meta.get(LEGACY_KEY)),
+        };
+        named.map(|value| self.named(value)).transpose()
+    }
+
+    fn named(self, value: &Value) -> Result<Named, ErrorData> {
+        let bad = |why: String| ErrorData::invalid_params(format!("`_meta[\"{}\"]` {why}", self.key()), None);
+        let id = value.get("sessionId").ok_or_else(|| bad("has no `sessionId`".into()))?;
+        let id = session_id(id).map_err(|why| bad(format!("has a `sessionId` that {why}")))?;
+        let state = match value.get("state") {
+            None | Some(Value::Null) => None,
+            Some(Value::String(state)) if state.len() <= STATE_BYTES_MAX => Some(state.clone()),
+            Some(_) => return Err(bad(format!("has a `state` that is no string of at most {STATE_BYTES_MAX} bytes"))),
+        };
+        Ok(Named { id, state })
+    }
+
+    pub fn not_found(self, id: &str) -> ErrorData {
+        let code = match self {
+            Self::Legacy => ErrorCode(-32043),
+            Self::Modern => ErrorCode(-31043),
+        };
+        ErrorData::new(code, "Session not found", Some(json!({ "sessionId": id })))
+    }
+
+    pub fn required(self) -> ErrorData {
+        let code = match self {
+            Self::Legacy => ErrorCode(-32044),
+            Self::Modern => ErrorCode(-31044),
+        };
+        let hint = format!("open a session with sessions/create, and send it in `_meta[\"{}\"]`", self.key());
+        ErrorData::new(code, "Session required", Some(json!({ "hint": hint })))
+    }
+
+    /// What of a refusal is the protocol's to tell, and not a tool's.
+    pub fn refusal(self, error: &ServiceError, within: Option<SessionId>) -> Option<ErrorData> {
+        match error {
+            ServiceError::SessionRequired(_) => Some(self.required()),
+            // It ended between being found and being used.
+            ServiceError::NotFound { what: "session", name } if within.is_some_and(|id| id.to_string() == *name) => {
+                Some(self.not_found(name))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A session's id as a client may write it, whether or not there is such a session.
+pub fn session_id(value: &Value) -> Result<String, String> {
+    match value.as_str() {
+        None => Err("is not a string".into()),
+        Some("") => Err("is empty".into()),
+        Some(id) if id.len() > SESSION_ID_CHARS_MAX => Err(format!("has more than {SESSION_ID_CHARS_MAX} characters")),
+        Some(id) if !id.bytes().all(|byte| matches!(byte, 0x21..=0x7e)) => Err("has characters other than visible ASCII".into()),
+        Some(id) => Ok(id.to_owned()),
+    }
+}
+
+/// The session that a message names in whatever way, however wrong, for whoever only compares.
+pub fn claimed(meta: &JsonObject) -> Option<&str> {
+    [LEGACY_KEY, MODERN_KEY].into_iter().find_map(|key| meta.get(key)?.get("sessionId")?.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(era: Era, meta: Value) -> Result<Option<Named>, i32> {
+        era.read(meta.as_object().expect("an object")).map_err(|error| error.code.0)
+    }
+
+    #[test]
+    fn a_session_is_named_by_a_visible_id_of_sensible_length() {
+        let longest = "x".repeat(SESSION_ID_CHARS_MAX);
+        for good in ["a", "!~", &longest] {
+            let named = Named { id: good.into(), state: None };
+            assert_eq!(read(Era::Legacy, json!({ LEGACY_KEY: { "sessionId": good, "expiresAt": 5 } })), Ok(Some(named)), "{good}");
+        }
+        for bad in [json!(""), json!("a b"), json!("a\n"), json!("é"), json!("\u{7f}"), json!(format!("{longest}x")), json!(5), json!(null)] {
+            assert_eq!(read(Era::Legacy, json!({ LEGACY_KEY: { "sessionId": bad } })), Err(-32602), "{bad}");
+        }
+        for bad in [json!({}), json!(null), json!("a"), json!([])] {
+            assert_eq!(read(Era::Legacy, json!({ LEGACY_KEY: bad })), Err(-32602), "{bad}");
+        }
+        assert_eq!(read(Era::Legacy, json!({})), Ok(None));
+    }
+
+    #[test]
+    fn a_state_is_a_bounded_string() {
+        let with = |state: Value| read(Era::Legacy, json!({ LEGACY_KEY: { "sessionId": "a", "state": state } }));
+        assert_eq!(with(json!("x".repeat(STATE_BYTES_MAX))).map(|named| named.is_some_and(|named| named.state.is_some())), Ok(true));
+        assert_eq!(with(json!("x".repeat(STATE_BYTES_MAX + 1))), Err(-32602));
+        assert_eq!(with(json!({})), Err(-32602));
+    }
+
+    #[test]
+    fn the_later_era_knows_both_keys_and_the_earlier_one_its_own() {
+        let named = |id: &str| Ok(Some(Named { id: id.into(), state: None }));
+        let (old, new) = (json!({ "sessionId": "old" }), json!({ "sessionId": "new" }));
+        assert_eq!(read(Era::Modern, json!({ LEGACY_KEY: old })), named("old"));
+        assert_eq!(read(Era::Modern, json!({ LEGACY_KEY: old, MODERN_KEY: new })), named("new"));
+        assert_eq!(read(Era::Legacy, json!({ MODERN_KEY: new })), Ok(None));
+    }
+}

@@ -1,0 +1,110 @@
+//! `sessions/create`, `sessions/delete`, `sessions/list` and `sessions/resume`.
+
+use super::session_meta::{Era, session_id};
+use heapstead_service::{Caller, Service, ServiceError};
+use heapstead_store::metadata::OpenedSession;
+use rmcp::ErrorData;
+use rmcp::model::CustomResult;
+use serde_json::{Value, json};
+
+/// Sessions on a page of the list.
+const PAGE_MAX: u32 = 100;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    Create,
+    Delete,
+    List,
+    Resume,
+}
+
+impl Method {
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "sessions/create" => Some(Self::Create),
+            "sessions/delete" => Some(Self::Delete),
+            "sessions/list" => Some(Self::List),
+            "sessions/resume" => Some(Self::Resume),
+            _ => None,
+        }
+    }
+}
+
+pub async fn create(service: &Service, caller: &Caller) -> Result<CustomResult, ErrorData> {
+    let session = service.open_session(caller).await.map_err(failed)?;
+    session_result(service, &session).await
+}
+
+/// Ends the session that the request is in.
+pub async fn delete(service: &Service, caller: &Caller, era: Era) -> Result<CustomResult, ErrorData> {
+    let id = caller.within.ok_or_else(|| era.required())?.to_string();
+    match service.end_session(caller, &id).await {
+        Ok(()) => Ok(CustomResult::new(json!({}))),
+        // Somebody else was faster.
+        Err(ServiceError::NotFound { .. }) => Err(era.not_found(&id)),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+pub async fn list(service: &Service, caller: &Caller, params: &Value) -> Result<CustomResult, ErrorData> {
+    let cursor = match params.get("cursor") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(cursor)) => Some(cursor.as_str()),
+        Some(_) => return Err(ErrorData::invalid_params("`cursor` is not a string", None)),
+    };
+    let page = service.opened_sessions(caller, cursor, Some(PAGE_MAX)).await.map_err(failed)?;
+    let sessions: Vec<_> = page
+        .sessions
+        .into_iter()
+        .map(|session| {
+            let mut shown = json!({ "sessionId": session.session_id, "createdAt": session.created_at, "lastUsedAt": session.last_used_at });
+            if let Some(expires_at) = session.expires_at {
+                shown["expiresAt"] = expires_at.into();
+            }
+            shown
+        })
+        .collect();
+    Ok(CustomResult::new(match page.next_cursor {
+        Some(cursor) => json!({ "sessions": sessions, "nextCursor": cursor }),
+        None => json!({ "sessions": sessions }),
+    }))
+}
+
+pub async fn resume(service: &Service, caller: &Caller, params: &Value, era: Era) -> Result<CustomResult, ErrorData> {
+    let id = params.get("sessionId").ok_or_else(|| ErrorData::invalid_params("`sessionId` is missing", None))?;
+    let id = session_id(id).map_err(|why| ErrorData::invalid_params(format!("`sessionId` {why}"), None))?;
+    let session = find(service, caller, &id, era).await?;
+    session_result(service, &session).await
+}
+
+/// A session of this caller that has not ended, noted as used.
+pub async fn find(service: &Service, caller: &Caller, id: &str, era: Era) -> Result<OpenedSession, ErrorData> {
+    let parsed = id.parse().map_err(|_| era.not_found(id))?;
+    let mut session = match service.opened(caller, parsed).await {
+        Ok(session) => session,
+        Err(ServiceError::NotFound { .. }) => return Err(era.not_found(id)),
+        Err(error) => return Err(failed(error)),
+    };
+    session.expires_at = service.touch(&session).await.map_err(failed)?;
+    Ok(session)
+}
+
+/// As answers tell it: what the client is to send with its next request.
+pub async fn metadata(service: &Service, session: &OpenedSession) -> Result<Value, ServiceError> {
+    let mut metadata = json!({ "sessionId": session.id, "state": service.seal_state(session).await? });
+    if let Some(expires_at) = session.expires_at {
+        metadata["expiresAt"] = heapstead_service::iso_8601(expires_at).into();
+    }
+    Ok(metadata)
+}
+
+async fn session_result(service: &Service, session: &OpenedSession) -> Result<CustomResult, ErrorData> {
+    Ok(CustomResult::new(json!({ "session": metadata(service, session).await.map_err(failed)? })))
+}
+
+pub fn failed(error: ServiceError) -> ErrorData {
+    match error {
+        ServiceError::Busy(_) | ServiceError::Unavailable(_) => ErrorData::internal_error(error.to_string(), None),
+        _ => ErrorData::invalid_params(error.to_string(), None),
+    }
+}

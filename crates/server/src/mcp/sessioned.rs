@@ -1,0 +1,342 @@
+//! Every request goes through here: the session that it names is found and noted as used before it is answered, and the answer tells the client
+//! where that session stands now.
+
+use super::handler::{Handler, no_method};
+use super::listen::{self, Pump};
+use super::resources;
+use super::session_meta::{EXTENSION, Era, Within};
+use super::session_methods::{self as methods, Method};
+use crate::edge::Edge;
+use heapstead_service::{Caller, Scope, Seen, Service, Topic};
+use heapstead_store::metadata::OpenedSession;
+use rmcp::ErrorData;
+use rmcp::handler::server::ServerHandler;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams, CompleteResult, CustomRequest, CustomResult,
+    DiscoverResult, GetTaskParams, GetTaskResult, InitializeRequestParams, InitializeResult, JsonObject, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, MetaObject, PaginatedRequestParams, ReadResourceRequestParams,
+    ReadResourceResponse, ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
+};
+use rmcp::service::{Peer, RequestContext, RoleServer, SubscriptionContext};
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub struct Sessioned {
+    edge: Arc<Edge>,
+    handler: Handler,
+    /// Tells the connection what it subscribed to, once it did.
+    pump: Mutex<Option<Pump>>,
+}
+
+/// A request while it is answered, and the session it is in.
+struct Visit {
+    era: Era,
+    within: Option<(Caller, OpenedSession, Option<Seen>)>,
+}
+
+impl Sessioned {
+    pub fn new(edge: Arc<Edge>) -> Self {
+        Self { handler: Handler::new(edge.clone()), edge, pump: Mutex::default() }
+    }
+
+    async fn enter(&self, context: &mut RequestContext<RoleServer>) -> Result<Visit, ErrorData> {
+        let visit = self.visit(context).await?;
+        if let Some((_, session, _)) = &visit.within {
+            context.extensions.insert(Within(session.id));
+        }
+        Ok(visit)
+    }
+
+    async fn visit(&self, context: &RequestContext<RoleServer>) -> Result<Visit, ErrorData> {
+        let era = Era::of(context);
+        let Some(named) = era.read(&context.meta)? else { return Ok(Visit { era, within: None }) };
+        let Some(service) = &self.edge.service else {
+            return Err(ErrorData::invalid_params("this server keeps nothing, so it has no sessions: leave the session out", None));
+        };
+        let mut caller = self.handler.caller(context)?;
+        let session = methods::find(service, &caller, &named.id, era).await?;
+        let seen = match &named.state {
+            Some(state) => Some(service.open_state(session.id, state).await.map_err(methods::failed)?),
+            None => None,
+        };
+        caller.within = Some(session.id);
+        Ok(Visit { era, within: Some((caller, session, seen)) })
+    }
+
+    /// Adds to an answer where its session stands, if the client can't know.
+    async fn leave<R: Carries>(&self, visit: Visit, mut result: R) -> R {
+        let (Some((caller, before, seen)), Some(service)) = (visit.within, &self.edge.service) else { return result };
+        let now = match R::CAN_MOVE_HEAD {
+            true => match service.opened(&caller, before.id).await {
+                Ok(now) => now,
+                // It ended meanwhile, which the next request will be told.
+                Err(_) => return result,
+            },
+            false => before.clone(),
+        };
+        let knows = seen.map_or(before.sequence, |seen| seen.sequence);
+        if knows != now.sequence
+            && let Ok(metadata) = methods::metadata(service, &now).await
+        {
+            result.carry(visit.era.key(), metadata);
+        }
+        result
+    }
+
+    async fn session_request(
+        &self,
+        method: Method,
+        request: CustomRequest,
+        mut context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let Some(service) = &self.edge.service else { return Err(no_method(&request.method)) };
+        let era = Era::of(&context);
+        if method == Method::Create && era.read(&context.meta)?.is_some() {
+            return Err(ErrorData::invalid_params("sessions/create opens a new session, so it can't be sent in one", None));
+        }
+        let visit = self.enter(&mut context).await?;
+        let caller = self.handler.caller(&context)?;
+        let params = request.params.unwrap_or_else(|| json!({}));
+        match method {
+            Method::Create => methods::create(service, &caller).await,
+            Method::Delete => methods::delete(service, &caller, era).await,
+            Method::List => Ok(self.leave(visit, methods::list(service, &caller, &params).await?).await),
+            Method::Resume => methods::resume(service, &caller, &params, era).await,
+        }
+    }
+}
+
+impl Sessioned {
+    /// Whom a subscription is for, and what it is to.
+    async fn subscription(
+        &self,
+        method: &str,
+        uri: &str,
+        mut context: RequestContext<RoleServer>,
+    ) -> Result<(&Service, Caller, Scope, Topic), ErrorData> {
+        let Some(service) = &self.edge.service else { return Err(no_method(method)) };
+        self.enter(&mut context).await?;
+        let caller = self.handler.caller(&context)?;
+        let unknown = || {
+            let text = format!("there is nothing at `{uri}` whose changes could be told: records and outputs of executions and heads of sessions can");
+            ErrorData::resource_not_found(text, Some(json!({ "uri": uri })))
+        };
+        let topic = resources::topic(uri).ok_or_else(unknown)?;
+        let scope = match (caller.within, &caller.connection) {
+            (Some(session), _) => Scope::Session(session),
+            (None, Some(connection)) => Scope::Connection(connection.id.clone()),
+            (None, None) => return Err(Era::of(&context).required()),
+        };
+        Ok((service, caller, scope, topic))
+    }
+
+    /// Sees to it that what this connection subscribes to reaches it.
+    fn pump(&self, service: &Service, scope: &Scope, peer: Peer<RoleServer>) -> Result<(), ErrorData> {
+        let mut pump = self.pump.lock().unwrap_or_else(PoisonError::into_inner);
+        if pump.is_none() && matches!(scope, Scope::Connection(_)) {
+            *pump = Some(Pump::start(service, scope.clone(), peer)?);
+        }
+        Ok(())
+    }
+}
+
+/// Methods that are answered by the handler, in the session that the request names.
+macro_rules! in_session {
+    ($($name:ident($request:ty) -> $result:ty;)*) => { $(
+        async fn $name(&self, request: $request, mut context: RequestContext<RoleServer>) -> Result<$result, ErrorData> {
+            let visit = self.enter(&mut context).await?;
+            let result = self.handler.$name(request, context).await?;
+            Ok(self.leave(visit, result).await)
+        }
+    )* };
+}
+
+impl ServerHandler for Sessioned {
+    fn get_info(&self) -> ServerConfig {
+        let mut info = self.handler.get_info();
+        if self.edge.service.is_some() {
+            info.capabilities.extensions.get_or_insert_default().insert(EXTENSION.into(), Default::default());
+        }
+        info
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.handler.get_tool(name)
+    }
+
+    in_session! {
+        call_tool(CallToolRequestParams) -> CallToolResponse;
+        get_task(GetTaskParams) -> GetTaskResult;
+        cancel_task(CancelTaskParams) -> ();
+        list_resources(Option<PaginatedRequestParams>) -> ListResourcesResult;
+        list_resource_templates(Option<PaginatedRequestParams>) -> ListResourceTemplatesResult;
+        read_resource(ReadResourceRequestParams) -> ReadResourceResponse;
+        list_prompts(Option<PaginatedRequestParams>) -> ListPromptsResult;
+        complete(CompleteRequestParams) -> CompleteResult;
+    }
+
+    #[expect(deprecated, reason = "the versions that have an `initialize` have logging")]
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        mut context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        let visit = self.enter(&mut context).await?;
+        let mut result = self.handler.initialize(request, context).await?;
+        // Listeners of sessions are told what their executions came to.
+        result.capabilities.logging = self.edge.service.is_some().then(JsonObject::new);
+        Ok(self.leave(visit, result).await)
+    }
+
+    async fn subscribe(&self, request: SubscribeRequestParams, context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        let peer = context.peer.clone();
+        let (service, caller, scope, topic) = self.subscription("resources/subscribe", &request.uri, context).await?;
+        self.pump(service, &scope, peer)?;
+        service.subscribe(&caller, &scope, topic).await.map_err(|error| resources::refused(&request.uri, error))
+    }
+
+    async fn unsubscribe(&self, request: UnsubscribeRequestParams, context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        let (service, _, scope, topic) = self.subscription("resources/unsubscribe", &request.uri, context).await?;
+        service.unsubscribe(&scope, &topic);
+        Ok(())
+    }
+
+    async fn set_level(&self, request: SetLevelRequestParams, mut context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        let Some(service) = &self.edge.service else { return Err(no_method("logging/setLevel")) };
+        self.enter(&mut context).await?;
+        // Messages belong to sessions, so there are none to choose from without one.
+        if let Some(session) = self.handler.caller(&context)?.within {
+            service.set_log_level(&Scope::Session(session), listen::level(request.level));
+        }
+        Ok(())
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        self.edge.service.as_ref()?;
+        let mut accepted = SubscriptionFilter::new();
+        let watchable = |uris: &Vec<String>| uris.iter().filter(|uri| resources::topic(uri).is_some()).cloned().collect();
+        accepted.resource_subscriptions = requested.resource_subscriptions.as_ref().map(watchable);
+        Some(accepted)
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let Some(service) = &self.edge.service else { return Err(no_method("subscriptions/listen")) };
+        let visit = self.visit(context.request_context()).await?;
+        let caller = self.handler.caller(context.request_context())?;
+        listen::on_request(service, &caller, visit.within.as_ref().map(|(_, session, _)| session), &context).await
+    }
+
+    async fn ping(&self, mut context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        self.enter(&mut context).await.map(drop)
+    }
+
+    async fn discover(&self, mut context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
+        self.enter(&mut context).await?;
+        Ok(DiscoverResult::from_server_info(self.supported_protocol_versions().into_owned(), self.get_info()))
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        mut context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let visit = self.enter(&mut context).await?;
+        let mut list = self.handler.list_tools(request, context).await?;
+        let requires = self.edge.service.as_ref().is_some_and(|service| service.policy().require_session);
+        for tool in list.tools.iter_mut().filter(|tool| requires && tool.name == "run_js") {
+            let text = format!("{}\n\nIt needs a session: {REQUIRED}", tool.description.as_deref().unwrap_or_default());
+            tool.description = Some(text.into());
+            tool.meta.get_or_insert_default().insert(visit.era.key().into(), json!({ "required": true }));
+        }
+        Ok(self.leave(visit, list).await)
+    }
+
+    async fn on_custom_request(&self, request: CustomRequest, mut context: RequestContext<RoleServer>) -> Result<CustomResult, ErrorData> {
+        let era = Era::of(&context);
+        let mut result = match Method::named(&request.method) {
+            Some(method) => self.session_request(method, request, context).await?,
+            None if request.method == listen::METHOD && era == Era::Legacy => {
+                let Some(service) = &self.edge.service else { return Err(no_method(listen::METHOD)) };
+                let visit = self.enter(&mut context).await?;
+                let caller = self.handler.caller(&context)?;
+                listen::on_connection(service, &caller, visit.within.as_ref().map(|(_, session, _)| session), &context).await?
+            }
+            None => {
+                let visit = self.enter(&mut context).await?;
+                let result = self.handler.on_custom_request(request, context).await?;
+                self.leave(visit, result).await
+            }
+        };
+        if let (Era::Modern, Some(members)) = (era, result.0.as_object_mut()) {
+            members.entry("resultType").or_insert_with(|| "complete".into());
+        }
+        Ok(result)
+    }
+}
+
+/// For the description of a tool that can't be called without.
+const REQUIRED: &str = "name one with `session`, or open one (`sessions/create`, or `session_context` where there is that tool) and call in it.";
+
+/// A result that can tell where its session stands.
+trait Carries {
+    /// Whether what it is the result of may have moved the head.
+    const CAN_MOVE_HEAD: bool = false;
+
+    fn carry(&mut self, key: &str, metadata: Value);
+}
+
+fn put(meta: &mut Option<MetaObject>, key: &str, metadata: Value) {
+    meta.get_or_insert_default().insert(key.into(), metadata);
+}
+
+macro_rules! carries {
+    ($($result:ty)*) => { $(
+        impl Carries for $result {
+            fn carry(&mut self, key: &str, metadata: Value) {
+                put(&mut self.meta, key, metadata);
+            }
+        }
+    )* };
+}
+
+carries! { InitializeResult ListToolsResult ListResourcesResult ListResourceTemplatesResult ListPromptsResult CompleteResult }
+
+impl Carries for () {
+    fn carry(&mut self, _: &str, _: Value) {}
+}
+
+impl Carries for CallToolResponse {
+    const CAN_MOVE_HEAD: bool = true;
+
+    fn carry(&mut self, key: &str, metadata: Value) {
+        match self {
+            Self::Complete(result) => put(&mut result.meta, key, metadata),
+            Self::Task(task) => put(&mut task.meta, key, metadata),
+            _ => {}
+        }
+    }
+}
+
+impl Carries for GetTaskResult {
+    const CAN_MOVE_HEAD: bool = true;
+
+    fn carry(&mut self, key: &str, metadata: Value) {
+        put(&mut self.meta, key, metadata);
+    }
+}
+
+impl Carries for ReadResourceResponse {
+    fn carry(&mut self, key: &str, metadata: Value) {
+        if let Self::Complete(result) = self {
+            put(&mut result.meta, key, metadata);
+        }
+    }
+}
+
+impl Carries for CustomResult {
+    const CAN_MOVE_HEAD: bool = true;
+
+    fn carry(&mut self, key: &str, metadata: Value) {
+        self.0["_meta"][key] = metadata;
+    }
+}

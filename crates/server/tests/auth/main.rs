@@ -1,0 +1,20 @@
+//! Who calls, on the running server: every kind of credentials that is let in, and every reason not to be.
+
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../server/fixture.rs"]
+#[allow(dead_code, reason = "each test file uses its part")]
+mod fixture;
+#[path = "../mcp/peer.rs"]
+#[allow(dead_code, reason = "each test file uses its part")]
+mod peer;
+
+mod commands;
+mod connections;
+mod exposure;
+mod issuer;
+mod jwt;
+mod logs;
+mod rotation;
+mod routes;
+mod tokens;

@@ -1,0 +1,52 @@
+//! Keys that change: new ones are taken the moment they are used, withdrawn ones are not kept, and an issuer that is down changes nothing.
+
+use crate::issuer::{Issuer, Key, claims};
+use crate::jwt::{answer, check_refused};
+
+#[tokio::test]
+async fn a_new_key_is_taken_the_moment_it_is_used_and_the_old_one_no_longer() {
+    let (old, new) = (Key::ed25519("old"), Key::p256("new"));
+    let issuer = Issuer::publishing(&[&old]);
+    let server = issuer.server(&[]);
+    assert_eq!(issuer.asked(), 1, "keys are there before the first request");
+    assert_eq!(answer(&server, &old.token(&claims("ann"))).await.0, 200);
+    issuer.publish(&[&new]);
+    assert_eq!(answer(&server, &new.token(&claims("ann"))).await.0, 200);
+    check_refused(&server, &old.token(&claims("ann"))).await;
+    assert_eq!(issuer.asked(), 2);
+}
+
+#[tokio::test]
+async fn strangers_who_name_keys_that_do_not_exist_do_not_make_us_ask() {
+    let key = Key::ed25519("one");
+    let issuer = Issuer::publishing(&[&key]);
+    let server = issuer.server(&[]);
+    let stranger = Key::ed25519("stranger").token(&claims("ann"));
+    let asking: Vec<_> = (0..50).map(|_| answer(&server, &stranger)).collect();
+    for (status, ..) in futures_util::future::join_all(asking).await {
+        assert_eq!(status, 401);
+    }
+    assert_eq!(issuer.asked(), 2, "once at the start, once for all of them");
+    assert_eq!(answer(&server, &key.token(&claims("ann"))).await.0, 200);
+}
+
+#[tokio::test]
+async fn known_keys_go_on_working_while_the_issuer_is_down() {
+    let key = Key::rsa("one");
+    let issuer = Issuer::publishing(&[&key]);
+    let server = issuer.server(&[]);
+    drop(issuer);
+    // Asked for a key that it does not know, it tries, fails, and forgets nothing.
+    check_refused(&server, &Key::ed25519("two").token(&claims("ann"))).await;
+    assert_eq!(answer(&server, &key.token(&claims("ann"))).await.0, 200);
+}
+
+#[tokio::test]
+async fn without_any_keys_it_is_said_that_it_can_not_be_told() {
+    let key = Key::ed25519("one");
+    let issuer = Issuer::publishing(&[&key]);
+    issuer.publish(&[]);
+    let server = issuer.server(&[]);
+    let (status, challenge, body) = answer(&server, &key.token(&claims("ann"))).await;
+    assert_eq!((status, challenge.as_str()), (503, ""), "{body}");
+}

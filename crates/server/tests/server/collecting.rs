@@ -1,0 +1,64 @@
+//! What collecting heaps leaves alone: whatever a running execution, a recent log entry or a tag refers to, however old it is.
+
+use crate::fixture::{Folders, Server};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::time::{Duration, SystemTime};
+
+const LONG: Duration = Duration::from_secs(40 * 24 * 3600);
+
+fn key(record: &Value) -> String {
+    record["heap"].as_str().unwrap_or_else(|| panic!("{record}")).to_owned()
+}
+
+/// Makes a heap look as if nobody had used it for a long time.
+fn age(folders: &Folders, key: &str) {
+    let file = std::fs::File::options().write(true).open(folders.heaps().join(key)).expect("a heap");
+    file.set_modified(SystemTime::now() - LONG).expect("aged");
+    let database = rusqlite::Connection::open(folders.database().join("heapstead.db")).expect("the database");
+    database.busy_timeout(Duration::from_secs(5)).expect("a timeout");
+    database.execute("UPDATE heaps SET last_used_at = last_used_at - ?1 WHERE key = ?2", (LONG.as_micros() as i64, key)).expect("aged");
+}
+
+async fn collected(server: &Server, dry_run: bool) -> BTreeSet<String> {
+    let (status, answer) = server.post("/api/heaps/gc", json!({ "dry_run": dry_run })).await;
+    assert_eq!(status, 200, "{answer}");
+    answer["removed"].as_array().expect("a list").iter().map(|key| key.as_str().expect("a key").to_owned()).collect()
+}
+
+#[tokio::test]
+async fn what_running_executions_logs_and_tags_refer_to_stays() {
+    let folders = Folders::new();
+    let server = Server::start_with(&folders, &[]);
+    let unused = key(&server.run("var unused = 1").await);
+    let running_on = key(&server.run("var base = 1").await);
+    let tagged = key(&server.run_with(json!({ "code": "var tagged = 1", "tags": { "keep": "me" } })).await);
+    let log_input = key(&server.run("var input = 1").await);
+    let in_session = json!({ "code": "var output = 1", "heap": log_input, "session": "log" });
+    let log_output = key(&server.run_with(in_session).await);
+    let code = "console.log('on'); await new Promise(done => setTimeout(done, 60000))";
+    let (_, running) = server.post("/api/exec", json!({ "code": code, "heap": running_on })).await;
+    let running = running["execution_id"].as_str().expect("an id");
+    server.get(&format!("/api/executions/{running}/output?wait_secs=30")).await;
+    let all = [&unused, &running_on, &tagged, &log_input, &log_output];
+    all.iter().for_each(|key| age(&folders, key));
+
+    assert_eq!(collected(&server, true).await, BTreeSet::from([unused.clone()]));
+    assert!(all.iter().all(|key| folders.heaps().join(key).exists()), "a dry run removes nothing");
+    assert_eq!(collected(&server, false).await, BTreeSet::from([unused.clone()]));
+    assert!(!folders.heaps().join(&unused).exists());
+    for key in &all[1..] {
+        assert_eq!(server.run_with(json!({ "code": "1", "heap": key, "on_missing_heap": "fail" })).await["status"], "completed", "{key}");
+    }
+
+    // With its reason each of them goes.
+    server.post(&format!("/api/executions/{running}/cancel"), json!({})).await;
+    let deleted = server.client.delete(format!("{}/api/heaps/{tagged}/tags", server.url)).send().await.expect("an answer");
+    assert_eq!(deleted.status(), 200);
+    let database = rusqlite::Connection::open(folders.database().join("heapstead.db")).expect("the database");
+    database.busy_timeout(Duration::from_secs(5)).expect("a timeout");
+    database.execute("UPDATE log SET timestamp = timestamp - ?1", [LONG.as_micros() as i64]).expect("aged");
+    all[1..].iter().for_each(|key| age(&folders, key));
+    let expected = BTreeSet::from([running_on, tagged, log_input, log_output]);
+    assert_eq!(collected(&server, false).await, expected);
+}

@@ -1,0 +1,45 @@
+//! The folders that a server uses when it is told of none: they lie where anybody could have made them first, so they have to be its own.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+/// Runs `heapstead serve` where `/tmp` is empty but for what `prepare` does; nobody else sees that.
+fn serve_after(prepare: &str) -> Command {
+    let mut command = Command::new("unshare");
+    // The program is opened first: it may lie in the folder that is about to be covered.
+    let script = format!(
+        "exec 9<\"$0\"; mount --make-rprivate / && mount -t tmpfs tmpfs /tmp && {prepare} && exec /proc/self/fd/9 serve --http-port 0"
+    );
+    command.args(["--mount", "sh", "-c", &script, env!("CARGO_BIN_EXE_heapstead")]).stdin(Stdio::null());
+    command
+}
+
+#[test]
+fn a_default_folder_of_somebody_else_is_refused() {
+    for folder in ["/tmp/mcp-v8-heaps", "/tmp/mcp-v8-sessions"] {
+        let ended = serve_after(&format!("mkdir {folder} && chown 12345 {folder}")).output().expect("run");
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(!ended.status.success(), "{folder}: {said}");
+        assert!(said.contains(&format!("{folder} belongs to another user (uid 12345, this is uid ")), "{said}");
+        assert!(!said.contains("listens on"), "{said}");
+        let linked = serve_after(&format!("mkdir /tmp/elsewhere && ln -s /tmp/elsewhere {folder}")).output().expect("run");
+        let said = String::from_utf8_lossy(&linked.stderr);
+        assert!(!linked.status.success() && said.contains(&format!("{folder} is not a folder")), "{said}");
+    }
+}
+
+#[test]
+fn a_default_folder_of_our_own_is_used_and_one_that_is_missing_is_made_for_us_alone() {
+    for prepare in ["true", "mkdir -m 700 /tmp/mcp-v8-heaps /tmp/mcp-v8-sessions"] {
+        let mut child = serve_after(prepare).stderr(Stdio::piped()).spawn().expect("run");
+        let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines().map_while(Result::ok);
+        assert!(lines.any(|line| line.starts_with("Heapstead listens on ")), "{prepare}");
+        for folder in ["mcp-v8-heaps", "mcp-v8-sessions"] {
+            let seen = std::fs::metadata(format!("/proc/{}/root/tmp/{folder}", child.id())).expect("made");
+            let mode = std::os::unix::fs::PermissionsExt::mode(&seen.permissions());
+            assert_eq!(mode & 0o777, 0o700, "{folder}");
+        }
+        child.kill().expect("killed");
+        child.wait().expect("ended");
+    }
+}

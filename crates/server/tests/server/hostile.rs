@@ -1,0 +1,323 @@
+//! The hostile suite through the running server: each case of `tests/hostile` on a fresh heap, in a session, and on the heap of its own first run.
+//!
+//! The suite in `testkit` runs the same cases on the engine, one at a time and with its memory watched; here several run at once, and what is
+//! looked at is what callers are told, and the server's own processes, descriptors and files. The short form takes one way of each case, all of
+//! them over all cases; `HEAPSTEAD_TORTURE=1` takes every way, in full. `HOSTILE=012 cargo test … hostile` runs some.
+
+use crate::fixture::{Folders, Server};
+use futures_util::StreamExt;
+use heapstead_testkit::hostile::{Case, Expected, Form, Mode};
+use heapstead_testkit::{Process, Seen};
+use heapstead_types::{Failure, Status};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Most looping cases wait for their limit, so a few at once don't disturb each other on two cores.
+const AT_ONCE: usize = 5;
+/// How late after its limit a run may be seen to end, beside others and with its heap stored.
+const LATE: Duration = Duration::from_secs(2);
+const OUTPUT_MB: u64 = 1;
+const SECRET: &str = "the-headers-of-a-run-are-of-that-run-alone";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Fresh,
+    Session,
+    Second,
+    Stateless,
+}
+
+struct Suite {
+    server: Server,
+    stateless: Server,
+    /// A heap whose state is known.
+    canary: String,
+}
+
+/// One case in one way, and what is wrong with it.
+struct Trial<'a> {
+    suite: &'a Suite,
+    case: &'a Case,
+    way: Way,
+    problems: Vec<String>,
+    /// Whether all that is wrong is how long it took: the machine may have been busy.
+    late_only: bool,
+}
+
+fn ways(case: &Case, number: usize) -> Vec<Way> {
+    let mut ways = Vec::new();
+    if case.file.mode != Mode::Stateless {
+        ways.extend([Way::Fresh, Way::Session]);
+        ways.extend((!case.file.does_not_compile).then_some(Way::Second));
+    }
+    if case.file.mode != Mode::Stateful {
+        ways.push(Way::Stateless);
+    }
+    if crate::fixture::torture() { ways } else { vec![ways[number % ways.len()]] }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_code_does_the_server_goes_on() {
+    let form = if crate::fixture::torture() { Form::Full } else { Form::Small };
+    let only = std::env::var("HOSTILE").unwrap_or_default();
+    let cases = Case::load_all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/hostile"), form).expect("the cases");
+    // A server has one cap for the output of all runs; cases about another one are the engine's.
+    let cases: Vec<_> =
+        cases.iter().filter(|case| case.name.starts_with(&only) && case.limits().output_bytes_max == OUTPUT_MB << 20).collect();
+    assert!(!cases.is_empty(), "no case begins with {only}");
+    let mb = OUTPUT_MB.to_string();
+    let server = Server::start_with(&Folders::new(), &["--output-max-mb", &mb]);
+    let stateless = Server::start_with(&Folders::new(), &["--stateless", "--output-max-mb", &mb]);
+    let canary = server.run("let canary = 41; let log = ['start'];").await["heap"].as_str().expect("a heap").to_owned();
+    let suite = Suite { server, stateless, canary };
+    let before = suite.surroundings();
+    let trials = cases.iter().enumerate().flat_map(|(number, case)| ways(case, number).into_iter().map(move |way| (*case, way)));
+    let mut trials: Vec<_> =
+        futures_util::stream::iter(trials).map(|(case, way)| suite.trial(case, way)).buffer_unordered(AT_ONCE).collect().await;
+    let count = trials.len();
+    for trial in &mut trials {
+        if trial.late_only && !trial.problems.is_empty() {
+            *trial = suite.trial(trial.case, trial.way).await;
+        }
+    }
+    let mut problems: Vec<String> = trials.iter().flat_map(Trial::told).collect();
+    problems.extend(suite.differences(&before));
+    assert!(problems.is_empty(), "{} of {count} trials:\n{}", problems.len(), problems.join("\n"));
+}
+
+impl Suite {
+    async fn trial<'a>(&'a self, case: &'a Case, way: Way) -> Trial<'a> {
+        let mut trial = Trial { suite: self, case, way, problems: Vec::new(), late_only: true };
+        match way {
+            Way::Fresh => trial.fresh().await,
+            Way::Session => trial.session().await,
+            Way::Second => trial.second().await,
+            Way::Stateless => trial.stateless().await,
+        }
+        let (began, record) = (Instant::now(), self.server.run_with(json!({ "code": "canary + 1", "heap": self.canary })).await);
+        if record["result"] != "42" {
+            trial.wrong(format!("the canary: {record}"));
+        }
+        trial.in_time("the canary", began.elapsed(), LATE);
+        trial
+    }
+
+    fn servers(&self) -> [&Server; 2] {
+        [&self.server, &self.stateless]
+    }
+
+    /// What must be the same before and after: the zygotes, and the kinds of descriptors of the servers and of those.
+    fn surroundings(&self) -> Vec<(Process, Vec<String>)> {
+        let of = |server: &&Server| {
+            let process = Process::of(server.pid()).expect("the server lives");
+            let zygotes = process.children().into_iter().filter(|child| child.command_line().iter().any(|word| word == "zygote"));
+            std::iter::once(process).chain(zygotes).map(|process| (process, lasting_kinds(process.descriptors()))).collect::<Vec<_>>()
+        };
+        self.servers().iter().flat_map(of).collect()
+    }
+
+    /// What is not as it was, once everything had time to go.
+    fn differences(&self, before: &[(Process, Vec<String>)]) -> Vec<String> {
+        let until = Instant::now() + Duration::from_secs(5);
+        loop {
+            let now = self.surroundings();
+            let mut found = Vec::new();
+            if now != before {
+                found.push(format!("processes and descriptors: before {before:?}, after {now:?}"));
+            }
+            for (process, _) in &now {
+                let workers = process.children();
+                found.extend(workers.iter().filter(|worker| worker.is_zombie()).map(|worker| format!("{worker:?} is a zombie")));
+                if workers.len() > 2 {
+                    found.push(format!("{process:?} has {} children, and at most two wait for work", workers.len()));
+                }
+            }
+            let heaps = std::fs::read_dir(self.server.folders().heaps()).expect("the heaps").flatten();
+            found.extend(heaps.map(|entry| entry.path().display().to_string()).filter(|path| path.contains(".writing-")));
+            if found.is_empty() || Instant::now() > until {
+                return found;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// Connections come and go, heaps that were used last are kept in memory, and the database opens readers as it needs them.
+fn lasting_kinds(descriptors: Vec<String>) -> Vec<String> {
+    let mut kinds: Vec<_> = descriptors.iter().map(|target| target.split(":[").next().unwrap_or(target).to_owned()).collect();
+    kinds.retain(|kind| kind != "socket" && !kind.contains("memfd:") && !kind.contains("heapstead.db"));
+    kinds.sort();
+    kinds
+}
+
+impl Trial<'_> {
+    fn told(&self) -> impl Iterator<Item = String> {
+        let of = format!("{} ({:?})", self.case.name, self.way);
+        self.problems.iter().map(move |problem| format!("{of}: {problem}"))
+    }
+
+    async fn fresh(&mut self) {
+        let (record, _) = self.checked("the run", &self.case.code, None, &self.case.file.ends).await;
+        self.after(&record).await;
+    }
+
+    async fn session(&mut self) {
+        let session = format!("{}-{}", self.case.name, Instant::now().elapsed().as_nanos());
+        let head = self.suite.canary.clone();
+        let (record, _) =
+            self.checked_in("the run in the session", &self.case.code, Some(&head), Some(&session), &self.case.file.ends).await;
+        let completed = record["status"] == "completed";
+        let (_, log) = self.suite.server.get(&format!("/api/session-snapshots?session={session}&fields=output_heap")).await;
+        let expected = if completed { json!([{ "output_heap": record["heap"] }]) } else { json!([]) };
+        if log["entries"] != expected {
+            self.wrong(format!("the session's log is {log}, expected {expected}"));
+        }
+        // Only a run that completed moves on; any other leaves what was there as it was.
+        let head = record["heap"].as_str().map_or(head, str::to_owned);
+        self.after(&record).await;
+        self.checked("the session afterwards", "canary + log.length", Some(&head), &Expected::completed("42")).await;
+    }
+
+    async fn second(&mut self) {
+        let (case, file) = (self.case, &self.case.file);
+        let saves = Expected::completed("\"saved\"");
+        let (first, expected, second) = match &case.prefix {
+            Some(prefix) => (prefix.clone(), &saves, case.code.clone()),
+            None if file.ends.may_complete() => (case.code.clone(), &file.ends, case.code.clone()),
+            None => (case.keeping_code(), &saves, case.kept_code()),
+        };
+        let (record, _) = self.checked("the first run", &first, None, expected).await;
+        let Some(heap) = record["heap"].as_str() else { return };
+        let ends = file.second.as_ref().unwrap_or(&file.ends);
+        let (record, _) = self.checked("the second run", &second, Some(heap), ends).await;
+        self.after(&record).await;
+    }
+
+    async fn stateless(&mut self) {
+        let limits = self.case.limits();
+        let body = json!({ "code": self.case.code, "heap_memory_max_mb": limits.heap_mb, "execution_timeout_secs": limits.timeout_secs });
+        let began = Instant::now();
+        let (status, answer) = self.suite.stateless.post("/api/exec", body).await;
+        let wall = began.elapsed();
+        if status != 200 {
+            return self.wrong(format!("it was answered with {status}: {answer}"));
+        }
+        let error = answer["error"].as_str();
+        let status = match error {
+            None => Status::Completed,
+            Some(error) if error.contains("took longer than its limit") => Status::TimedOut,
+            Some(_) => Status::Failed,
+        };
+        let output = answer["output"].as_str().unwrap_or_default().to_owned();
+        self.compare("the stateless run", seen(status, None, error, output, wall), &self.case.file.ends);
+    }
+
+    async fn after(&mut self, record: &Value) {
+        let (Some(after), Some(heap)) = (&self.case.file.after, record["heap"].as_str()) else { return };
+        let limits = self.case.limits();
+        let body = self.body(&after.code, Some(heap), after.heap_mb.unwrap_or(limits.heap_mb));
+        let (_, seen) = self.run("the code afterwards", body).await;
+        self.compare("the code afterwards", seen, &after.ends);
+    }
+
+    async fn checked(&mut self, what: &str, code: &str, heap: Option<&str>, ends: &Expected) -> (Value, Duration) {
+        self.checked_in(what, code, heap, None, ends).await
+    }
+
+    async fn checked_in(
+        &mut self,
+        what: &str,
+        code: &str,
+        heap: Option<&str>,
+        session: Option<&str>,
+        ends: &Expected,
+    ) -> (Value, Duration) {
+        let mut body = self.body(code, heap, self.case.limits().heap_mb);
+        body["session"] = json!(session);
+        let (record, seen) = self.run(what, body).await;
+        let wall = seen.wall;
+        self.compare(what, seen, ends);
+        (record, wall)
+    }
+
+    fn body(&self, code: &str, heap: Option<&str>, heap_mb: u32) -> Value {
+        let timeout_secs = self.case.limits().timeout_secs;
+        json!({ "code": code, "heap": heap, "on_missing_heap": "fail", "heap_memory_max_mb": heap_mb, "execution_timeout_secs": timeout_secs, "wait_secs": 300 })
+    }
+
+    /// Makes a run, and checks what holds for every one.
+    async fn run(&mut self, what: &str, body: Value) -> (Value, Seen) {
+        let server = &self.suite.server;
+        let post = server.client.post(format!("{}/api/exec", server.url)).header("X-MCP-Secret", SECRET).json(&body);
+        let response = post.send().await.expect("an answer");
+        let answered = response.status();
+        let record: Value = response.json().await.expect("JSON");
+        if answered != 200 {
+            self.wrong(format!("{what}: it was answered with {answered}: {record}"));
+            return (Value::Null, seen(Status::Failed, None, None, String::new(), Duration::ZERO));
+        }
+        let output = self.output(record["execution_id"].as_str().expect("an id")).await;
+        let time = |field: &str| record[field].as_str().and_then(|text| text.parse::<Timestamp>().ok()).expect("a time");
+        let wall = Duration::try_from(time("completed_at").duration_since(time("started_at"))).unwrap_or_default();
+        self.in_time(what, wall, Duration::from_secs(self.case.limits().timeout_secs.into()) + LATE);
+        if let Some(heap) = record["heap"].as_str() {
+            let file = std::fs::read(server.folders().heaps().join(heap)).expect("the heap");
+            if file.windows(SECRET.len()).any(|window| window == SECRET.as_bytes()) {
+                self.wrong(format!("{what}: the value of a header is on the heap it left"));
+            }
+        }
+        let status = record["status"].as_str().and_then(Status::from_name).expect("a status");
+        let seen = seen(status, record["result"].as_str(), record["error"].as_str(), output, wall);
+        (record, seen)
+    }
+
+    async fn output(&self, id: &str) -> String {
+        let (mut output, mut offset) = (String::new(), 0);
+        loop {
+            let path = format!("/api/executions/{id}/output?byte_offset={offset}&byte_limit=4194304");
+            let (_, page) = self.suite.server.get(&path).await;
+            output += page["data"].as_str().expect("text");
+            offset = page["next_byte_offset"].as_u64().expect("a cursor");
+            if page["has_more"] == false {
+                return output;
+            }
+        }
+    }
+
+    fn compare(&mut self, what: &str, seen: Seen, expected: &Expected) {
+        let wrong = expected.compare(&seen);
+        // So is one that came to its limit before it came to its end.
+        self.late_only &= wrong.is_empty() || seen.status == Status::TimedOut;
+        self.problems.extend(wrong.into_iter().map(|wrong| format!("{what}: {wrong}")));
+        if let Some(within_ms) = expected.within_ms {
+            self.in_time(what, seen.wall, Duration::from_millis(within_ms) + LATE);
+        }
+    }
+
+    fn in_time(&mut self, what: &str, took: Duration, max: Duration) {
+        if took > max {
+            self.problems.push(format!("{what}: took {took:?}, at most {max:?} are allowed"));
+        }
+    }
+
+    fn wrong(&mut self, text: String) {
+        self.late_only = false;
+        self.problems.push(text);
+    }
+}
+
+/// What callers were told, as the suite compares it. Of a failure they only have the text.
+fn seen(status: Status, result: Option<&str>, error: Option<&str>, output: String, wall: Duration) -> Seen {
+    let truncated = format!("[output truncated: more than {OUTPUT_MB} MB was written]\n");
+    let (output, drops) = match output.strip_suffix(&truncated) {
+        Some(kept) => (kept.to_owned(), 1),
+        None => (output, 0),
+    };
+    let failure = error.filter(|_| status == Status::Failed).map(|error| match error.contains("the worker ") {
+        true => Failure::WorkerMisbehaved(error.to_owned()),
+        false => Failure::Exception(error.to_owned()),
+    });
+    Seen { status, result: result.map(str::to_owned), failure, heap: None, output: output.into_bytes(), drops, wall, peak_bytes: 0 }
+}

@@ -1,0 +1,93 @@
+//! The processes of a running server, seen through `/proc`: a cancelled worker is dead when the answer leaves, and a dead zygote is replaced.
+
+use crate::fixture::{Folders, Server};
+use heapstead_testkit::Process;
+use serde_json::{Value, json};
+
+const LOOPS: &str = "console.log('on'); for (;;);";
+const WAITS: &str = "console.log('on'); await new Promise(done => setTimeout(done, 60000))";
+/// Most of its time goes into the snapshot of a million objects.
+const SAVES: &str = "var many = Array.from({ length: 1_000_000 }, (_, i) => ({ i, text: 'x' + i })); console.log('on')";
+
+fn zygote(server: &Server) -> Process {
+    let children = Process::of(server.pid()).expect("the server").children();
+    let zygotes: Vec<_> = children.into_iter().filter(|child| child.command_line().iter().any(|word| word == "zygote")).collect();
+    let [zygote] = zygotes[..] else { panic!("{zygotes:?}") };
+    zygote
+}
+
+fn is_dead(process: &Process) -> bool {
+    Process::of(process.pid) != Some(*process) || process.is_zombie()
+}
+
+fn kill(process: Process) {
+    let pid = rustix::process::Pid::from_raw(process.pid as i32).expect("a process");
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("killed");
+}
+
+/// A run that has said it is on.
+async fn begin(server: &Server, code: &str) -> String {
+    let (status, accepted) = server.post("/api/exec", json!({ "code": code, "heap_memory_max_mb": 512 })).await;
+    assert_eq!(status, 202, "{accepted}");
+    let id = accepted["execution_id"].as_str().expect("an id").to_owned();
+    let (_, page) = server.get(&format!("/api/executions/{id}/output?wait_secs=30")).await;
+    assert_eq!(page["data"], "on\n", "{page}");
+    id
+}
+
+#[tokio::test]
+async fn a_cancelled_worker_is_dead_when_the_answer_leaves() {
+    let server = Server::start_with(&Folders::new(), &["--max-concurrent-executions", "1"]);
+    let zygote = zygote(&server);
+    for code in [LOOPS, WAITS, SAVES] {
+        let idle = zygote.children();
+        let id = begin(&server, code).await;
+        // Of another cap than those that wait for work, so it was forked for this run.
+        let workers: Vec<_> = zygote.children().into_iter().filter(|child| !idle.contains(child)).collect();
+        assert_eq!(workers.len(), 1, "{code}");
+        let (status, answer) = server.post(&format!("/api/executions/{id}/cancel"), json!({})).await;
+        assert!(is_dead(&workers[0]), "{code}: the worker lives");
+        assert_eq!((status, answer), (200, json!({ "ok": true })), "{code}");
+        let (_, record) = server.get(&format!("/api/executions/{id}")).await;
+        assert_eq!((&record["status"], &record["heap"]), (&json!("cancelled"), &Value::Null), "{code}");
+    }
+    assert_eq!(self::zygote(&server), zygote, "the zygote is the same");
+}
+
+#[tokio::test]
+async fn a_zygote_that_dies_costs_its_runs_and_nothing_else() {
+    let server = Server::start();
+    let heap = server.run("var kept = 41").await["heap"].clone();
+    let (zygote, pid) = (zygote(&server), server.pid());
+    let running = [begin(&server, LOOPS).await, begin(&server, WAITS).await];
+    let workers = zygote.children();
+    kill(zygote);
+    for id in running {
+        let (_, record) = server.get(&format!("/api/executions/{id}?wait_secs=30")).await;
+        assert_eq!((&record["status"], &record["heap"]), (&json!("failed"), &Value::Null), "{record}");
+        assert!(record["error"].as_str().is_some_and(|error| error.contains("the process that starts workers died")), "{record}");
+        assert_eq!(server.get(&format!("/api/executions/{id}/output")).await.1["data"], "on\n", "what was written is kept");
+    }
+    let record = server.run_with(json!({ "code": "kept + 1", "heap": heap })).await;
+    assert_eq!(record["result"], "42", "{record}");
+    assert_ne!(self::zygote(&server), zygote, "another one took its place");
+    assert!(workers.iter().all(is_dead), "no worker outlives its zygote");
+    assert_eq!((server.pid(), &server.get("/api/health").await.1["status"]), (pid, &json!("ok")));
+}
+
+#[tokio::test]
+async fn a_worker_that_dies_is_one_failed_run() {
+    let server = Server::start();
+    let zygote = zygote(&server);
+    let idle = zygote.children();
+    let id = begin(&server, WAITS).await;
+    let worker = zygote.children().into_iter().find(|child| !idle.contains(child)).expect("a worker");
+    let beside = begin(&server, "console.log('on'); await new Promise(done => setTimeout(done, 500)); 'untouched'").await;
+    kill(worker);
+    let (_, record) = server.get(&format!("/api/executions/{id}?wait_secs=30")).await;
+    assert_eq!(record["status"], "failed", "{record}");
+    assert!(record["error"].as_str().is_some_and(|error| error.contains("the worker crashed (signal 9)")), "{record}");
+    let (_, record) = server.get(&format!("/api/executions/{beside}?wait_secs=30")).await;
+    assert_eq!(record["result"], "\"untouched\"", "{record}");
+    assert_eq!(self::zygote(&server), zygote);
+}

@@ -1,0 +1,54 @@
+//! Finding heaps by their tags among very many.
+
+use crate::fixture::{Folders, Server};
+use heapstead_store::{Metadata, Owner};
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+const HEAPS: u64 = 100_000;
+const RARE: u64 = 5;
+const WITHIN: Duration = Duration::from_millis(10);
+
+/// A database with this many tagged heaps, filled below the API.
+fn fill(folders: &Folders) {
+    // The schema is the store's own.
+    drop(Metadata::open(&folders.database(), Owner::Anyone).expect("a database"));
+    let mut database = rusqlite::Connection::open(folders.database().join("heapstead.db")).expect("the database");
+    let transaction = database.transaction().expect("begun");
+    let mut tag = transaction.prepare("INSERT INTO tags (principal, heap, key, value) VALUES ('', ?, ?, ?)").expect("prepared");
+    for number in 0..HEAPS {
+        // Spread over the index, as digests are.
+        let heap = format!("{:064x}", u128::from(number.wrapping_mul(0x9e37_79b9_7f4a_7c15)) << 64 | u128::from(number));
+        tag.execute((&heap, "common", "yes")).expect("tagged");
+        tag.execute((&heap, "number", number.to_string())).expect("tagged");
+        if number % (HEAPS / RARE) == 0 {
+            tag.execute((&heap, "rare", "yes")).expect("tagged");
+        }
+    }
+    drop(tag);
+    transaction.commit().expect("committed");
+}
+
+#[tokio::test]
+async fn few_among_a_hundred_thousand_are_found_in_under_10_ms() {
+    let folders = Folders::new();
+    fill(&folders);
+    let server = Server::start_with(&folders, &[]);
+    for (tags, found) in [
+        (json!({ "rare": "yes" }), RARE),
+        (json!({ "common": "yes", "rare": "yes" }), RARE),
+        (json!({ "number": "77777" }), 1),
+        (json!({ "common": "yes", "number": "5" }), 1),
+        (json!({ "common": "no" }), 0),
+    ] {
+        let mut times = Vec::new();
+        for _ in 0..21 {
+            let began = Instant::now();
+            let (status, answer) = server.post("/api/heaps/query", json!({ "tags": tags })).await;
+            times.push(began.elapsed());
+            assert_eq!((status, answer["results"].as_array().map(Vec::len)), (200, Some(found as usize)), "{tags}: {answer}");
+        }
+        times.sort_unstable();
+        assert!(times[10] < WITHIN, "{tags}: {:?} in the middle of {times:?}", times[10]);
+    }
+}

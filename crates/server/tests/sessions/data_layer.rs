@@ -1,0 +1,270 @@
+//! Sessions that clients open and name in `_meta`: one test per rule, with clients of every kind.
+
+use crate::fixture::{Folders, Server};
+use crate::peer::{Http, Stdio, initialize, modern, request, result};
+use crate::talk::{Client, LEGACY, LEGACY_KEY, MODERN_KEY, code, everywhere};
+use serde_json::{Value, json};
+
+const UNKNOWN: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+
+#[tokio::test]
+async fn the_capability_is_told_in_both_eras_and_not_by_a_server_that_keeps_nothing() {
+    for version in ["2024-11-05", "2025-03-26", "2025-06-18", LEGACY] {
+        let mut stdio = Stdio::start(&Folders::new(), &[]);
+        let told = result(stdio.answer(&initialize(version)).await);
+        assert_eq!(told["capabilities"]["sessions"], json!({}), "{version}: {told}");
+        assert_eq!(told["capabilities"].get("extensions"), None, "{version}: {told}");
+    }
+    let server = Server::start();
+    let told = result(Http::modern(&server, &[]).ask("server/discover", json!({})).await);
+    assert_eq!(told["capabilities"]["extensions"]["dev.heapstead/sessions"], json!({}), "{told}");
+    assert_eq!(told["capabilities"].get("sessions"), None, "{told}");
+
+    let mut stateless = Stdio::start(&Folders::new(), &["--stateless"]);
+    let told = result(stateless.answer(&initialize(LEGACY)).await);
+    assert_eq!(told["capabilities"].get("sessions"), None, "{told}");
+}
+
+#[tokio::test]
+async fn runs_in_a_session_go_on_from_one_another() {
+    everywhere(async |client| {
+        let session = client.create().await;
+        assert!(session["state"].as_str().is_some_and(|state| !state.is_empty() && state.len() <= 4096), "{session}");
+        assert!(session["expiresAt"].as_str().is_some_and(|at| at.ends_with('Z')), "{session}");
+        let first = client.run_in(&session, "let n = 41; n").await;
+        assert_eq!(first["structuredContent"]["result"], "41", "{first}");
+        let told = &first["_meta"][client.key()];
+        assert_eq!(told["sessionId"], session["sessionId"], "the server never rotates an id: {first}");
+        assert_ne!(told["state"], session["state"], "the head has moved: {first}");
+        assert!(told["expiresAt"].is_string());
+        let second = client.run_in(told, "++n").await;
+        assert_eq!(second["structuredContent"]["result"], "42", "{second}");
+        // The client's state is the newest, so there is nothing to tell.
+        let newest = second["_meta"][client.key()].clone();
+        let plain = result(client.ask_in(&newest, "tools/list", json!({})).await);
+        assert_eq!(plain.get("_meta").and_then(|meta| meta.get(client.key())), None);
+        // One that is behind hears of it whatever it asks.
+        let behind = result(client.ask_in(&session, "tools/list", json!({})).await);
+        assert_eq!(behind["_meta"][client.key()]["sessionId"], session["sessionId"]);
+        // A client that carries nothing but the id loses nothing.
+        let bare = client.run_in(&session["sessionId"], "++n").await;
+        assert_eq!(bare["structuredContent"]["result"], "43", "{bare}");
+        assert!(bare["_meta"][client.key()]["state"].is_string(), "{bare}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_run_that_does_not_complete_moves_nothing_and_tells_nothing() {
+    everywhere(async |client| {
+        let session = client.create().await;
+        let failed = client.run_in(&session, "throw 1").await;
+        assert_eq!(failed["isError"], true);
+        assert_eq!(failed.get("_meta").and_then(|meta| meta.get(client.key())), None, "{failed}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn create_takes_no_session() {
+    everywhere(async |client| {
+        let session = client.create().await;
+        let refused = client.ask_in(&session, "sessions/create", json!({})).await;
+        assert_eq!(code(&refused), -32602, "{refused}");
+        assert_ne!(client.create().await["sessionId"], session["sessionId"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_deleted_session_is_unknown_to_every_request() {
+    everywhere(async |client| {
+        let session = client.create().await;
+        client.run_in(&session, "1").await;
+        let mut deleted = result(client.ask_in(&session, "sessions/delete", json!({})).await);
+        if client.key() == MODERN_KEY {
+            assert_eq!(deleted["resultType"], "complete", "{deleted}");
+            deleted.as_object_mut().expect("an object").remove("resultType");
+        }
+        assert_eq!(deleted, json!({}));
+        let run = json!({ "name": "run_js", "arguments": { "code": "1" } });
+        for (method, params) in [("sessions/delete", json!({})), ("tools/call", run), ("tools/list", json!({})), ("resources/list", json!({}))] {
+            let answer = client.ask_in(&session, method, params).await;
+            assert_eq!(code(&answer), client.code(-32043), "{method}: {answer}");
+            assert_eq!(answer["error"]["message"], "Session not found");
+            assert_eq!(answer["error"]["data"], json!({ "sessionId": session["sessionId"] }));
+        }
+        let answer = client.ask("sessions/resume", json!({ "sessionId": session["sessionId"] })).await;
+        assert_eq!(code(&answer), client.code(-32043), "{answer}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn deleting_needs_a_session() {
+    everywhere(async |client| {
+        let answer = client.ask("sessions/delete", json!({})).await;
+        assert_eq!(code(&answer), client.code(-32044), "{answer}");
+        assert_eq!(answer["error"]["message"], "Session required");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn malformed_metadata_is_bad_input_and_an_unknown_id_is_not() {
+    everywhere(async |client| {
+        for bad in [json!({}), json!(null), json!("x"), json!({ "sessionId": "" }), json!({ "sessionId": 5 }), json!({ "sessionId": "a b" }), json!({ "sessionId": "a\u{7}" }), json!({ "sessionId": "x".repeat(5000) }), json!({ "sessionId": "é" })] {
+            let key = client.key();
+            let answer = client.ask("tools/list", json!({ "_meta": { key: bad } })).await;
+            assert_eq!(code(&answer), -32602, "{bad}: {answer}");
+        }
+        for unknown in [UNKNOWN, "sess-a1b2", &UNKNOWN.to_uppercase().replace('0', "A")] {
+            let answer = client.ask_in(&unknown.into(), "tools/list", json!({})).await;
+            assert_eq!(code(&answer), client.code(-32043), "{unknown}: {answer}");
+            assert_eq!(answer["error"]["data"], json!({ "sessionId": unknown }));
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_later_era_takes_the_old_key_and_answers_with_its_own() {
+    let server = Server::start();
+    let mut client = Client::modern(&server);
+    let session = client.create().await;
+    let call = json!({ "name": "run_js", "arguments": { "code": "1", "wait_secs": 60 }, "_meta": { LEGACY_KEY: session } });
+    let answer = result(client.ask("tools/call", call).await);
+    assert!(answer["_meta"][MODERN_KEY]["state"].is_string(), "{answer}");
+    assert_eq!(answer["_meta"].get(LEGACY_KEY), None, "{answer}");
+}
+
+#[tokio::test]
+async fn sessions_are_listed_in_pages_and_resumed_with_fresh_state() {
+    let mut client = Client::stdio(&Folders::new(), &[]).await;
+    let mut made = Vec::new();
+    for _ in 0..101 {
+        made.push(client.create().await["sessionId"].clone());
+    }
+    let first = result(client.ask("sessions/list", json!({})).await);
+    let second = result(client.ask("sessions/list", json!({ "cursor": first["nextCursor"] })).await);
+    assert_eq!(second.get("nextCursor"), None);
+    let ids = |page: &Value| page["sessions"].as_array().expect("sessions").iter().map(|session| session["sessionId"].clone()).collect::<Vec<_>>();
+    assert_eq!([ids(&first), ids(&second)].concat(), made);
+    assert_eq!(code(&client.ask("sessions/list", json!({ "cursor": "x" })).await), -32602);
+
+    client.run_in(&made[0], "let x = 7").await;
+    let resumed = result(client.ask("sessions/resume", json!({ "sessionId": made[0] })).await)["session"].clone();
+    assert_eq!(resumed["sessionId"], made[0]);
+    assert_eq!(client.run_in(&resumed, "x").await["structuredContent"]["result"], "7");
+    for bad in [json!({}), json!({ "sessionId": 5 }), json!({ "sessionId": "" })] {
+        assert_eq!(code(&client.ask("sessions/resume", bad).await), -32602);
+    }
+}
+
+#[tokio::test]
+async fn an_anonymous_client_sees_the_sessions_of_its_connection_only() {
+    let server = Server::start();
+    let (mut one, mut other) = (Client::http(&server).await, Client::http(&server).await);
+    let session = one.create().await;
+    let listed = result(one.ask("sessions/list", json!({})).await);
+    assert_eq!(listed["sessions"][0]["sessionId"], session["sessionId"]);
+    assert_eq!(result(other.ask("sessions/list", json!({})).await), json!({ "sessions": [] }));
+    let modern = result(Client::modern(&server).ask("sessions/list", json!({})).await);
+    assert_eq!(modern["sessions"], json!([]));
+}
+
+#[tokio::test]
+async fn a_server_that_keeps_nothing_has_no_sessions() {
+    let mut client = Client::stdio(&Folders::new(), &["--stateless"]).await;
+    for method in ["sessions/create", "sessions/delete", "sessions/list", "sessions/resume", "messages/listen"] {
+        assert_eq!(code(&client.ask(method, json!({})).await), -32601, "{method}");
+    }
+    let run = json!({ "name": "run_js", "arguments": { "code": "1" } });
+    assert_eq!(code(&client.ask_in(&UNKNOWN.into(), "tools/call", run).await), -32602);
+}
+
+#[tokio::test]
+async fn a_server_may_require_a_session_for_runs() {
+    let server = Server::start_with(&Folders::new(), &["--require-session"]);
+    for mut client in [Client::http(&server).await, Client::modern(&server)] {
+        let run = json!({ "name": "run_js", "arguments": { "code": "1", "wait_secs": 60 } });
+        let answer = client.ask("tools/call", run).await;
+        assert_eq!(code(&answer), client.code(-32044), "{answer}");
+        let tools = result(client.ask("tools/list", json!({})).await);
+        let run_js = tools["tools"].as_array().expect("tools").iter().find(|tool| tool["name"] == "run_js").expect("run_js").clone();
+        assert_eq!(run_js["_meta"][client.key()], json!({ "required": true }));
+        assert!(run_js["description"].as_str().is_some_and(|text| text.contains("It needs a session")), "{run_js}");
+        let session = client.create().await;
+        assert_eq!(client.run_in(&session, "1").await["structuredContent"]["result"], "1");
+    }
+    let (status, refused) = server.post("/api/exec", json!({ "code": "1" })).await;
+    assert_eq!(status, 400, "{refused}");
+}
+
+#[tokio::test]
+async fn a_session_outlives_its_connection_and_its_server() {
+    let folders = Folders::new();
+    let mut client = Client::stdio(&folders, &[]).await;
+    let session = client.create().await;
+    let told = client.run_in(&session, "let n = 1").await["_meta"][LEGACY_KEY].clone();
+    drop(client);
+    let mut client = Client::stdio(&folders, &[]).await;
+    assert_eq!(client.run_in(&told, "n + 1").await["structuredContent"]["result"], "2", "its state is still good");
+}
+
+#[tokio::test]
+async fn an_argument_that_names_another_session_is_a_contradiction() {
+    let mut client = Client::stdio(&Folders::new(), &[]).await;
+    let (one, other) = (client.create().await, client.create().await);
+    let run = |session: &Value| json!({ "name": "run_js", "arguments": { "code": "1", "wait_secs": 60, "session": session["sessionId"] } });
+    let answer = result(client.ask_in(&one, "tools/call", run(&other)).await);
+    assert_eq!(answer["isError"], true, "{answer}");
+    let answer = result(client.ask_in(&one, "tools/call", run(&one)).await);
+    assert_eq!(answer["structuredContent"]["result"], "1", "{answer}");
+}
+
+#[tokio::test]
+async fn concurrent_runs_lose_nothing_whatever_state_they_carry() {
+    let server = Server::start();
+    let mut client = Client::modern(&server);
+    let session = client.create().await;
+    client.run_in(&session, "var n = 0").await;
+    let http = Http::modern(&server, &[]);
+    let runs: Vec<_> = (0..20)
+        .map(|_| {
+            let params = json!({ "name": "run_js", "arguments": { "code": "++n", "wait_secs": 60 }, "_meta": { MODERN_KEY: session } });
+            let (http, call) = (http.clone(), request("tools/call", params));
+            tokio::spawn(async move { http.all(&call).await.pop().expect("an answer") })
+        })
+        .collect();
+    let mut results = Vec::new();
+    for run in runs {
+        results.push(result(run.await.expect("an answer"))["structuredContent"]["result"].as_str().expect("a result").parse::<u32>().expect("a number"));
+    }
+    results.sort();
+    assert_eq!(results, (1..=20).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn metadata_goes_with_any_request_of_both_eras() {
+    let server = Server::start();
+    let mut client = Client::http(&server).await;
+    let session = client.create().await;
+    for method in ["ping", "tools/list", "resources/list", "resources/templates/list", "tasks/list", "sessions/list"] {
+        assert!(client.ask_in(&session, method, json!({})).await.get("result").is_some(), "{method}");
+        assert_eq!(code(&client.ask_in(&UNKNOWN.into(), method, json!({})).await), -32043, "{method}");
+    }
+    let discover = modern(request("server/discover", json!({ "_meta": { MODERN_KEY: { "sessionId": UNKNOWN } } })), json!({}));
+    assert_eq!(code(&Http::modern(&server, &[]).all(&discover).await[0]), -31043);
+}
+
+#[tokio::test]
+async fn an_expired_session_is_unknown() {
+    let server = Server::start_with(&Folders::new(), &["--session-ttl", "1s"]);
+    let mut client = Client::modern(&server);
+    let session = client.create().await;
+    // Whoever listens is told of the end when it comes.
+    let ended = client.ask_in(&session, "tools/call", json!({ "name": "run_js", "arguments": { "code": "await new Promise(done => setTimeout(done, 20000))", "wait_secs": 60 } })).await;
+    assert_eq!(result(ended)["structuredContent"]["status"], "cancelled");
+    assert_eq!(code(&client.ask_in(&session, "tools/list", json!({})).await), -31043);
+}

@@ -1,0 +1,77 @@
+//! A session's id in `Mcp-Session-Id`, where other clients name their connection.
+
+use crate::fixture::Server;
+use crate::peer::{Http, messages, request, result};
+use crate::talk::{Client, LEGACY, LEGACY_KEY, code};
+use serde_json::{Value, json};
+
+/// A client that keeps no connection, with this header.
+async fn mirroring(server: &Server, header: Option<&str>) -> Http {
+    let mut http = Http::connect(server, LEGACY, &[]).await;
+    http.connection = header.map(str::to_owned);
+    http
+}
+
+fn run_in(session: &Value, code: &str) -> Value {
+    request("tools/call", json!({ "name": "run_js", "arguments": { "code": code, "wait_secs": 60 }, "_meta": { LEGACY_KEY: session } }))
+}
+
+#[tokio::test]
+async fn the_same_id_in_the_header_is_no_connection() {
+    let server = Server::start();
+    let session = Client::http(&server).await.create().await;
+    let id = session["sessionId"].as_str();
+    for header in [id, None] {
+        let http = mirroring(&server, header).await;
+        let answer = result(http.all(&run_in(&session, "typeof n")).await.pop().expect("an answer"));
+        assert_eq!(answer["structuredContent"]["status"], "completed", "{header:?}");
+        assert!(answer["_meta"][LEGACY_KEY]["state"].is_string());
+        assert!(http.send(&run_in(&session, "1")).await.headers().get("mcp-session-id").is_none(), "it opens none either");
+    }
+}
+
+#[tokio::test]
+async fn stock_clients_send_their_connection_beside_it() {
+    let server = Server::start();
+    let http = Http::connect(&server, LEGACY, &[]).await;
+    let session = result(http.ask("sessions/create", json!({})).await)["session"].clone();
+    result(http.all(&run_in(&session, "1")).await.pop().expect("an answer"));
+}
+
+#[tokio::test]
+async fn anything_else_beside_it_is_refused() {
+    let server = Server::start();
+    let mut client = Client::http(&server).await;
+    let (session, other) = (client.create().await, client.create().await);
+    let other = other["sessionId"].as_str().expect("an id");
+    for header in [other, "x", "00000000-0000-4000-8000-000000000000", &"x".repeat(5000)] {
+        let response = mirroring(&server, Some(header)).await.send(&run_in(&session, "1")).await;
+        assert_eq!(response.status(), 400, "{header}");
+        let answer = messages(response).await.pop().expect("an answer");
+        assert_eq!(code(&answer), -32600, "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn alone_in_the_header_it_is_an_unknown_connection() {
+    let server = Server::start();
+    let session = Client::http(&server).await.create().await;
+    let http = mirroring(&server, session["sessionId"].as_str()).await;
+    assert_eq!(http.send(&request("tools/list", json!({}))).await.status(), 404);
+    let get = http.client.get(&http.url).header("accept", "text/event-stream").header("mcp-session-id", session["sessionId"].as_str().expect("an id"));
+    assert_eq!(get.send().await.expect("an answer").status(), 404);
+}
+
+#[tokio::test]
+async fn ids_that_no_session_could_have_are_refused_in_both_places() {
+    let server = Server::start();
+    let long = "x".repeat(300);
+    let http = mirroring(&server, Some(&long)).await;
+    let answer = http.all(&run_in(&json!({ "sessionId": long }), "1")).await.pop().expect("an answer");
+    assert_eq!(code(&answer), -32602, "{answer}");
+    for bad in ["a\u{1}", "a\tb", "a\r\nx: y"] {
+        let http = mirroring(&server, None).await;
+        let answer = http.all(&run_in(&json!({ "sessionId": bad }), "1")).await.pop().expect("an answer");
+        assert_eq!(code(&answer), -32602, "{answer}");
+    }
+}

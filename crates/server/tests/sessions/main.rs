@@ -1,0 +1,13 @@
+//! The running server, seen by clients that name their sessions in `_meta`, and by those that listen to them.
+
+#[path = "../server/fixture.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod fixture;
+#[path = "../mcp/peer.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod peer;
+
+mod data_layer;
+mod headers;
+mod states;
+mod talk;

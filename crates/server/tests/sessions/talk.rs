@@ -1,0 +1,88 @@
+//! The shortest ways to say in a session what a test wants said, on every transport and in both eras.
+
+use crate::fixture::{Folders, Server};
+use crate::peer::{Http, Sse, Stdio, request, result};
+use serde_json::{Value, json};
+
+pub const LEGACY: &str = "2025-11-25";
+pub const LEGACY_KEY: &str = "io.modelcontextprotocol/session";
+pub const MODERN_KEY: &str = "dev.heapstead/session";
+
+/// One client, however it is connected.
+pub enum Client {
+    Stdio(Box<Stdio>),
+    Http(Http),
+    Sse(Box<Sse>),
+}
+
+impl Client {
+    pub async fn stdio(folders: &Folders, arguments: &[&str]) -> Self {
+        Self::Stdio(Box::new(Stdio::connect(folders, LEGACY, arguments).await))
+    }
+
+    pub async fn http(server: &Server) -> Self {
+        Self::Http(Http::connect(server, LEGACY, &[]).await)
+    }
+
+    pub fn modern(server: &Server) -> Self {
+        Self::Http(Http::modern(server, &[]))
+    }
+
+    pub async fn ask(&mut self, method: &str, params: Value) -> Value {
+        match self {
+            Self::Stdio(stdio) => stdio.ask(method, params).await,
+            Self::Http(http) => http.all(&request(method, params)).await.pop().expect("an answer"),
+            Self::Sse(sse) => sse.ask(method, params).await,
+        }
+    }
+
+    pub fn key(&self) -> &'static str {
+        match self {
+            Self::Http(http) if http.connection.is_none() => MODERN_KEY,
+            _ => LEGACY_KEY,
+        }
+    }
+
+    /// What a client of that era would be told: the codes of the later one are others.
+    pub fn code(&self, code: i64) -> i64 {
+        if self.key() == MODERN_KEY { code + 1000 } else { code }
+    }
+
+    pub async fn create(&mut self) -> Value {
+        let session = result(self.ask("sessions/create", json!({})).await)["session"].clone();
+        assert!(session["sessionId"].is_string(), "{session}");
+        session
+    }
+
+    /// Asks in a session, which may be only an id or all that is known of it.
+    pub async fn ask_in(&mut self, session: &Value, method: &str, mut params: Value) -> Value {
+        params["_meta"][self.key()] = match session {
+            Value::String(id) => json!({ "sessionId": id }),
+            whole => whole.clone(),
+        };
+        self.ask(method, params).await
+    }
+
+    pub async fn run_in(&mut self, session: &Value, code: &str) -> Value {
+        result(self.ask_in(session, "tools/call", json!({ "name": "run_js", "arguments": { "code": code, "wait_secs": 60 } })).await)
+    }
+}
+
+/// The code of an answer that must be an error.
+pub fn code(answer: &Value) -> i64 {
+    answer["error"]["code"].as_i64().unwrap_or_else(|| panic!("an error: {answer}"))
+}
+
+/// The same steps with clients of every kind.
+pub async fn everywhere(steps: impl AsyncFn(&mut Client)) {
+    steps(&mut Client::stdio(&Folders::new(), &[]).await).await;
+    let server = Server::start();
+    steps(&mut Client::http(&server).await).await;
+    steps(&mut Client::modern(&server)).await;
+    let server = Server::start_with(&Folders::new(), &["--sse-port", "0"]);
+    let mut sse = Sse::open(&server).await;
+    let initialize = crate::peer::initialize(LEGACY);
+    assert_eq!(sse.post(&initialize, &[]).await, 202);
+    result(sse.answer_to(&initialize["id"]).await);
+    steps(&mut Client::Sse(Box::new(sse))).await;
+}

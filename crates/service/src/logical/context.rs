@@ -1,0 +1,216 @@
+//! `session_context`: finds or opens the session of an intent, and brings what is asked for into it.
+
+use super::continuity::{Continuity, ExecuteBinding, Wave, WaveMode};
+use super::preparation::{Prepared, Wish};
+use super::space;
+use crate::end::{Begun, End};
+use crate::execution::come_to_turn;
+use crate::live::Live;
+use crate::sessions::{TOUCH_PART, new_session_id, too_many_sessions};
+use crate::{Caller, Service, ServiceError};
+use heapstead_catalog::Pick;
+use heapstead_store::metadata::{Beginning, Execute, ExecutionEnd, InSession, Logical, NewExecution, NewLogical, NewSession};
+use heapstead_store::outputs::Extent;
+use heapstead_types::Status;
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use uuid::Uuid;
+
+pub const INTENT_BYTES_MAX: usize = 512;
+
+#[derive(Debug, Clone)]
+pub struct ContextRequest {
+    pub intent: String,
+    pub picks: Vec<Pick>,
+    /// A session that the caller holds the id of, from before it had this connection.
+    pub logical: Option<Uuid>,
+}
+
+/// The session of an intent, what is new in it, and whether what was known of it still holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SessionContext {
+    /// A UUID: the same for the same intent, for ever.
+    pub logical_session_id: String,
+    /// What this connection calls it: `session` of `run_js` takes it. Without a connection or credentials, only the full id works.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub logical_session_ref: Option<String>,
+    pub execute_binding: ExecuteBinding,
+    pub wave: Wave,
+    pub continuity: Continuity,
+    /// What could not be done as the table says. Absent when there is nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    pub warnings: Vec<String>,
+}
+
+impl Service {
+    pub async fn session_context(&self, caller: &Caller, request: ContextRequest) -> Result<SessionContext, ServiceError> {
+        if !(1..=INTENT_BYTES_MAX).contains(&request.intent.len()) {
+            let allowed = format!("expected 1 to {INTENT_BYTES_MAX} bytes that stay the same as long as the task does");
+            return Err(ServiceError::bad_value("intent", format!("{} bytes long", request.intent.len()), allowed));
+        }
+        for pick in &request.picks {
+            self.running.catalogs.entity(&pick.catalog, &pick.entity).map_err(|error| ServiceError::BadInput(format!("`seeds`: {error}")))?;
+        }
+        if self.running.closing.load(Relaxed) {
+            return Err(ServiceError::Unavailable("the server is shutting down".into()));
+        }
+        let logical = self.find_logical(caller, &request).await?;
+        // Most calls change nothing, and those wait for nobody.
+        if let Some(answer) = self.unchanged(caller, &logical, &request.picks).await? {
+            return Ok(answer);
+        }
+        let prepared = self.prepare_in_turn(caller, &logical, request.picks).await?;
+        self.answer(caller, &logical, prepared).await
+    }
+
+    async fn find_logical(&self, caller: &Caller, request: &ContextRequest) -> Result<Logical, ServiceError> {
+        let metadata = &self.0.metadata;
+        if let Some(id) = request.logical {
+            let held = metadata.logical(&caller.principal, id).await?;
+            let held = held.ok_or_else(|| ServiceError::NoSession(id.to_string()))?;
+            if let Some(scope) = caller.scope() {
+                metadata.move_logical(id, scope.to_owned(), request.intent.clone()).await?;
+            }
+            return Ok(held);
+        }
+        let new = NewLogical {
+            id: Uuid::new_v4(),
+            session: NewSession {
+                id: new_session_id(),
+                principal: caller.principal.clone(),
+                connection: caller.scope().map(str::to_owned),
+                head: None,
+                at: Timestamp::now(),
+                expires_at: None,
+            },
+            scope: space::scope(caller),
+            intent: request.intent.clone(),
+        };
+        let max = self.policy().quotas.sessions_max;
+        metadata.logical_of_intent(new, max).await?.ok_or_else(|| too_many_sessions(max))
+    }
+
+    /// The answer where there is nothing to do and nothing to tell that has to be taken down.
+    async fn unchanged(&self, caller: &Caller, logical: &Logical, picks: &[Pick]) -> Result<Option<SessionContext>, ServiceError> {
+        let lives = logical.execute.as_ref().is_some_and(|execute| execute.gone.is_none() && execute.expires_at > Timestamp::now());
+        if !lives || logical.untold.is_some() {
+            return Ok(None);
+        }
+        let symbols = logical.execute.as_ref().and_then(space::symbols);
+        let known = symbols.is_some_and(|symbols| {
+            symbols.check(&self.running.catalogs).is_ok() && picks.iter().all(|pick| symbols.find(pick).is_some())
+        });
+        if !known || !self.can_restore(logical).await {
+            return Ok(None);
+        }
+        let wish = Wish { picks: picks.to_vec(), ..Wish::default() };
+        let prepared = self.prepare(&caller.principal, logical, &self.running.heaps, wish).await?;
+        match prepared.told.wave.as_ref().is_some_and(|wave| wave.mode == WaveMode::Noop) {
+            true => self.answer(caller, logical, prepared).await.map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// Whether a use of it has to be taken down: it was used elsewhere, something is now told, or its time moves on by enough to matter.
+    fn has_news(&self, logical: &Logical) -> bool {
+        let ages = |execute: &Execute| self.kept_until(Timestamp::now()).duration_since(execute.expires_at) > self.session_ttl() / TOUCH_PART;
+        logical.untold.is_some()
+            || logical.process != self.0.metadata.process_name()
+            || logical.execute.as_ref().is_none_or(ages)
+    }
+
+    async fn can_restore(&self, logical: &Logical) -> bool {
+        match logical.head {
+            None => true,
+            Some(head) => self.running.heaps.restore(head).await.is_ok(),
+        }
+    }
+
+    /// Makes the session ready, after everything that was accepted into it before.
+    async fn prepare_in_turn(&self, caller: &Caller, logical: &Logical, picks: Vec<Pick>) -> Result<Prepared, ServiceError> {
+        let live = Arc::new(Live::new(Begun::now(), caller.principal.clone()));
+        let accepting = self.running.turns.accept(logical.session).await;
+        let new = NewExecution {
+            id: live.id().clone(),
+            principal: caller.principal.clone(),
+            session: Some(InSession::Opened {
+                id: logical.session,
+                logical: Some(logical.id),
+                kept_until: self.kept_until(Timestamp::now()),
+            }),
+            started_at: live.begun.started_at,
+            input_heap: None,
+            internal: true,
+        };
+        match self.0.metadata.begin_execution(new, None).await? {
+            Beginning::Begun => {}
+            Beginning::SessionEnded | Beginning::TooMany => return Err(ServiceError::NoSession(logical.id.to_string())),
+        }
+        self.0.live.insert(live.clone());
+        let in_line = accepting.line_up();
+        let (this, principal, id, session) = (self.clone(), caller.principal.clone(), logical.id, logical.session);
+        // Whoever asked may leave; what was begun comes to its end all the same, or the next one would wait for ever.
+        let work = tokio::spawn(async move {
+            let ready = async {
+                let (turn, _) = come_to_turn(&this, &live, session, in_line).await?;
+                let logical = this.0.metadata.logical(&principal, id).await?;
+                let logical = logical.ok_or_else(|| ServiceError::NoSession(id.to_string()))?;
+                let wish = Wish { picks, ..Wish::default() };
+                Ok((turn, this.prepare(&principal, &logical, &this.running.heaps, wish).await?))
+            };
+            let prepared: Result<_, ServiceError> = ready.await;
+            let bind = prepared.as_ref().ok().and_then(|(_, prepared)| prepared.bind.clone());
+            let ended = this.0.metadata.end_execution(live.id().clone(), end(bind)).await;
+            let failed = End::Cancelled;
+            live.end(live.told().ended_at(&failed, Timestamp::now()), Extent::default());
+            this.0.live.remove(live.id());
+            ended?;
+            prepared.map(|(_turn, prepared)| prepared)
+        });
+        work.await.unwrap_or_else(|error| Err(ServiceError::Unavailable(error.to_string())))
+    }
+
+    async fn answer(&self, caller: &Caller, logical: &Logical, prepared: Prepared) -> Result<SessionContext, ServiceError> {
+        let unavailable = || ServiceError::Unavailable("the session has no symbol table".into());
+        let number = match &caller.connection {
+            Some(connection) => Some(connection.number(logical.id) as u64),
+            None if caller.principal.is_anonymous() => None,
+            None => Some(self.0.metadata.session_ref(&caller.principal, logical.id).await?),
+        };
+        if prepared.bind.is_some() || self.has_news(logical) {
+            self.0.metadata.use_logical(logical.id, self.kept_until(Timestamp::now()), true).await?;
+            self.0.expiries.notify_one();
+        }
+        Ok(SessionContext {
+            logical_session_id: logical.id.to_string(),
+            logical_session_ref: number.map(|number| format!("s{number}")),
+            execute_binding: prepared.told.execute_binding.ok_or_else(unavailable)?,
+            wave: prepared.told.wave.ok_or_else(unavailable)?,
+            continuity: prepared.told.continuity,
+            warnings: prepared.warnings,
+        })
+    }
+}
+
+/// The end of a run that nobody asked for: only what it changes about the session stays.
+fn end(bind: Option<heapstead_store::metadata::Bind>) -> ExecutionEnd {
+    ExecutionEnd {
+        status: Status::Completed,
+        started_at: None,
+        completed_at: Timestamp::now(),
+        result: None,
+        error: None,
+        warnings: Vec::new(),
+        output: Extent::default(),
+        heap: None,
+        tags: None,
+        log: None,
+        keeps: None,
+        bind,
+        continuity: None,
+    }
+}

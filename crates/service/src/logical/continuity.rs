@@ -1,0 +1,109 @@
+//! What became of a session's symbols and state since its client last heard of them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Whether what a client knows of a session still holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Continuity {
+    /// The session was bound to an execute session that is gone, and a new one was opened.
+    pub stale_binding_recovered: bool,
+    /// A new symbol table was bound: no symbol that was given before means anything any more.
+    pub new_symbol_space: bool,
+    /// The execute session that was lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous_execute: Option<ExecuteBinding>,
+    /// The same as `new_symbol_space`.
+    pub discard_cached_plasm_symbols: bool,
+    /// The live state was gone, and the snapshot brought it back. Symbols are what they were.
+    pub resumed_from_snapshot: bool,
+    /// Why the execute session was lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
+}
+
+impl Continuity {
+    /// Everything is as it was.
+    pub fn is_unbroken(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ExecuteBinding {
+    /// 64 hex digits that stand for what was taught when it was opened.
+    pub prompt_hash: String,
+    /// 32 hex digits.
+    pub session_id: String,
+}
+
+/// Why an execute session is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    Expired,
+    HeapCollected,
+    HeapDamaged,
+    EngineChanged,
+    CatalogChanged,
+    Cleared,
+}
+
+impl Reason {
+    const ALL: [(Self, &'static str, &'static str); 6] = [
+        (Self::Expired, "expired", "nobody used it for too long"),
+        (Self::HeapCollected, "heap_collected", "its heap is not in the store any more"),
+        (Self::HeapDamaged, "heap_damaged", "its heap is damaged"),
+        (Self::EngineChanged, "engine_changed", "its heap was written by another engine than this one"),
+        (Self::CatalogChanged, "catalog_changed", "a catalog that it draws on is not what it was"),
+        (Self::Cleared, "cleared", "it was ended on request"),
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        Self::ALL.iter().find(|(reason, ..)| *reason == self).map_or("", |(_, name, _)| name)
+    }
+
+    pub fn in_words(self) -> &'static str {
+        Self::ALL.iter().find(|(reason, ..)| *reason == self).map_or("", |(.., words)| words)
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(_, known, _)| *known == name).map(|(reason, ..)| *reason)
+    }
+}
+
+/// What a call brought into the session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Wave {
+    pub mode: WaveMode,
+    /// Tab-separated: what is new and how to call it. A short notice when nothing is.
+    pub domain: String,
+    /// How often the symbol table has grown.
+    pub revision: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WaveMode {
+    /// A first symbol table.
+    Open,
+    /// More of a catalog that is there already.
+    Expand,
+    /// Something of another catalog.
+    Federate,
+    /// Nothing new.
+    Noop,
+    /// A new symbol table in place of one that was lost.
+    Recover,
+}
+
+/// What a run tells of its session beside its own record, when there is something to tell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Told {
+    pub continuity: Continuity,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execute_binding: Option<ExecuteBinding>,
+    /// The new symbol table, when there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wave: Option<Wave>,
+}

@@ -1,0 +1,49 @@
+//! Logical sessions: tasks that a host names by its intent. Each is bound to an execute session, a symbol space that lives in a heap.
+//!
+//! ```text
+//! intent ─► logical session (for ever) ─► execute session (until it expires or is lost) ─► head of the session
+//! ```
+//! What is bound is looked at when a call comes to its turn: it lives, or it is gone and a new one takes its place, and the caller is told.
+
+mod context;
+mod continuity;
+mod preparation;
+mod space;
+
+pub use context::{ContextRequest, SessionContext};
+pub use continuity::{Continuity, ExecuteBinding, Reason, Told, Wave, WaveMode};
+pub use preparation::{OnStale, Prepared, Wish};
+
+use crate::{Archive, Caller, ServiceError};
+use heapstead_types::SessionId;
+use uuid::Uuid;
+
+impl Archive {
+    /// The session behind `s0` or a logical id; none when the text is neither.
+    pub(crate) async fn logical_handle(&self, caller: &Caller, text: &str) -> Result<Option<SessionId>, ServiceError> {
+        let number = text.strip_prefix('s').filter(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()));
+        let logical: Option<Uuid> = match (number, text.parse::<Uuid>()) {
+            (Some(digits), _) => match (digits.parse::<u64>(), &caller.connection) {
+                (Err(_), _) => None,
+                (Ok(number), Some(connection)) => connection.numbered(usize::try_from(number).unwrap_or(usize::MAX)),
+                (Ok(_), None) if caller.principal.is_anonymous() => None,
+                (Ok(number), None) => self.0.metadata.referred(&caller.principal, number).await?,
+            },
+            (None, Ok(id)) => Some(id),
+            (None, Err(_)) => return Ok(None),
+        };
+        let found = match logical {
+            Some(id) => self.0.metadata.logical(&caller.principal, id).await?,
+            None => None,
+        };
+        found.map(|logical| Some(logical.session)).ok_or_else(|| ServiceError::NoSession(text.chars().take(80).collect()))
+    }
+
+    /// Takes what a logical session is bound to from it. False when the session is not a logical one.
+    pub(crate) async fn clear_logical(&self, session: SessionId) -> Result<bool, ServiceError> {
+        let Some(logical) = self.0.metadata.logical_of_session(session).await? else { return Ok(false) };
+        self.0.metadata.end_execute(logical.id, Reason::Cleared.as_str()).await?;
+        self.stop_session(session).await?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,74 @@
+//! An execute session as it is stored, read and made.
+
+use super::continuity::ExecuteBinding;
+use crate::{Caller, Service};
+use heapstead_catalog::{Pick, PromptHash, Symbols, primary, primary_entities};
+use heapstead_store::metadata::Execute;
+use heapstead_types::Principal;
+use jiff::Timestamp;
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+/// The symbols of an execute session; none when what is stored can't be read, which is as good as gone.
+pub fn symbols(execute: &Execute) -> Option<Symbols> {
+    serde_json::from_str(&execute.symbols).ok()
+}
+
+pub fn binding(execute: &Execute) -> ExecuteBinding {
+    ExecuteBinding { prompt_hash: execute.prompt_hash.clone(), session_id: execute.id.clone() }
+}
+
+/// What was picked into it.
+pub fn picks(symbols: &Symbols) -> Vec<Pick> {
+    symbols.entities().iter().map(|exposed| Pick::new(exposed.catalog.as_str(), exposed.entity.as_str())).collect()
+}
+
+/// A new one with these symbols.
+pub fn opened(symbols: &Symbols, reuse_key: String, expires_at: Timestamp) -> Execute {
+    Execute {
+        id: Uuid::new_v4().simple().to_string(),
+        reuse_key,
+        prompt_hash: PromptHash::of(symbols).to_string(),
+        symbols: text(symbols),
+        revision: 0,
+        head: None,
+        expires_at,
+        gone: None,
+    }
+}
+
+/// The same one, with more symbols.
+pub fn grown(execute: &Execute, symbols: &Symbols, expires_at: Timestamp) -> Execute {
+    Execute { symbols: text(symbols), revision: execute.revision + 1, expires_at, ..execute.clone() }
+}
+
+fn text(symbols: &Symbols) -> String {
+    // Names, numbers and hashes, which all have a JSON form.
+    serde_json::to_string(symbols).unwrap_or_default()
+}
+
+impl Service {
+    /// An open may take up an execute session again only where all of this is the same.
+    pub(super) fn reuse_key(&self, principal: &Principal, logical: Uuid, picks: &[Pick]) -> String {
+        let catalog = primary(picks).unwrap_or_default();
+        let content = self.running.catalogs.catalog(catalog).map(|catalog| catalog.content_hash.as_str().to_owned()).unwrap_or_default();
+        let delegated = self.policy().delegated.then_some(principal.as_str());
+        let logical = logical.to_string();
+        let mut hash = Sha256::new();
+        let parts = [principal.tenant().unwrap_or(principal.as_str()), catalog, &content, delegated.unwrap_or_default(), &logical];
+        for part in parts.into_iter().chain([self.running.generation.as_str()]).chain(primary_entities(picks)) {
+            hash.update((part.len() as u64).to_be_bytes());
+            hash.update(part);
+        }
+        hex::encode(hash.finalize())
+    }
+}
+
+/// Where an intent belongs: its owner, or, for an anonymous caller, its connection. One that has neither is alone with it.
+pub fn scope(caller: &Caller) -> String {
+    match caller.scope() {
+        Some(connection) => connection.to_owned(),
+        None if caller.principal.is_anonymous() => Uuid::new_v4().simple().to_string(),
+        None => String::new(),
+    }
+}

@@ -1,0 +1,265 @@
+//! Sessions: which one a call belongs to, and opening, listing, forking and ending those that have a head.
+
+use crate::error::ServiceError;
+use crate::executions::stop_everywhere;
+use crate::hub::Topic;
+use crate::live::Stop;
+use crate::record::iso_8601;
+use crate::{Archive, Caller};
+use heapstead_store::metadata::{InSession, NewSession, OpenedSession, SessionFilter};
+use heapstead_types::{HeapKey, SessionId, SessionName};
+use jiff::{SignedDuration, Timestamp};
+use rustix::rand::{GetRandomFlags, getrandom};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Which session a call belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// None: nothing but the record remembers it.
+    Alone,
+    /// One that a client named, which is only a log.
+    Named(SessionName),
+    Opened(OpenedSession),
+}
+
+/// What an argument names a session by.
+enum Handle<'a> {
+    Id(SessionId),
+    Name(&'a str),
+}
+
+/// A session with a head.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SessionView {
+    /// 64 hex digits. Whoever of its owner has it can go on in the session: `session` of `run_js` takes it.
+    #[schemars(with = "String")]
+    pub session_id: SessionId,
+    /// The heap that its next run goes on from; null while nothing has run in it.
+    #[schemars(schema_with = "crate::schema::optional_heap_key")]
+    pub head: Option<HeapKey>,
+    /// How many runs have completed in it.
+    pub runs: u64,
+    pub created_at: String,
+    pub last_used_at: String,
+    /// When it ends unless it is used before; null when it does not end by itself.
+    pub expires_at: Option<String>,
+}
+
+/// Sessions with a head, in the order they were opened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SessionPage {
+    pub sessions: Vec<SessionView>,
+    /// Pass this as `cursor` for the rest. Absent when there is no rest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// A use that is this small a part of the lifetime after the last one is not written down.
+pub const TOUCH_PART: i32 = 100;
+
+impl Archive {
+    /// The one place where a call gets its session: the argument first, then what the call says beside it, then the connection.
+    pub async fn session_of(&self, caller: &Caller, argument: Option<&str>) -> Result<Target, ServiceError> {
+        let named = match argument {
+            None => None,
+            Some(text) => Some(match self.handle(caller, text).await? {
+                Handle::Id(id) => Target::Opened(self.opened(caller, id).await?),
+                Handle::Name(name) => Target::Named(session_name(name)?),
+            }),
+        };
+        match (named, caller.within) {
+            (Some(Target::Opened(named)), Some(within)) if named.id != within => Err(ServiceError::BadInput(format!(
+                "`session` names another session than the one that the call is sent in (`{within}`): leave one of them out"
+            ))),
+            (Some(named), _) => Ok(named),
+            (None, Some(within)) => Ok(Target::Opened(self.opened(caller, within).await?)),
+            (None, None) => Ok(caller.session.clone().map_or(Target::Alone, Target::Named)),
+        }
+    }
+
+    async fn handle<'a>(&self, caller: &Caller, text: &'a str) -> Result<Handle<'a>, ServiceError> {
+        if let Ok(id) = text.parse() {
+            return Ok(Handle::Id(id));
+        }
+        if let Some(logical) = self.logical_handle(caller, text).await? {
+            return Ok(Handle::Id(logical));
+        }
+        if caller.names_sessions {
+            return Ok(Handle::Name(text));
+        }
+        let allowed = "expected a session's handle: `s0` and the like from `session_context`, or a full id";
+        Err(ServiceError::bad_value("session", format!("`{}`", text.escape_debug()), allowed))
+    }
+
+    /// The session whose log or executions are asked for. Whatever is not a handle is a name: asking for one makes none.
+    pub async fn log_of(&self, caller: &Caller, argument: Option<&str>) -> Result<Option<SessionName>, ServiceError> {
+        let naming = Caller { names_sessions: true, ..caller.clone() };
+        Ok(self.session_of(&naming, argument).await?.log_name())
+    }
+
+    /// A session of this caller.
+    pub async fn opened(&self, caller: &Caller, id: SessionId) -> Result<OpenedSession, ServiceError> {
+        let found = self.0.metadata.opened_session(&caller.principal, id, Timestamp::now()).await?;
+        found.ok_or_else(|| unknown(&id.to_string()))
+    }
+
+    /// Notes that a session is used, and answers when it ends unless it is used again.
+    pub async fn touch(&self, session: &OpenedSession) -> Result<Option<Timestamp>, ServiceError> {
+        let Some(expires_at) = session.expires_at else { return Ok(None) };
+        let (now, ttl) = (Timestamp::now(), self.session_ttl());
+        let later = self.kept_until(now);
+        if later.duration_since(expires_at) > ttl / TOUCH_PART {
+            self.0.metadata.use_session(session.id, now, later).await?;
+            return Ok(Some(later));
+        }
+        Ok(Some(expires_at))
+    }
+
+    pub async fn open_session(&self, caller: &Caller) -> Result<OpenedSession, ServiceError> {
+        self.open_session_at(caller, None).await
+    }
+
+    async fn open_session_at(&self, caller: &Caller, head: Option<HeapKey>) -> Result<OpenedSession, ServiceError> {
+        let now = Timestamp::now();
+        let new = NewSession {
+            id: new_session_id(),
+            principal: caller.principal.clone(),
+            connection: caller.scope().map(str::to_owned),
+            head,
+            at: now,
+            expires_at: Some(self.kept_until(now)),
+        };
+        let (id, max) = (new.id, self.0.policy.quotas.sessions_max);
+        if !self.0.metadata.open_session(new, max).await? {
+            return Err(too_many_sessions(max));
+        }
+        self.0.expiries.notify_one();
+        self.opened(caller, id).await
+    }
+
+    pub async fn show_session(&self, caller: &Caller, handle: &str) -> Result<SessionView, ServiceError> {
+        Ok(view(self.found(caller, handle).await?))
+    }
+
+    /// The caller's own; an anonymous caller's are those of its connection.
+    pub async fn opened_sessions(&self, caller: &Caller, cursor: Option<&str>, limit: Option<u32>) -> Result<SessionPage, ServiceError> {
+        let bad = |text: &str| ServiceError::bad_value("cursor", format!("`{text}`"), "expected a `next_cursor` from an earlier answer");
+        let after = cursor.map(|text| text.parse().map_err(|_| bad(text))).transpose()?;
+        if caller.principal.is_anonymous() && caller.connection.is_none() {
+            return Ok(SessionPage { sessions: Vec::new(), next_cursor: None });
+        }
+        let filter = SessionFilter { connection: caller.scope().map(str::to_owned), after, limit };
+        let (sessions, next) = self.0.metadata.opened_sessions(&caller.principal, filter, Timestamp::now()).await?;
+        Ok(SessionPage { sessions: sessions.into_iter().map(view).collect(), next_cursor: next.map(|row| row.to_string()) })
+    }
+
+    /// A new session that goes on from a heap of another: its head, or any that a run in it began from or left.
+    pub async fn fork_session(&self, caller: &Caller, handle: &str, heap: Option<HeapKey>) -> Result<SessionView, ServiceError> {
+        let from = self.found(caller, handle).await?;
+        let head = match heap {
+            None => from.head,
+            Some(heap) if from.head == Some(heap) || self.0.metadata.log_has_heap(from.id, heap).await? => Some(heap),
+            Some(heap) => return Err(ServiceError::NotFound { what: "heap in this session", name: heap.to_string() }),
+        };
+        Ok(view(self.open_session_at(caller, head).await?))
+    }
+
+    /// Ends a session: what runs in it is cancelled, and nobody can go on in it. Its heaps stay until they are collected.
+    pub async fn end_session(&self, caller: &Caller, handle: &str) -> Result<(), ServiceError> {
+        let session = self.found(caller, handle).await?;
+        if self.clear_logical(session.id).await? {
+            return Ok(());
+        }
+        if !self.0.metadata.end_session(&caller.principal, session.id, Timestamp::now()).await? {
+            return Err(unknown(handle));
+        }
+        self.stop_session(session.id).await
+    }
+
+    /// Cancels what runs in a session that has ended, and tells whoever listens to it.
+    pub(crate) async fn stop_session(&self, id: SessionId) -> Result<(), ServiceError> {
+        for (execution, process) in self.0.metadata.running_in(id).await? {
+            stop_everywhere(self, &execution, &process, Stop::Caller).await;
+            self.0.hub.updated(&Topic::Execution(execution));
+        }
+        self.0.hub.end(id);
+        Ok(())
+    }
+
+    /// A session that has a head, by whatever handle.
+    async fn found(&self, caller: &Caller, handle: &str) -> Result<OpenedSession, ServiceError> {
+        match self.handle(caller, handle).await {
+            Ok(Handle::Id(id)) => self.opened(caller, id).await,
+            Ok(Handle::Name(_)) | Err(ServiceError::BadInput(_)) => Err(unknown(handle)),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(crate) fn session_ttl(&self) -> SignedDuration {
+        SignedDuration::try_from(self.0.policy.session_ttl).unwrap_or(SignedDuration::MAX)
+    }
+
+    /// When a session ends that is used now and not again.
+    pub(crate) fn kept_until(&self, now: Timestamp) -> Timestamp {
+        now.saturating_add(self.session_ttl()).unwrap_or(Timestamp::MAX)
+    }
+
+    /// As a run says where it belongs.
+    pub fn in_session(&self, target: Target) -> Option<InSession> {
+        match target {
+            Target::Alone => None,
+            Target::Named(name) => Some(InSession::Named(name)),
+            Target::Opened(session) => {
+                Some(InSession::Opened { id: session.id, logical: session.logical, kept_until: self.kept_until(Timestamp::now()) })
+            }
+        }
+    }
+}
+
+impl From<OpenedSession> for SessionView {
+    fn from(session: OpenedSession) -> Self {
+        Self {
+            session_id: session.id,
+            head: session.head,
+            runs: session.sequence,
+            created_at: iso_8601(session.created_at),
+            last_used_at: iso_8601(session.used_at),
+            expires_at: session.expires_at.map(iso_8601),
+        }
+    }
+}
+
+fn view(session: OpenedSession) -> SessionView {
+    session.into()
+}
+
+pub fn unknown(handle: &str) -> ServiceError {
+    ServiceError::NotFound { what: "session", name: handle.chars().take(80).collect() }
+}
+
+pub fn too_many_sessions(max: Option<u32>) -> ServiceError {
+    ServiceError::Busy(format!("you have {} open sessions, which is as many as an owner may have: end some", max.unwrap_or_default()))
+}
+
+pub fn session_name(text: &str) -> Result<SessionName, ServiceError> {
+    text.parse().map_err(|error| ServiceError::bad_value("session", format!("`{}`", text.escape_debug()), error))
+}
+
+pub fn new_session_id() -> SessionId {
+    let mut bits = [0; 32];
+    // Linux answers requests of this size whole once it has started up, and there is no later moment to ask at.
+    let _ = getrandom(&mut bits, GetRandomFlags::empty());
+    SessionId::from_random(bits)
+}
+
+impl Target {
+    /// As executions and logs call it.
+    pub fn log_name(&self) -> Option<SessionName> {
+        match self {
+            Self::Alone => None,
+            Self::Named(name) => Some(name.clone()),
+            Self::Opened(session) => session.id.to_string().parse().ok(),
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! What a client carries for its session: which head it last heard of, sealed, so that it can neither be read nor made up.
+//!
+//! ```text
+//! hex of: version (1) | key id (8) | nonce (12) | AES-256-GCM, with the session's id as associated data, of: sequence (8) | head (32, or none) | tag (16)
+//! ```
+//! The session's record is the truth. This only tells a client that is behind from one that is not.
+
+use crate::{Archive, ServiceError};
+use heapstead_store::metadata::{OpenedSession, StateKey};
+use heapstead_types::SessionId;
+use jiff::Timestamp;
+use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use rustix::rand::{GetRandomFlags, getrandom};
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// What the protocol allows; ours has a fraction of it.
+pub const STATE_BYTES_MAX: usize = 4096;
+
+const VERSION: u8 = 1;
+const KEY_ID_BYTES: usize = 8;
+const NONCE_BYTES: usize = 12;
+const KEY_BYTES: usize = 32;
+const SEQUENCE_BYTES: usize = 8;
+
+/// The keys that are known here; the newest last.
+#[derive(Default)]
+pub struct StateKeys(RwLock<Arc<[StateKey]>>);
+
+/// What a state says of the session that it is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    /// How often the head had moved.
+    pub sequence: u64,
+}
+
+impl Archive {
+    /// What a client of this session is to carry now.
+    pub async fn seal_state(&self, session: &OpenedSession) -> Result<String, ServiceError> {
+        let keys = self.state_keys().await?;
+        let key = keys.last().ok_or_else(|| ServiceError::Unavailable("there is no key to seal with".into()))?;
+        let mut plain = session.sequence.to_be_bytes().to_vec();
+        if let Some(head) = session.head {
+            plain.extend(head.digest());
+        }
+        seal(key, session.id, plain).ok_or_else(|| ServiceError::Unavailable("nothing can be sealed".into()))
+    }
+
+    /// What a client of this session carries. Anything that was not sealed here for this session is refused.
+    pub async fn open_state(&self, session: SessionId, text: &str) -> Result<Seen, ServiceError> {
+        let sealed = Sealed::parse(text).ok_or_else(refused)?;
+        let find = |keys: &[StateKey]| keys.iter().find(|key| key.id == sealed.key).cloned();
+        let key = match find(&self.state_keys().await?) {
+            Some(key) => key,
+            // Another process has a new one since.
+            None => find(&self.keep(self.0.metadata.state_keys().await?)).ok_or_else(refused)?,
+        };
+        open(&key, session, sealed).ok_or_else(refused)
+    }
+
+    /// From now on this process seals with a new key, and others when they first meet it. What older ones sealed stays good.
+    pub async fn rotate_state_key(&self) -> Result<(), ServiceError> {
+        self.0.metadata.add_state_key(new_key()?, Timestamp::now()).await?;
+        self.keep(self.0.metadata.state_keys().await?);
+        Ok(())
+    }
+
+    async fn state_keys(&self) -> Result<Arc<[StateKey]>, ServiceError> {
+        let known = self.0.state_keys.0.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if !known.is_empty() {
+            return Ok(known);
+        }
+        let stored = self.0.metadata.state_keys().await?;
+        if !stored.is_empty() {
+            return Ok(self.keep(stored));
+        }
+        Ok(self.keep(self.0.metadata.state_keys_or(new_key()?, Timestamp::now()).await?))
+    }
+
+    fn keep(&self, keys: Vec<StateKey>) -> Arc<[StateKey]> {
+        let keys: Arc<[StateKey]> = keys.into();
+        *self.0.state_keys.0.write().unwrap_or_else(PoisonError::into_inner) = keys.clone();
+        keys
+    }
+}
+
+/// One answer to all that is wrong: what exactly is nobody's business but ours.
+fn refused() -> ServiceError {
+    ServiceError::BadInput("`state` is not what this session's last answer said: send it back as it came, or leave it out".into())
+}
+
+/// A state taken apart.
+struct Sealed {
+    key: i64,
+    nonce: [u8; NONCE_BYTES],
+    text: Vec<u8>,
+}
+
+impl Sealed {
+    fn parse(text: &str) -> Option<Self> {
+        let bytes = hex::decode(text).ok()?;
+        let (version, rest) = bytes.split_first()?;
+        let (key, rest) = rest.split_first_chunk::<KEY_ID_BYTES>()?;
+        let (nonce, text) = rest.split_first_chunk::<NONCE_BYTES>()?;
+        (*version == VERSION).then(|| Self { key: i64::from_be_bytes(*key), nonce: *nonce, text: text.to_vec() })
+    }
+}
+
+fn seal(key: &StateKey, session: SessionId, mut text: Vec<u8>) -> Option<String> {
+    let nonce: [u8; NONCE_BYTES] = random()?;
+    let cipher = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &key.key).ok()?);
+    cipher.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), aad(session), &mut text).ok()?;
+    let mut sealed = vec![VERSION];
+    sealed.extend(key.id.to_be_bytes());
+    sealed.extend(nonce);
+    sealed.extend(text);
+    Some(hex::encode(sealed))
+}
+
+fn open(key: &StateKey, session: SessionId, mut sealed: Sealed) -> Option<Seen> {
+    let cipher = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &key.key).ok()?);
+    let plain = cipher.open_in_place(Nonce::assume_unique_for_key(sealed.nonce), aad(session), &mut sealed.text).ok()?;
+    let (sequence, _head) = plain.split_first_chunk::<SEQUENCE_BYTES>()?;
+    Some(Seen { sequence: u64::from_be_bytes(*sequence) })
+}
+
+fn aad(session: SessionId) -> Aad<Vec<u8>> {
+    Aad::from(session.to_string().into_bytes())
+}
+
+fn new_key() -> Result<Vec<u8>, ServiceError> {
+    let key: Option<[u8; KEY_BYTES]> = random();
+    key.map(|key| key.to_vec()).ok_or_else(|| ServiceError::Unavailable("there is no randomness for a key".into()))
+}
+
+fn random<const N: usize>() -> Option<[u8; N]> {
+    let mut bits = [0; N];
+    (getrandom(&mut bits, GetRandomFlags::empty()).ok()? == N).then_some(bits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(id: i64) -> StateKey {
+        StateKey { id, key: vec![id as u8; KEY_BYTES] }
+    }
+
+    fn session(number: u8) -> SessionId {
+        SessionId::from_random([number; 32])
+    }
+
+    fn opened(key: &StateKey, session: SessionId, text: &str) -> Option<Seen> {
+        Sealed::parse(text).and_then(|sealed| open(key, session, sealed))
+    }
+
+    fn sealed() -> String {
+        seal(&key(7), session(1), [5u64.to_be_bytes().as_slice(), &[9; 32]].concat()).expect("sealed")
+    }
+
+    #[test]
+    fn what_was_sealed_for_a_session_opens_for_it_and_says_how_far_it_was() {
+        let sealed = sealed();
+        assert!(sealed.len() <= STATE_BYTES_MAX);
+        assert_eq!(Sealed::parse(&sealed).expect("a state").key, 7);
+        assert_eq!(opened(&key(7), session(1), &sealed), Some(Seen { sequence: 5 }));
+    }
+
+    #[test]
+    fn another_session_or_key_opens_nothing() {
+        assert_eq!(opened(&key(7), session(2), &sealed()), None);
+        assert_eq!(opened(&key(8), session(1), &sealed()), None);
+    }
+
+    #[test]
+    fn every_flipped_bit_and_every_lost_end_is_noticed() {
+        let sealed = sealed();
+        let bytes = hex::decode(&sealed).expect("hex");
+        for at in 0..bytes.len() * 8 {
+            let mut forged = bytes.clone();
+            forged[at / 8] ^= 1 << (at % 8);
+            // The key's number is looked up before: another number is another key.
+            if (1..=KEY_ID_BYTES).contains(&(at / 8)) {
+                assert_ne!(Sealed::parse(&hex::encode(forged)).expect("a state").key, 7);
+            } else {
+                assert_eq!(opened(&key(7), session(1), &hex::encode(forged)), None, "bit {at}");
+            }
+        }
+        for length in 0..sealed.len() {
+            assert_eq!(opened(&key(7), session(1), &sealed[..length]), None, "{length} digits");
+        }
+    }
+
+    #[test]
+    fn two_states_of_one_head_differ() {
+        assert_ne!(sealed(), sealed());
+    }
+}

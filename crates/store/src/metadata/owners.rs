@@ -1,0 +1,30 @@
+//! Who has anything in this database.
+
+use super::sessions::principal;
+use super::{Metadata, MetadataError};
+use heapstead_types::Principal;
+
+impl Metadata {
+    /// Everybody who has an execution, a heap, a tag or a session, in order.
+    pub async fn owners(&self) -> Result<Vec<Principal>, MetadataError> {
+        self.read(|db| {
+            // One look into an index for each owner and the one after it, however much each has.
+            db.prepare_cached(
+                "WITH RECURSIVE
+                 runs (who) AS (SELECT min(principal) FROM executions UNION ALL
+                   SELECT (SELECT min(principal) FROM executions WHERE principal > who) FROM runs WHERE who IS NOT NULL),
+                 kept (who) AS (SELECT min(principal) FROM heaps UNION ALL
+                   SELECT (SELECT min(principal) FROM heaps WHERE principal > who) FROM kept WHERE who IS NOT NULL),
+                 tagged (who) AS (SELECT min(principal) FROM tags UNION ALL
+                   SELECT (SELECT min(principal) FROM tags WHERE principal > who) FROM tagged WHERE who IS NOT NULL),
+                 told (who) AS (SELECT min(principal) FROM sessions UNION ALL
+                   SELECT (SELECT min(principal) FROM sessions WHERE principal > who) FROM told WHERE who IS NOT NULL)
+                 SELECT who FROM runs WHERE who IS NOT NULL UNION SELECT who FROM kept WHERE who IS NOT NULL
+                 UNION SELECT who FROM tagged WHERE who IS NOT NULL UNION SELECT who FROM told WHERE who IS NOT NULL ORDER BY who",
+            )?
+            .query_map([], |row| principal(row, 0))?
+            .collect()
+        })
+        .await
+    }
+}

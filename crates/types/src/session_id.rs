@@ -1,0 +1,66 @@
+//! What every session is known by: 32 random bytes, written as 64 lowercase hex digits. Whoever has one was given it.
+
+use std::fmt;
+use std::str::FromStr;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId([u8; 32]);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a session id is 64 lowercase hex digits")]
+pub struct InvalidSessionId;
+
+impl SessionId {
+    pub fn from_random(bits: [u8; 32]) -> Self {
+        Self(bits)
+    }
+}
+
+impl FromStr for SessionId {
+    type Err = InvalidSessionId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidSessionId> {
+        let mut bits = [0; 32];
+        let lowercase = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        match hex::decode_to_slice(text, &mut bits) {
+            Ok(()) if lowercase => Ok(Self(bits)),
+            _ => Err(InvalidSessionId),
+        }
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex::encode(self.0))
+    }
+}
+
+/// Whoever has an id may use its session, so a log shows enough to tell two apart and no more.
+impl fmt::Debug for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [first, second, ..] = self.0;
+        write!(f, "SessionId({first:02x}{second:02x}…)")
+    }
+}
+
+impl serde::Serialize for SessionId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_read_as_it_is_written_and_nothing_else_is_one() {
+        let id = SessionId::from_random([0xab; 32]);
+        assert_eq!(id.to_string(), "ab".repeat(32));
+        assert_eq!(id.to_string().parse(), Ok(id));
+        assert_eq!(format!("{id:?}"), "SessionId(abab…)");
+        for bad in ["", &"ab".repeat(31), &"AB".repeat(32), &"ab".repeat(33), &"g0".repeat(32)] {
+            assert_eq!(bad.parse::<SessionId>(), Err(InvalidSessionId), "{bad}");
+        }
+    }
+}
