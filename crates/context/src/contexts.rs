@@ -139,11 +139,7 @@ impl Contexts {
 
     /// For a caller that names the session it asks about: only its own exists. What is not an id is told so.
     pub fn own(&self, own: &SessionId, asked: &str) -> Result<(), Error> {
-        let asked: SessionId = asked.parse().map_err(|error: crate::InvalidSessionId| Refused {
-            parameter: "session_id".into(),
-            value: "not an id".into(),
-            allowed: error.to_string(),
-        })?;
+        let asked: SessionId = asked.parse()?;
         if asked == *own {
             return Ok(());
         }
@@ -196,7 +192,7 @@ impl Contexts {
 
     async fn store_if_unchanged(&self, access: Access<'_>, found: Option<&Document>, record: Record) -> Result<bool, Error> {
         if record.session_id != *access.session {
-            return Err(Error::SessionMismatch { inside: record.session_id, key: *access.session });
+            return Err(Error::SessionMismatch);
         }
         let new = Document::of(record)?;
         self.0.store.replace(access, found, &new).await.map_err(|error| self.failed(access, error))
@@ -231,8 +227,13 @@ impl Contexts {
             let telling = summariser.summarise(folded.earlier.as_deref(), &folded.calls);
             let Ok(Some(text)) = tokio::time::timeout(SUMMARISER_DEADLINE, telling).await else { return };
             let access = Access::new(&session, "summariser").of_tenant(&tenant);
-            let merged = contexts.update(access, |record| Ok(window::retell(record, &folded, &text))).await;
-            tracing::debug!(session_id = %session, ?merged, "summariser");
+            // Refused, so that nothing is stored: the session may have ended meanwhile.
+            let moved =
+                || Refused { parameter: "summary_before_window".into(), value: "another".into(), allowed: "the window has moved".into() };
+            let told = contexts.update(access, |record| if window::retell(record, &folded, &text) { Ok(()) } else { Err(moved()) }).await;
+            if let Err(error) = told {
+                tracing::debug!(session_id = %session, %error, "a summary came too late");
+            }
         });
     }
 }

@@ -1,6 +1,6 @@
 //! What can go wrong, and whose it is: the caller's, the record's, or the store's.
 
-use crate::{Document, SessionId};
+use crate::{Document, InvalidSessionId};
 
 /// A caller asked for something past a bound, or for something that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -47,8 +47,11 @@ pub enum Error {
     /// Only ever [`Unreadable::Newer`]: what is damaged is put aside, and the session goes on with a fresh context.
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
-    #[error("session_id mismatch: context.session_id {inside} does not match key {key}")]
-    SessionMismatch { inside: SessionId, key: SessionId },
+    #[error(transparent)]
+    InvalidSessionId(#[from] InvalidSessionId),
+    /// A change tried to give the record another id.
+    #[error("session_id mismatch: context.session_id does not match key")]
+    SessionMismatch,
     /// Another session's context, or none at all: nobody is told which.
     #[error("no such context")]
     NotFound,

@@ -5,7 +5,7 @@ use lru::LruCache;
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
 
-const DOCUMENTS_MAX: NonZeroUsize = NonZeroUsize::new(256).unwrap();
+const DOCUMENTS_MAX: NonZeroUsize = NonZeroUsize::MIN.saturating_add(255);
 /// Longer ones are parsed each time, rather than kept.
 const BYTES_MAX: usize = 64 * 1024;
 

@@ -19,6 +19,8 @@ const WAIT: Duration = Duration::from_secs(300);
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 /// While nobody listens: until it is seen whether the service is still there.
 const IDLE_INTERVAL: Duration = Duration::from_secs(30);
+/// What of an error or a warning is told; the record has it all.
+const TEXT_CHARS_MAX: usize = 8_000;
 
 impl Archive {
     /// Follows a run of this process if anybody would hear of it.
@@ -105,6 +107,7 @@ async fn follow(archive: Archive, live: Arc<Live>) {
 
 fn log(archive: &Archive, live: &Live, level: Level, text: String) {
     if let Some(session) = live.session {
+        let text = if text.len() > TEXT_CHARS_MAX { text.chars().take(TEXT_CHARS_MAX).collect() } else { text };
         archive.0.hub.tell(session, Event::Log { level, execution: live.id().clone(), text });
     }
 }

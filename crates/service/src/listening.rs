@@ -70,11 +70,6 @@ impl Archive {
         self.0.hub.set_level(scope, level);
     }
 
-    /// Whether anybody would hear of what happens in a session.
-    pub fn has_listeners(&self, session: SessionId) -> bool {
-        self.0.hub.wants(session)
-    }
-
     pub fn tell_session(&self, session: SessionId, event: Event) {
         self.0.hub.tell(session, event);
     }

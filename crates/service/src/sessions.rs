@@ -7,7 +7,7 @@ use crate::live::Stop;
 use crate::record::iso_8601;
 use crate::{Archive, Caller};
 use heapstead_store::metadata::{InSession, NewSession, OpenedSession, SessionFilter};
-use heapstead_types::{HeapKey, SessionId, SessionName};
+use heapstead_types::{HeapKey, Principal, SessionId, SessionName};
 use jiff::{SignedDuration, Timestamp};
 use rustix::rand::{GetRandomFlags, getrandom};
 use schemars::JsonSchema;
@@ -144,13 +144,24 @@ impl Archive {
 
     /// The caller's own; an anonymous caller's are those of its connection.
     pub async fn opened_sessions(&self, caller: &Caller, cursor: Option<&str>, limit: Option<u32>) -> Result<SessionPage, ServiceError> {
-        let bad = |text: &str| ServiceError::bad_value("cursor", format!("`{text}`"), "expected a `next_cursor` from an earlier answer");
-        let after = cursor.map(|text| text.parse().map_err(|_| bad(text))).transpose()?;
         if caller.principal.is_anonymous() && caller.connection.is_none() {
             return Ok(SessionPage { sessions: Vec::new(), next_cursor: None });
         }
-        let filter = SessionFilter { connection: caller.scope().map(str::to_owned), after, limit };
-        let (sessions, next) = self.0.metadata.opened_sessions(&caller.principal, filter, Timestamp::now()).await?;
+        self.sessions_of(&caller.principal, caller.scope(), cursor, limit).await
+    }
+
+    /// All of an owner's, or those of one connection.
+    pub async fn sessions_of(
+        &self,
+        principal: &Principal,
+        connection: Option<&str>,
+        cursor: Option<&str>,
+        limit: Option<u32>,
+    ) -> Result<SessionPage, ServiceError> {
+        let bad = |text: &str| ServiceError::bad_value("cursor", format!("`{text}`"), "expected a `next_cursor` from an earlier answer");
+        let after = cursor.map(|text| text.parse().map_err(|_| bad(text))).transpose()?;
+        let filter = SessionFilter { connection: connection.map(str::to_owned), after, limit };
+        let (sessions, next) = self.0.metadata.opened_sessions(principal, filter, Timestamp::now()).await?;
         Ok(SessionPage { sessions: sessions.into_iter().map(view).collect(), next_cursor: next.map(|row| row.to_string()) })
     }
 

@@ -225,7 +225,7 @@ pub async fn another_sessions_context_does_not_exist(place: &Place) {
     assert_eq!(contexts.counts().isolation_violations, 2);
     for injected in ["*", "", "x\r\nFLUSHALL", &format!("{other}*")] {
         let error = contexts.own(&own, injected).expect_err("no id").to_string();
-        assert!(error.contains("Invalid session ID format: "), "{error}");
+        assert!(error.starts_with("Invalid session ID format: "), "{error}");
     }
 }
 

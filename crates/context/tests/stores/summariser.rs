@@ -63,3 +63,21 @@ async fn its_words_are_merged_only_where_nothing_moved() {
     assert_eq!((summary.matches("Looked for whales.").count(), summary.matches("called 5 times").count()), (2, 1), "{summary}");
     assert_eq!((window::counted(&record), record.window_start_index), (15, Some(15)), "every call is still counted");
 }
+
+#[tokio::test]
+async fn after_the_end_its_words_store_nothing() {
+    let (place, session) = (Place::memory(), new_session());
+    let (asked, mut asks) = mpsc::unbounded_channel();
+    let may = Arc::new(Semaphore::new(0));
+    let contexts = Contexts::build(place.open(), place.clock.clone(), Some(Arc::new(Slow { asked, may: may.clone() })));
+    add(&contexts, &session, 15).await;
+    asks.recv().await.expect("asked");
+    contexts.end(access(&session)).await.expect("ended");
+    may.add_permits(1);
+    while may.available_permits() > 0 {
+        tokio::task::yield_now().await;
+    }
+    // It has its turn; nothing in it waits for anything, so one more step of ours comes after all of it.
+    tokio::task::yield_now().await;
+    assert_eq!(contexts.find(access(&session)).await.expect("asked"), None);
+}

@@ -6,8 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::str::FromStr;
 
-const RSA: &[Algorithm] =
-    &[Algorithm::RS256, Algorithm::RS384, Algorithm::RS512, Algorithm::PS256, Algorithm::PS384, Algorithm::PS512];
+const RSA: &[Algorithm] = &[Algorithm::RS256, Algorithm::RS384, Algorithm::RS512, Algorithm::PS256, Algorithm::PS384, Algorithm::PS512];
 
 #[derive(Clone)]
 pub struct Key {

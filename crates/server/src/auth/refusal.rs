@@ -43,8 +43,10 @@ impl From<Reason> for Refusal {
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
         match refusal {
-            Refusal::Missing => Self::new(StatusCode::UNAUTHORIZED, "credentials are missing: send the header `Authorization: Bearer TOKEN`")
-                .challenging(r#"Bearer realm="heapstead""#),
+            Refusal::Missing => {
+                Self::new(StatusCode::UNAUTHORIZED, "credentials are missing: send the header `Authorization: Bearer TOKEN`")
+                    .challenging(r#"Bearer realm="heapstead""#)
+            }
             Refusal::Invalid(_) => Self::new(StatusCode::UNAUTHORIZED, "the credentials are not valid here, or not any more")
                 .challenging(r#"Bearer realm="heapstead", error="invalid_token""#),
             Refusal::Unavailable => Self::unavailable("the keys that credentials are checked with can't be had now"),

@@ -54,7 +54,9 @@ impl Checked {
 impl Verifier<Vec<u8>> for Checked {
     fn verify(&self, message: &[u8], signature: &Vec<u8>) -> std::result::Result<(), signature::Error> {
         let checked = match (&self.method, self.key.kind()) {
-            (Method::Curve(method), DecodingKeyKind::SecretOrDer(key)) => ring::UnparsedPublicKey::new(*method, key).verify(message, signature),
+            (Method::Curve(method), DecodingKeyKind::SecretOrDer(key)) => {
+                ring::UnparsedPublicKey::new(*method, key).verify(message, signature)
+            }
             (Method::Rsa(method), DecodingKeyKind::RsaModulusExponent { n, e }) => {
                 ring::RsaPublicKeyComponents { n, e }.verify(method, message, signature)
             }

@@ -62,7 +62,8 @@ mod tests {
         assert_eq!(Token::id_in(one.text()), Some(one.id.as_str()));
         assert_ne!(one.text()[17..], other.text()[17..]);
         assert_eq!(one.text().len(), 4 + 12 + 1 + 64);
-        for bad in ["", "hst_", "hst_abc_def", &one.text()[1..], &one.text()[..80], &one.text().to_uppercase(), &format!("{}0", one.text())] {
+        for bad in ["", "hst_", "hst_abc_def", &one.text()[1..], &one.text()[..80], &one.text().to_uppercase(), &format!("{}0", one.text())]
+        {
             assert_eq!(Token::id_in(bad), None, "{bad}");
         }
     }

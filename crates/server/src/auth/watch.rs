@@ -28,7 +28,8 @@ type Stamp = (u64, u64, i64, i64, u64);
 
 impl Watch {
     pub fn new(path: &Path) -> Self {
-        let events = watch_folder(path).inspect_err(|error| tracing::warn!(%error, "changes of the file of tokens are seen within a second"));
+        let events =
+            watch_folder(path).inspect_err(|error| tracing::warn!(%error, "changes of the file of tokens are seen within a second"));
         Self { path: path.into(), events: events.ok(), seen: stamp(path), looked_at: Instant::now() }
     }
 

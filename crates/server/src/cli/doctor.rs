@@ -2,10 +2,10 @@
 
 use super::colours::Colours;
 use super::flags::{HeapPlace, ServeOptions};
-use crate::auth::{self, TokenFile};
 use super::kernel;
 use super::screen::Screen;
 use super::serve;
+use crate::auth::{self, TokenFile};
 use crate::local::{self, LocalError};
 use heapstead_engine::Artifacts;
 use heapstead_service::{End, Mode, Request, Run};
@@ -242,12 +242,20 @@ async fn authentication(server: &ServeOptions) -> Vec<Check> {
     };
     let mut checks = Vec::new();
     if let Some(path) = &settings.tokens {
-        checks.push(Check::new("tokens", tokens(path), "let this account alone read and write the file (`chmod 600`), or choose another with `--auth-tokens FILE`"));
+        checks.push(Check::new(
+            "tokens",
+            tokens(path),
+            "let this account alone read and write the file (`chmod 600`), or choose another with `--auth-tokens FILE`",
+        ));
     }
     if let Some(jwt) = &settings.jwt {
         let found = auth::probe_keys(&jwt.jwks_url).await;
         let found = found.map(|count| format!("{count} keys at {}", jwt.jwks_url)).map_err(|error| format!("{}: {error}", jwt.jwks_url));
-        checks.push(Check::new("JWKS", found, "check `--jwks-url`, and that this machine reaches it; the issuer's documentation names the address"));
+        checks.push(Check::new(
+            "JWKS",
+            found,
+            "check `--jwks-url`, and that this machine reaches it; the issuer's documentation names the address",
+        ));
     }
     checks
 }

@@ -18,6 +18,7 @@ mod repl;
 mod run;
 mod screen;
 mod serve;
+mod sessions;
 mod source;
 mod table;
 mod welcome;
@@ -56,6 +57,9 @@ enum Command {
     /// List, show, follow and cancel executions
     #[command(after_help = executions::EXAMPLES)]
     Executions(executions::ExecutionsOptions),
+    /// List, show, fork and end sessions
+    #[command(after_help = sessions::EXAMPLES)]
+    Sessions(sessions::SessionsOptions),
     /// Give out, list and revoke the tokens that callers of a server show
     #[command(after_help = auth::EXAMPLES)]
     Auth(auth::AuthOptions),
@@ -95,6 +99,7 @@ pub fn main() -> ExitCode {
         Command::Repl(options) => repl::repl(&runtime, *options),
         Command::Heaps(options) => runtime.block_on(heaps::heaps(options)),
         Command::Executions(options) => runtime.block_on(executions::executions(options)),
+        Command::Sessions(options) => runtime.block_on(sessions::sessions(options)),
         Command::Auth(options) => auth::auth(options),
         Command::Doctor(options) => runtime.block_on(doctor::doctor(*options)),
         Command::Reference(options) => runtime.block_on(reference::reference(options)),

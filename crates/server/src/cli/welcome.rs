@@ -41,7 +41,8 @@ fn of_http(options: &ServeOptions, address: &str) -> String {
     if let Some((program, arguments)) = over_stdio(options) {
         let quoted: Vec<_> = arguments.iter().map(|argument| format!("\"{argument}\"")).collect();
         lines.extend([
-            "Without this server, over standard input and output, in the same folders, where whoever starts it is the owner `local`:".to_owned(),
+            "Without this server, over standard input and output, in the same folders, where whoever starts it is the owner `local`:"
+                .to_owned(),
             String::new(),
             format!("  Claude Code    claude mcp add heapstead -- {program} {}", arguments.join(" ")),
             format!(

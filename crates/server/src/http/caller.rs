@@ -3,8 +3,8 @@
 use super::Problem;
 use crate::edge::Edge;
 use axum::extract::ConnectInfo;
-use axum::http::{Extensions, StatusCode};
 use axum::http::request::Parts;
+use axum::http::{Extensions, StatusCode};
 use heapstead_engine::Lane;
 use heapstead_service::Caller;
 use heapstead_types::{Principal, SessionName};

@@ -1,4 +1,5 @@
 //! Listening on a connection: `messages/listen`, `subscriptions/listen`, and what a connection subscribed to without either.
+#![expect(deprecated, reason = "the versions before 2026-07-28 have logging")]
 
 use super::resources;
 use super::session_meta::Era;
@@ -198,7 +199,6 @@ fn level_name(level: Level) -> &'static str {
     }
 }
 
-#[expect(deprecated, reason = "the versions before 2026-07-28 have it")]
 pub fn level(level: LoggingLevel) -> Level {
     match level {
         LoggingLevel::Debug => Level::Debug,

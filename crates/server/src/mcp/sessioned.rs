@@ -1,5 +1,6 @@
 //! Every request goes through here: the session that it names is found and noted as used before it is answered, and the answer tells the client
 //! where that session stands now.
+#![expect(deprecated, reason = "the versions before 2026-07-28 have logging")]
 
 use super::handler::{Handler, no_method};
 use super::listen::{self, Pump};
@@ -175,7 +176,6 @@ impl ServerHandler for Sessioned {
         complete(CompleteRequestParams) -> CompleteResult;
     }
 
-    #[expect(deprecated, reason = "the versions that have an `initialize` have logging")]
     async fn initialize(
         &self,
         request: InitializeRequestParams,

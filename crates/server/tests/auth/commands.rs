@@ -85,7 +85,8 @@ fn many_at_once_lose_nothing() {
         }
     });
     let listed = file.auth(&["ls", "--json"]).json();
-    let mut owners: Vec<_> = listed["tokens"].as_array().expect("tokens").iter().map(|token| token["owner"].as_str().expect("text")).collect();
+    let mut owners: Vec<_> =
+        listed["tokens"].as_array().expect("tokens").iter().map(|token| token["owner"].as_str().expect("text")).collect();
     owners.sort_unstable();
     assert_eq!(owners, ["acme/1", "acme/11", "acme/13", "acme/15", "acme/3", "acme/5", "acme/7", "acme/9"]);
 }
@@ -124,11 +125,7 @@ async fn what_the_server_tells_people_to_type_asks_for_their_token() {
     let (_, token) = file.add("acme/ann", &[]);
     let folders = crate::fixture::Folders::new();
     let mut command = crate::fixture::Server::command(&folders);
-    let mut child = command
-        .args(["--http-port", "0", "--auth-tokens", &file.path()])
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("it starts");
+    let mut child = command.args(["--http-port", "0", "--auth-tokens", &file.path()]).stderr(Stdio::piped()).spawn().expect("it starts");
     let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines().map_while(Result::ok);
     let curl = lines.find(|line| line.starts_with("  curl ")).expect("a command");
     // It goes on talking, and somebody has to listen.
@@ -152,7 +149,8 @@ async fn the_doctor_looks_at_tokens_and_keys() {
     let place = Place::new();
     let doctor = |url: &str| {
         let url = url.to_owned();
-        let flags = ["doctor", "--auth-tokens", &path, "--jwks-url", &url, "--jwt-issuer", ISSUER, "--jwt-audience", AUDIENCE].map(str::to_owned);
+        let flags =
+            ["doctor", "--auth-tokens", &path, "--jwks-url", &url, "--jwt-issuer", ISSUER, "--jwt-audience", AUDIENCE].map(str::to_owned);
         let mut command = tokio::process::Command::from(place.command(flags));
         async move { Ran::from(command.output().await.expect("it runs")) }
     };

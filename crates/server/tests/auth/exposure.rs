@@ -17,7 +17,14 @@ fn without_authentication_it_stays_on_this_machine() {
     for host in ["0.0.0.0", "::", "192.0.2.1", "::ffff:192.0.2.1"] {
         for port in ["--http-port", "--sse-port"] {
             let ran = refused(&[port, "0", "--bind-host", host]);
-            for part in [&format!("`--bind-host` is {host}"), "heapstead auth add", "--auth-tokens FILE", "--jwks-url", "--bind-host 127.0.0.1", "--insecure-no-auth"] {
+            for part in [
+                &format!("`--bind-host` is {host}"),
+                "heapstead auth add",
+                "--auth-tokens FILE",
+                "--jwks-url",
+                "--bind-host 127.0.0.1",
+                "--insecure-no-auth",
+            ] {
                 assert!(ran.err.contains(part), "`{part}` is not in {ran:?}");
             }
         }
@@ -41,7 +48,8 @@ async fn with_authentication_or_on_demand_it_does_not() {
 
 #[test]
 fn flags_that_do_not_go_together_are_refused() {
-    let (url, issuer, audience) = (["--jwks-url", "https://id.example/keys"], ["--jwt-issuer", "https://id.example/"], ["--jwt-audience", "heapstead"]);
+    let (url, issuer, audience) =
+        (["--jwks-url", "https://id.example/keys"], ["--jwt-issuer", "https://id.example/"], ["--jwt-audience", "heapstead"]);
     for (given, missing) in [
         ([url, issuer].concat(), "--jwt-audience"),
         ([url, audience].concat(), "--jwt-issuer"),

@@ -64,7 +64,9 @@ async fn no_token_is_logged_at_any_level() {
         assert_eq!(asked.status(), status);
         for message in [initialize("2025-11-25"), modern(request("tools/list", json!({})), json!({}))] {
             let asked = client.post(format!("{}/mcp", server.url)).bearer_auth(token).json(&message);
-            let asked = asked.header("accept", "application/json, text/event-stream").header("mcp-method", message["method"].as_str().expect("text"));
+            let asked = asked
+                .header("accept", "application/json, text/event-stream")
+                .header("mcp-method", message["method"].as_str().expect("text"));
             let asked = if message["method"] == "initialize" { asked } else { asked.header("mcp-protocol-version", MODERN) };
             let answer = asked.send().await.expect("an answer");
             assert_eq!(answer.status(), status, "{}", answer.text().await.expect("a body"));

@@ -22,13 +22,20 @@ async fn routes(server: &Server, mcp: &[(&str, &str)]) -> Vec<(Method, String)> 
     assert!(routes.len() > 10, "{routes:?}");
     assert_eq!(document["security"], json!([{ "bearer": [] }]));
     // What nobody has to know about is closed too.
-    let further = [("GET", "/nowhere"), ("POST", "/api/exec/../exec"), ("DELETE", "/api/exec"), ("HEAD", "/api/executions"), ("OPTIONS", "/api/exec")];
+    let further = [
+        ("GET", "/nowhere"),
+        ("POST", "/api/exec/../exec"),
+        ("DELETE", "/api/exec"),
+        ("HEAD", "/api/executions"),
+        ("OPTIONS", "/api/exec"),
+    ];
     routes.extend(mcp.iter().chain(&further).map(|(method, path)| (method.parse().expect("a method"), (*path).to_owned())));
     routes
 }
 
 async fn ask(server: &Server, method: &Method, path: &str, authorization: &[&str]) -> Response {
-    let request = server.client.request(method.clone(), format!("{}{path}", server.url)).header("content-type", "application/json").body("{");
+    let request =
+        server.client.request(method.clone(), format!("{}{path}", server.url)).header("content-type", "application/json").body("{");
     authorization.iter().fold(request, |request, value| request.header("authorization", *value)).send().await.expect("an answer")
 }
 

@@ -41,7 +41,8 @@ impl TokenFile {
         let at = text.find(id).expect("the token");
         let (before, after) = text.split_at(at);
         let line = after.lines().find(|line| line.starts_with("expires_at")).expect("an end");
-        std::fs::write(self.path(), before.to_owned() + &after.replacen(line, "expires_at = \"2026-01-01T00:00:00Z\"", 1)).expect("written");
+        std::fs::write(self.path(), before.to_owned() + &after.replacen(line, "expires_at = \"2026-01-01T00:00:00Z\"", 1))
+            .expect("written");
     }
 }
 
@@ -76,7 +77,15 @@ async fn what_is_not_the_whole_token_is_refused() {
     let crossed = format!("{}{}", &one[..17], &other[17..]);
     let digest = std::fs::read_to_string(file.path()).expect("the file");
     let digest = digest.lines().find_map(|line| line.strip_prefix("sha256 = \"")?.strip_suffix('"')).expect("a digest");
-    for bad in [&one[..80], &crossed, &one.to_uppercase(), &format!("{one}0"), &format!("{}{digest}", &one[..17]), "hst_", "eyJhbGciOiJub25lIn0.e30."] {
+    for bad in [
+        &one[..80],
+        &crossed,
+        &one.to_uppercase(),
+        &format!("{one}0"),
+        &format!("{}{digest}", &one[..17]),
+        "hst_",
+        "eyJhbGciOiJub25lIn0.e30.",
+    ] {
         check_refused(&server, bad).await;
     }
 }

@@ -40,7 +40,11 @@ async fn the_session_of_connections_that_name_none_is_the_operators() {
     let answer = client.call("list_sessions", json!({})).await;
     assert_eq!(answer["structuredContent"], json!({ "sessions": ["desk"] }));
     let server = Server::start_with(&folders, &["--session-id", "desk"]);
-    assert_eq!(log(&Http::modern(&server, &[])).await.len(), 1);
+    // Whoever comes over HTTP is another owner, with a `desk` of their own.
+    let nameless = Http::modern(&server, &[]);
+    assert_eq!(log(&nameless).await.len(), 0);
+    nameless.call("run_js", json!({ "code": "1", "wait_secs": 60 })).await;
+    assert_eq!(log(&nameless).await.len(), 1);
     assert_eq!(log(&Http::connect(&server, "2025-03-26", &[("x-mcp-session-id", "else")]).await).await.len(), 0);
 }
 

@@ -11,7 +11,7 @@ fn is_introduced(answer: &Value) {
     assert_eq!(answer["serverInfo"]["version"], env!("CARGO_PKG_VERSION"));
     assert!(answer["instructions"].as_str().is_some_and(|text| text.contains("run_js")), "{answer}");
     assert_eq!(answer["capabilities"]["tools"], json!({}));
-    assert_eq!(answer["capabilities"]["resources"], json!({}));
+    assert_eq!(answer["capabilities"]["resources"], json!({ "subscribe": true }));
 }
 
 fn is_two(answer: &Value) {

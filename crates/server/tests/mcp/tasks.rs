@@ -88,7 +88,7 @@ async fn a_client_with_the_extension_is_given_a_task() {
     let server = Server::start();
     let client = Http::modern(&server, &[]).with_capabilities(with_extension());
     let discovered = result(client.ask("server/discover", json!({})).await);
-    assert_eq!(discovered["capabilities"]["extensions"], json!({ EXTENSION: {} }));
+    assert_eq!(discovered["capabilities"]["extensions"], json!({ EXTENSION: {}, "dev.heapstead/sessions": {} }));
     let task = client.call("run_js", json!({ "code": "await new Promise((done) => setTimeout(done, 300)); 'x'" })).await;
     assert_eq!((&task["resultType"], &task["status"]), (&json!("task"), &json!("working")));
     let id = &task["taskId"];
@@ -126,7 +126,8 @@ async fn tasks_outlive_connections_and_servers() {
     let again = Http::connect(&server, "2025-11-25", &[]).await;
     assert_eq!(result(again.ask("tasks/get", json!({ "taskId": running })).await)["status"], "working");
     server.kill();
-    let mut client = Stdio::connect(&folders, "2025-11-25", &[]).await;
+    let server = Server::start_with(&folders, &[]);
+    let client = Http::connect(&server, "2025-11-25", &[]).await;
     let kept = result(client.ask("tasks/result", json!({ "taskId": done })).await);
     assert_eq!(kept["structuredContent"]["result"], "\"kept\"");
     let lost = result(client.ask("tasks/get", json!({ "taskId": running })).await);

@@ -155,7 +155,7 @@ impl Drop for Server {
 }
 
 /// A client with connections of its own. The library wants to know its cryptography even where there is none.
-fn client() -> reqwest::Client {
+pub fn client() -> reqwest::Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::new()
 }

@@ -9,5 +9,7 @@ mod peer;
 
 mod data_layer;
 mod headers;
+mod listening;
+mod many;
 mod states;
 mod talk;

@@ -2,6 +2,7 @@
 
 use crate::fixture::{Folders, Server};
 use crate::peer::{Http, Sse, Stdio, request, result};
+use futures_util::StreamExt;
 use serde_json::{Value, json};
 
 pub const LEGACY: &str = "2025-11-25";
@@ -85,4 +86,68 @@ pub async fn everywhere(steps: impl AsyncFn(&mut Client)) {
     assert_eq!(sse.post(&initialize, &[]).await, 202);
     result(sse.answer_to(&initialize["id"]).await);
     steps(&mut Client::Sse(Box::new(sse))).await;
+}
+
+/// A stream of events over HTTP.
+pub struct Ear {
+    events: std::pin::Pin<Box<dyn futures_util::Stream<Item = reqwest::Result<bytes::Bytes>> + Send>>,
+    unread: String,
+    /// The id of the last event that had one.
+    pub last: Option<String>,
+}
+
+impl Ear {
+    pub fn new(response: reqwest::Response) -> Self {
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        Self { events: Box::pin(response.bytes_stream()), unread: String::new(), last: None }
+    }
+
+    /// Asks to listen in a session, or on the connection, and hears that it may.
+    pub async fn open(http: &Http, session: Option<&Value>) -> Self {
+        let params = session.map_or(json!({}), |session| json!({ "_meta": { LEGACY_KEY: session } }));
+        let mut ear = Self::new(http.send(&request("messages/listen", params)).await);
+        let first = ear.next().await.expect("an event");
+        assert_eq!(first, json!({ "jsonrpc": "2.0", "method": "notifications/messages/listen", "params": {} }));
+        ear
+    }
+
+    /// The next message; none when the stream has ended.
+    pub async fn next(&mut self) -> Option<Value> {
+        loop {
+            while let Some((event, rest)) = self.unread.split_once("\n\n") {
+                let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name)).map(|value| value.trim().to_owned());
+                let (id, data) = (field("id:"), field("data:"));
+                self.unread = rest.to_owned();
+                if let Some(data) = data {
+                    self.last = id.or(self.last.take());
+                    return Some(serde_json::from_str(&data).expect("JSON"));
+                }
+            }
+            let bytes = tokio::time::timeout(PATIENCE, self.events.next()).await.expect("in time")?.ok()?;
+            self.unread += std::str::from_utf8(&bytes).expect("text");
+        }
+    }
+
+    /// The next message of this method.
+    pub async fn next_of(&mut self, method: &str) -> Value {
+        loop {
+            let message = self.next().await.expect("another message");
+            if message["method"] == method {
+                return message["params"].clone();
+            }
+        }
+    }
+
+    /// Waits for the news of one resource.
+    pub async fn updated(&mut self, uri: &str) {
+        while self.next_of(UPDATED).await["uri"] != uri {}
+    }
+}
+
+pub const UPDATED: &str = "notifications/resources/updated";
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
+
+pub fn head_of(session: &Value) -> String {
+    format!("heapstead://sessions/{}/head", session["sessionId"].as_str().expect("an id"))
 }

@@ -9,7 +9,7 @@ use lru::LruCache;
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
 
-const SESSIONS_MAX: NonZeroUsize = NonZeroUsize::new(1 << 16).unwrap();
+const SESSIONS_MAX: NonZeroUsize = NonZeroUsize::MIN.saturating_add((1 << 16) - 1);
 /// How far the clocks of two servers may be apart.
 const CLOCKS_APART_MS_MAX: u64 = 60_000;
 

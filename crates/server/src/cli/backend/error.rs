@@ -17,6 +17,8 @@ pub enum BackendError {
     Service(#[from] ServiceError),
     #[error("`--url` is `{url}`: {why}")]
     BadUrl { url: String, why: String },
+    #[error("`{what}` works on the stores themselves, not on a server")]
+    OnlyLocal { what: &'static str },
     #[error("the token is empty, or has characters in it that no token has")]
     BadToken,
     #[error("there is no answer from {url}: {why}")]
@@ -44,6 +46,7 @@ impl BackendError {
             Self::Local(LocalError::Flags(_))
                 | Self::BadUrl { .. }
                 | Self::BadToken
+                | Self::OnlyLocal { .. }
                 | Self::EngineUnknown { .. }
                 | Self::BadSidecar { .. }
                 | Self::Service(ServiceError::BadInput(_))
@@ -60,6 +63,7 @@ impl BackendError {
             Self::Local(LocalError::Heaps(_) | LocalError::Metadata(_)) => {
                 "`heapstead doctor` checks the stores; give it the same flags".into()
             }
+            Self::OnlyLocal { .. } => "leave `--url` out, on the machine that has the stores".into(),
             Self::BadUrl { .. } => "give the address that the server said when it started, e.g. `--url http://127.0.0.1:8420`".into(),
             Self::BadToken | Self::Refused { status: 401, .. } => {
                 "give a token for this server: `--token TOKEN`, HEAPSTEAD_TOKEN or `--token-file FILE`; on its machine, `heapstead auth add` makes one".into()

@@ -3,7 +3,7 @@
 use super::{Answer, BackendError, ExecutionQuery, HeapFile, Needs};
 use crate::cli::flags::{HeapPlace, StoreOptions};
 use crate::local;
-use heapstead_service::{Archive, Caller, ListRequest, OnMissingHeap, Policy, Quotas, ServiceError};
+use heapstead_service::{Archive, Caller, EntryField, ListRequest, LogRequest, OnMissingHeap, Policy, Quotas, ServiceError};
 use heapstead_store::outputs::PageRequest;
 use heapstead_types::{EngineId, HeapKey, Limits, Principal};
 use serde::Serialize;
@@ -80,6 +80,35 @@ impl Local {
 
     pub async fn collect(&self, dry_run: bool) -> Answer {
         answer(self.archive.collect_heaps(&self.caller, dry_run).await)
+    }
+
+    pub async fn sessions(&self, limit: u32, cursor: Option<String>) -> Answer {
+        answer(self.archive.sessions_of(&self.caller.principal, None, cursor.as_deref(), Some(limit)).await)
+    }
+
+    pub async fn session(&self, handle: &str) -> Answer {
+        answer(self.archive.show_session(&self.caller, handle).await)
+    }
+
+    pub async fn session_log(&self, handle: &str) -> Answer {
+        let session = self.archive.log_of(&self.caller, Some(handle)).await?;
+        let session = session.ok_or_else(|| ServiceError::NotFound { what: "session", name: handle.to_owned() })?;
+        let request = LogRequest { session, fields: EntryField::DEFAULT.to_vec(), limit: None, cursor: None };
+        answer(self.archive.session_log(&self.caller, request).await)
+    }
+
+    pub async fn fork_session(&self, handle: &str, heap: Option<HeapKey>) -> Answer {
+        answer(self.archive.fork_session(&self.caller, handle, heap).await)
+    }
+
+    pub async fn end_session(&self, handle: &str) -> Answer {
+        self.archive.end_session(&self.caller, handle).await?;
+        Ok(json!({ "ok": true }))
+    }
+
+    pub async fn rotate_state_key(&self) -> Answer {
+        self.archive.rotate_state_key().await?;
+        Ok(json!({ "ok": true }))
     }
 
     pub async fn executions(&self, query: &ExecutionQuery) -> Answer {

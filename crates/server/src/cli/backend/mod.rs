@@ -134,6 +134,50 @@ impl Backend {
         }
     }
 
+    /// A page of sessions that have a head.
+    pub async fn sessions(&self, limit: u32, cursor: Option<String>) -> Answer {
+        match self {
+            Self::Local(local) => local.sessions(limit, cursor).await,
+            Self::Remote(remote) => remote.get("/api/sessions/opened", &[("limit", text(Some(limit))), ("cursor", cursor)]).await,
+        }
+    }
+
+    pub async fn session(&self, handle: &str) -> Answer {
+        match self {
+            Self::Local(local) => local.session(handle).await,
+            Self::Remote(remote) => remote.get(&remote::session(handle, ""), &[]).await,
+        }
+    }
+
+    pub async fn session_log(&self, handle: &str) -> Answer {
+        match self {
+            Self::Local(local) => local.session_log(handle).await,
+            Self::Remote(remote) => remote.get("/api/session-snapshots", &[("session", Some(handle.to_owned()))]).await,
+        }
+    }
+
+    pub async fn fork_session(&self, handle: &str, heap: Option<HeapKey>) -> Answer {
+        match self {
+            Self::Local(local) => local.fork_session(handle, heap).await,
+            Self::Remote(remote) => remote.post(&remote::session(handle, "/fork"), serde_json::json!({ "heap": heap })).await,
+        }
+    }
+
+    pub async fn end_session(&self, handle: &str) -> Answer {
+        match self {
+            Self::Local(local) => local.end_session(handle).await,
+            Self::Remote(remote) => remote.delete(&remote::session(handle, "")).await,
+        }
+    }
+
+    /// Only where the stores are: it is the operator's.
+    pub async fn rotate_state_key(&self) -> Answer {
+        match self {
+            Self::Local(local) => local.rotate_state_key().await,
+            Self::Remote(_) => Err(BackendError::OnlyLocal { what: "rotate-key" }),
+        }
+    }
+
     pub async fn cancel(&self, id: &str) -> Answer {
         match self {
             Self::Local(local) => local.cancel(id).await,

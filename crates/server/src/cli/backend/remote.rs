@@ -62,6 +62,10 @@ impl Remote {
         self.json(if body.is_null() { request } else { request.header("content-type", "application/json").body(body.to_string()) }).await
     }
 
+    pub async fn delete(&self, path: &str) -> Answer {
+        self.json(self.client.delete(self.at(path))).await
+    }
+
     pub async fn export(&self, key: HeapKey) -> Result<HeapFile, BackendError> {
         let response = self.send(self.client.get(self.at(&format!("/api/heaps/{key}/file")))).await?;
         let engine = response.headers().get(ENGINE_HEADER).and_then(|engine| engine.to_str().ok()?.parse().ok());
@@ -120,6 +124,11 @@ fn authorization(token: &str) -> Result<HeaderValue, BackendError> {
 /// The path of an execution; whatever was typed as its id stays in one segment.
 pub fn execution(id: &str, rest: &str) -> String {
     format!("/api/executions/{}{rest}", utf8_percent_encode(id, NON_ALPHANUMERIC))
+}
+
+/// As [`execution`], of a session.
+pub fn session(handle: &str, rest: &str) -> String {
+    format!("/api/sessions/{}{rest}", utf8_percent_encode(handle, NON_ALPHANUMERIC))
 }
 
 /// The last cause is the one that says something.

@@ -4,8 +4,8 @@ use super::ConfigOptions;
 use super::DAY_SECS;
 use super::values::{between, boolish};
 use crate::local::{self, DATABASE_FOLDER_DEFAULT, HEAP_FOLDER_DEFAULT, LocalError};
-use heapstead_types::Principal;
 use heapstead_store::{CachedHeaps, HeapStore, S3_DEADLINE_DEFAULT, S3Heaps, S3Settings};
+use heapstead_types::Principal;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,7 +19,9 @@ pub const STORES: &str = "Stores";
 pub enum FlagError {
     #[error("`{flag}` is given without `--s3-bucket`: it says something about heaps in S3. Give `--s3-bucket NAME` too, or leave it out")]
     WithoutBucket { flag: &'static str },
-    #[error("`{flag}` is missing: JWTs are taken only with `--jwks-url`, `--jwt-issuer` and `--jwt-audience` together, so that one that was issued for something else is not")]
+    #[error(
+        "`{flag}` is missing: JWTs are taken only with `--jwks-url`, `--jwt-issuer` and `--jwt-audience` together, so that one that was issued for something else is not"
+    )]
     JwtWithout { flag: &'static str },
     #[error(
         "`--bind-host` is {host}, where other machines reach it, and nobody would be asked who they are. Make a token with \

@@ -1,0 +1,203 @@
+//! `heapstead sessions`: those that have a head, what ran in them, going back to an earlier heap, and their end.
+
+use super::backend::{Backend, BackendError, Needs};
+use super::colours::Colours;
+use super::heaps::{CommonOptions, failed, print_json, text};
+use super::screen::Screen;
+use super::table::{self, Table};
+use clap::Subcommand;
+use heapstead_types::HeapKey;
+use serde_json::Value;
+use std::io;
+use std::process::ExitCode;
+
+pub const EXAMPLES: &str = "\
+Examples:
+  heapstead sessions ls                        those that are open, in the order they were opened
+  heapstead sessions log SESSION               what ran in one, and the heaps before and after
+  heapstead sessions fork SESSION --heap KEY   a new one that goes on from an earlier heap
+  heapstead sessions end SESSION --url URL     on a running server
+  heapstead sessions rotate-key                what clients carry is sealed with a new key from now on
+
+Exit code: 0 done, 1 not done, 2 bad input.";
+
+/// Characters of code shown in a line of a log.
+const CODE_CHARS: usize = 60;
+
+#[derive(clap::Args)]
+pub struct SessionsOptions {
+    #[command(subcommand)]
+    command: SessionsCommand,
+}
+
+#[derive(Subcommand)]
+enum SessionsCommand {
+    /// List sessions that have a head
+    #[command(after_help = EXAMPLES)]
+    Ls(Box<LsOptions>),
+    /// Show a session
+    #[command(after_help = EXAMPLES)]
+    Show(Box<OneOptions>),
+    /// Show what ran in a session
+    #[command(after_help = EXAMPLES)]
+    Log(Box<OneOptions>),
+    /// Make a new session that goes on from a heap of another
+    #[command(after_help = EXAMPLES)]
+    Fork(Box<ForkOptions>),
+    /// End a session, and cancel what runs in it
+    #[command(after_help = EXAMPLES)]
+    End(Box<OneOptions>),
+    /// Seal what clients carry with a new key; what they have is still taken
+    #[command(after_help = EXAMPLES)]
+    RotateKey(Box<KeyOptions>),
+}
+
+#[derive(clap::Args)]
+struct LsOptions {
+    /// At most this many, 1 to 10000
+    #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    limit: u32,
+    /// Go on where an earlier list ended
+    #[arg(long, value_name = "CURSOR")]
+    cursor: Option<String>,
+    #[command(flatten)]
+    common: CommonOptions,
+}
+
+#[derive(clap::Args)]
+struct OneOptions {
+    /// The session: its id, its logical id, or, for its log, its name
+    #[arg(value_name = "SESSION")]
+    session: String,
+    #[command(flatten)]
+    common: CommonOptions,
+}
+
+#[derive(clap::Args)]
+struct ForkOptions {
+    /// The session: its id or its logical id
+    #[arg(value_name = "SESSION")]
+    session: String,
+    /// The heap to go on from: any that a run in the session began from or left; its head by default
+    #[arg(long, value_name = "KEY", value_parser = super::flags::heap_key)]
+    heap: Option<HeapKey>,
+    #[command(flatten)]
+    common: CommonOptions,
+}
+
+#[derive(clap::Args)]
+struct KeyOptions {
+    #[command(flatten)]
+    common: CommonOptions,
+}
+
+pub async fn sessions(options: SessionsOptions) -> ExitCode {
+    let mut screen = Screen::new();
+    let done = match options.command {
+        SessionsCommand::Ls(options) => ls(&mut screen, *options).await,
+        SessionsCommand::Show(options) => show(&mut screen, *options).await,
+        SessionsCommand::Log(options) => log(&mut screen, *options).await,
+        SessionsCommand::Fork(options) => fork(&mut screen, *options).await,
+        SessionsCommand::End(options) => end(&mut screen, *options).await,
+        SessionsCommand::RotateKey(options) => rotate_key(&mut screen, *options).await,
+    };
+    done.map_or_else(|error| failed(&screen, &error), |()| ExitCode::SUCCESS)
+}
+
+async fn ls(screen: &mut Screen, options: LsOptions) -> Result<(), BackendError> {
+    let page = Backend::open(&options.common.place, Needs::Database).await?.sessions(options.limit, options.cursor).await?;
+    if options.common.json {
+        print_json(screen, &page);
+        return Ok(());
+    }
+    let sessions = page["sessions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if sessions.is_empty() {
+        screen.aside("there are none; sessions that are only a log are named by whoever uses them: `heapstead sessions log NAME`");
+        return Ok(());
+    }
+    let mut table = Table::new(Colours::of(&io::stdout()), ["SESSION", "RUNS", "LAST USED (UTC)", "ENDS (UTC)"]);
+    for session in sessions {
+        table.row([
+            text(&session["session_id"]).into(),
+            session["runs"].to_string().as_str().into(),
+            table::time(text(&session["last_used_at"])).into(),
+            session["expires_at"].as_str().map_or_else(|| "-".to_owned(), table::time).into(),
+        ]);
+    }
+    screen.output(table.text().as_bytes());
+    if let Some(cursor) = page["next_cursor"].as_str() {
+        screen.aside(&format!("there are more: `--cursor {cursor}` goes on"));
+    }
+    Ok(())
+}
+
+async fn show(screen: &mut Screen, options: OneOptions) -> Result<(), BackendError> {
+    let session = Backend::open(&options.common.place, Needs::Database).await?.session(&options.session).await?;
+    tell(screen, &session, options.common.json);
+    Ok(())
+}
+
+fn tell(screen: &mut Screen, session: &Value, json: bool) {
+    if json {
+        return print_json(screen, session);
+    }
+    let colours = Colours::of(&io::stdout());
+    let mut line = |name: &str, value: &str| screen.output(format!("{} {value}\n", colours.dim(&format!("{name:<10}"))).as_bytes());
+    line("session", text(&session["session_id"]));
+    line("head", session["head"].as_str().unwrap_or("none yet"));
+    line("runs", &session["runs"].to_string());
+    line("opened", &format!("{} UTC", table::time(text(&session["created_at"]))));
+    line("last used", &format!("{} UTC", table::time(text(&session["last_used_at"]))));
+    if let Some(end) = session["expires_at"].as_str() {
+        line("ends", &format!("{} UTC", table::time(end)));
+    }
+}
+
+async fn log(screen: &mut Screen, options: OneOptions) -> Result<(), BackendError> {
+    let log = Backend::open(&options.common.place, Needs::Database).await?.session_log(&options.session).await?;
+    if options.common.json {
+        print_json(screen, &log);
+        return Ok(());
+    }
+    let entries = log["entries"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if entries.is_empty() {
+        screen.aside("nothing has completed in it");
+        return Ok(());
+    }
+    let mut table = Table::new(Colours::of(&io::stdout()), ["INDEX", "TIME (UTC)", "HEAP", "CODE"]);
+    for entry in entries {
+        let code: String = text(&entry["code"]).chars().map(|character| if character.is_control() { ' ' } else { character }).take(CODE_CHARS).collect();
+        table.row([
+            entry["index"].to_string().as_str().into(),
+            table::time(text(&entry["timestamp"])).into(),
+            text(&entry["output_heap"]).into(),
+            code.as_str().into(),
+        ]);
+    }
+    screen.output(table.text().as_bytes());
+    Ok(())
+}
+
+async fn fork(screen: &mut Screen, options: ForkOptions) -> Result<(), BackendError> {
+    let session = Backend::open(&options.common.place, Needs::Database).await?.fork_session(&options.session, options.heap).await?;
+    tell(screen, &session, options.common.json);
+    Ok(())
+}
+
+async fn end(screen: &mut Screen, options: OneOptions) -> Result<(), BackendError> {
+    let answer = Backend::open(&options.common.place, Needs::Database).await?.end_session(&options.session).await?;
+    match options.common.json {
+        true => print_json(screen, &answer),
+        false => screen.note(&format!("ended {}", options.session)),
+    }
+    Ok(())
+}
+
+async fn rotate_key(screen: &mut Screen, options: KeyOptions) -> Result<(), BackendError> {
+    let answer = Backend::open(&options.common.place, Needs::Database).await?.rotate_state_key().await?;
+    match options.common.json {
+        true => print_json(screen, &answer),
+        false => screen.note("what clients are given from now on is sealed with a new key"),
+    }
+    Ok(())
+}

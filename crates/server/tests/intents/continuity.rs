@@ -1,0 +1,211 @@
+//! What became of a session is told truly, exactly once, and never swallowed, whoever meets it first.
+
+use crate::fixture::Server;
+use crate::owner::{Owner, Site};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What can happen to a session.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Loss {
+    Expired,
+    HeapCollected,
+    HeapDamaged,
+    EngineChanged,
+    CatalogChanged,
+    Cleared,
+}
+
+impl Loss {
+    const ALL: [(Self, &'static str); 6] = [
+        (Self::Expired, "expired"),
+        (Self::HeapCollected, "heap_collected"),
+        (Self::HeapDamaged, "heap_damaged"),
+        (Self::EngineChanged, "engine_changed"),
+        (Self::CatalogChanged, "catalog_changed"),
+        (Self::Cleared, "cleared"),
+    ];
+
+    fn arguments(self) -> &'static [&'static str] {
+        if self == Self::Expired { &["--session-ttl", "2s"] } else { &[] }
+    }
+
+    /// Makes it happen, to a session with this head.
+    async fn strike(self, site: &Site, ann: &Owner, server: Server, session: &str, head: &str) -> Server {
+        let heap = site.folders.heaps().join(head);
+        let sidecar: PathBuf = site.folders.heaps().join(".meta").join(format!("{head}.json"));
+        match self {
+            Self::Expired => tokio::time::sleep(Duration::from_millis(2500)).await,
+            Self::HeapCollected => std::fs::remove_file(heap).expect("removed"),
+            Self::HeapDamaged => {
+                let mut bytes = std::fs::read(&heap).expect("the heap");
+                let middle = bytes.len() / 2;
+                bytes[middle] ^= 1;
+                std::fs::write(&heap, bytes).expect("written");
+            }
+            Self::EngineChanged => {
+                let text = std::fs::read_to_string(&sidecar).expect("the sidecar");
+                std::fs::write(&sidecar, text.replace("v8-14", "v8-13")).expect("written");
+            }
+            Self::CatalogChanged => {
+                drop(server);
+                let file = site.catalog_file("index.ts");
+                let text = std::fs::read_to_string(&file).expect("the catalog");
+                std::fs::write(file, format!("// Another one.\n{text}")).expect("written");
+                return site.start(&[]);
+            }
+            Self::Cleared => {
+                let (status, done) = ann.delete(&server, &format!("/api/sessions/{session}")).await;
+                assert_eq!(status, 200, "{done}");
+            }
+        }
+        server
+    }
+}
+
+/// A session with something in it, and its head.
+async fn begin(site: &Site, ann: &Owner, loss: Loss) -> (Server, Value, String) {
+    let server = site.start(loss.arguments());
+    let first = ann.context(&server, "a task", &[("statistics", "mean")]).await;
+    assert_eq!(first["continuity"]["new_symbol_space"], true);
+    assert_eq!(first["continuity"]["stale_binding_recovered"], false);
+    let run = ann.run(&server, &first["logical_session_id"], "let kept = e1([1, 3])").await;
+    assert_eq!(run["status"], "completed", "{run}");
+    assert_eq!(run.get("continuity"), None, "nothing to tell: {run}");
+    let head = run["heap"].as_str().expect("a heap").to_owned();
+    (server, first, head)
+}
+
+fn check_told(told: &Value, first: &Value, reason: &str) {
+    let continuity = &told["continuity"];
+    assert_eq!(
+        (&continuity["stale_binding_recovered"], &continuity["new_symbol_space"], &continuity["discard_cached_plasm_symbols"]),
+        (&json!(true), &json!(true), &json!(true)),
+        "{told}"
+    );
+    assert_eq!((&continuity["reason"], &continuity["previous_execute"]), (&json!(reason), &first["execute_binding"]), "{told}");
+    assert_ne!(told["execute_binding"], first["execute_binding"]);
+    let domain = told["wave"]["domain"].as_str().expect("a table");
+    assert!(domain.starts_with("NOTICE") && domain.contains("void") && domain.contains("statistics.mean"), "{domain}");
+    assert_eq!(told["wave"]["mode"], "recover");
+}
+
+fn check_unbroken(answer: &Value) {
+    let continuity = &answer["continuity"];
+    for field in ["stale_binding_recovered", "new_symbol_space", "discard_cached_plasm_symbols", "resumed_from_snapshot"] {
+        assert_eq!(continuity[field], false, "{field}: {answer}");
+    }
+    assert_eq!(continuity.get("reason"), None);
+}
+
+#[tokio::test]
+async fn a_loss_is_told_once_when_session_context_meets_it_first() {
+    for (loss, reason) in Loss::ALL {
+        let site = Site::with_own_catalog();
+        let ann = Owner::new(&site.token("acme/ann"));
+        let (server, first, head) = begin(&site, &ann, loss).await;
+        let id = first["logical_session_id"].as_str().expect("an id").to_owned();
+        let server = loss.strike(&site, &ann, server, &id, &head).await;
+
+        let told = ann.context(&server, "a task", &[("statistics", "mean")]).await;
+        assert_eq!(told["logical_session_id"], first["logical_session_id"], "the id stays: {loss:?}");
+        check_told(&told, &first, reason);
+        check_unbroken(&ann.context(&server, "a task", &[("statistics", "mean")]).await);
+        let run = ann.run(&server, &first["logical_session_id"], "typeof kept + e1([5])").await;
+        assert_eq!((run["result"].as_str(), run.get("continuity")), (Some("\"undefined5\""), None), "{loss:?}: {run}");
+    }
+}
+
+#[tokio::test]
+async fn a_loss_is_told_once_when_a_run_meets_it_first() {
+    for (loss, reason) in Loss::ALL {
+        let site = Site::with_own_catalog();
+        let ann = Owner::new(&site.token("acme/ann"));
+        let (server, first, head) = begin(&site, &ann, loss).await;
+        let id = first["logical_session_id"].as_str().expect("an id").to_owned();
+        let server = loss.strike(&site, &ann, server, &id, &head).await;
+
+        let run = ann.run(&server, &first["logical_session_id"], "typeof kept + e1([5])").await;
+        assert_eq!(run["result"], "\"undefined5\"", "{loss:?}: {run}");
+        check_told(&run, &first, reason);
+        // Also to whoever looks at the record later.
+        let (_, record) = ann.get(&server, &format!("/api/executions/{}", run["execution_id"].as_str().expect("an id"))).await;
+        assert_eq!(record["continuity"], run["continuity"]);
+        check_unbroken(&ann.context(&server, "a task", &[("statistics", "mean")]).await);
+        let next = ann.run(&server, &first["logical_session_id"], "1").await;
+        assert_eq!(next.get("continuity"), None, "{next}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_fails_still_tells_and_the_new_symbols_stay() {
+    let site = Site::new();
+    let ann = Owner::new(&site.token("acme/ann"));
+    let (server, first, head) = begin(&site, &ann, Loss::HeapCollected).await;
+    let server = Loss::HeapCollected.strike(&site, &ann, server, "", &head).await;
+    let run = ann.run(&server, &first["logical_session_id"], "throw new Error('no')").await;
+    assert_eq!(run["status"], "failed");
+    check_told(&run, &first, "heap_collected");
+    let next = ann.context(&server, "a task", &[]).await;
+    check_unbroken(&next);
+    assert_eq!(next["execute_binding"], run["execute_binding"]);
+    assert_eq!(ann.run(&server, &first["logical_session_id"], "e1([4])").await["result"], "4");
+}
+
+#[tokio::test]
+async fn whoever_would_rather_fail_is_refused_and_the_fact_is_not_swallowed() {
+    let site = Site::new();
+    let ann = Owner::new(&site.token("acme/ann"));
+    let (server, first, head) = begin(&site, &ann, Loss::HeapCollected).await;
+    let server = Loss::HeapCollected.strike(&site, &ann, server, "", &head).await;
+    let body = json!({ "code": "1", "session": first["logical_session_id"], "on_stale": "fail", "wait_secs": 60 });
+    for _ in 0..2 {
+        let (status, refused) = ann.post(&server, "/api/exec", body.clone()).await;
+        assert_eq!(status, 409, "{refused}");
+        assert!(refused["detail"].as_str().expect("a text").contains("session_context"), "{refused}");
+    }
+    check_told(&ann.context(&server, "a task", &[]).await, &first, "heap_collected");
+    assert_eq!(ann.post(&server, "/api/exec", body).await.0, 200);
+}
+
+#[tokio::test]
+async fn state_that_the_snapshot_brought_back_is_told_once() {
+    let site = Site::new();
+    let ann = Owner::new(&site.token("acme/ann"));
+    for by_run in [false, true] {
+        let server = site.start(&[]);
+        let intent = format!("a task {by_run}");
+        let first = ann.context(&server, &intent, &[("statistics", "mean")]).await;
+        ann.run(&server, &first["logical_session_id"], "let kept = 7").await;
+        drop(server);
+        let server = site.start(&[]);
+        let told = match by_run {
+            true => ann.run(&server, &first["logical_session_id"], "kept").await,
+            false => ann.context(&server, &intent, &[]).await,
+        };
+        let continuity = &told["continuity"];
+        assert_eq!((&continuity["resumed_from_snapshot"], &continuity["new_symbol_space"]), (&json!(true), &json!(false)), "{told}");
+        check_unbroken(&ann.context(&server, &intent, &[]).await);
+        assert_eq!(ann.run(&server, &first["logical_session_id"], "kept + e1([1])").await["result"], "8");
+    }
+}
+
+#[tokio::test]
+async fn a_catalog_that_changes_back_brings_its_symbols_back() {
+    let site = Site::with_own_catalog();
+    let ann = Owner::new(&site.token("acme/ann"));
+    let (server, first, head) = begin(&site, &ann, Loss::CatalogChanged).await;
+    let file = site.catalog_file("index.ts");
+    let original = std::fs::read_to_string(&file).expect("the catalog");
+    let server = Loss::CatalogChanged.strike(&site, &ann, server, "", &head).await;
+    let changed = ann.context(&server, "a task", &[("statistics", "mean")]).await;
+    check_told(&changed, &first, "catalog_changed");
+    drop(server);
+    std::fs::write(&file, original).expect("written");
+    let server = site.start(&[]);
+    let back = ann.context(&server, "a task", &[("statistics", "mean")]).await;
+    assert_eq!(back["execute_binding"], first["execute_binding"], "the same execute session fits again: {back}");
+    assert_eq!(back["continuity"]["new_symbol_space"], false, "{back}");
+    assert_eq!(ann.run(&server, &first["logical_session_id"], "kept + e1([1])").await["result"], "3");
+}

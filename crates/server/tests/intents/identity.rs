@@ -1,0 +1,105 @@
+//! The same intent of the same owner is the same session: whoever asks at once, after a reconnect, after a restart, on another server.
+
+use crate::owner::{Owner, Site, context, table};
+use serde_json::{Value, json};
+use std::collections::HashSet;
+
+#[tokio::test]
+async fn a_thousand_calls_at_once_make_one_session() {
+    let site = Site::new();
+    let ann = Owner::new(&site.token("acme/ann"));
+    let (one, two) = (site.start(&[]), site.start(&[]));
+    let calls = (0..1000).map(|number| ann.context(if number % 2 == 0 { &one } else { &two }, "one task", &[("statistics", "mean")]));
+    let answers = futures_util::future::join_all(calls).await;
+    let ids: HashSet<_> = answers.iter().map(|answer| answer["logical_session_id"].to_string()).collect();
+    assert_eq!(ids.len(), 1, "one session");
+    let bindings: HashSet<_> = answers.iter().map(|answer| answer["execute_binding"].to_string()).collect();
+    assert_eq!(bindings.len(), 1, "bound once");
+    let opened = answers.iter().filter(|answer| answer["continuity"]["new_symbol_space"] == true).count();
+    assert_eq!(opened, 1, "and told once");
+}
+
+#[tokio::test]
+async fn a_session_outlives_its_server_and_is_the_same_on_another() {
+    let site = Site::new();
+    let ann = Owner::new(&site.token("acme/ann"));
+    let server = site.start(&[]);
+    let first = ann.context(&server, "a task", &[("statistics", "mean")]).await;
+    let session = first["logical_session_ref"].clone();
+    assert_eq!(ann.run(&server, &session, "let kept = e1([1, 2, 3]); kept").await["result"], "2");
+    drop(server);
+
+    let server = site.start(&[]);
+    let again = ann.context(&server, "a task", &[("statistics", "mean")]).await;
+    assert_eq!(again["logical_session_id"], first["logical_session_id"]);
+    assert_eq!(again["logical_session_ref"], session, "where there is no connection, refs are the owner's");
+    assert_eq!(again["execute_binding"], first["execute_binding"]);
+    assert_eq!((&again["wave"]["mode"], &again["continuity"]["resumed_from_snapshot"]), (&json!("noop"), &json!(true)), "{again}");
+    assert_eq!(ann.run(&server, &session, "kept + e1([1])").await["result"], "3");
+
+    let other = site.start(&[]);
+    let elsewhere = ann.context(&other, "a task", &[]).await;
+    assert_eq!(elsewhere["logical_session_id"], first["logical_session_id"]);
+    let another = ann.context(&other, "another task", &[]).await;
+    assert_ne!(another["logical_session_id"], first["logical_session_id"]);
+    assert_eq!(another["logical_session_ref"], "s1");
+}
+
+#[tokio::test]
+async fn the_same_intent_of_another_owner_is_another_session() {
+    let site = Site::new();
+    let (ann, bob) = (Owner::new(&site.token("acme/ann")), Owner::new(&site.token("acme/bob")));
+    let server = site.start(&[]);
+    let hers = ann.context(&server, "a task", &[]).await;
+    let his = bob.context(&server, "a task", &[]).await;
+    assert_ne!(hers["logical_session_id"], his["logical_session_id"]);
+    ann.run(&server, &hers["logical_session_ref"], "let secret = 1").await;
+    assert_eq!(bob.run(&server, &his["logical_session_ref"], "typeof secret").await["result"], "\"undefined\"");
+
+    let foreign = bob.run(&server, &hers["logical_session_id"], "1").await;
+    let unknown = bob.run(&server, &json!("00000000-0000-4000-8000-000000000000"), "1").await;
+    assert_eq!(foreign["status"], 404, "{foreign}");
+    let without = |answer: &Value, id: &str| answer.to_string().replace(id, "ID");
+    let id = hers["logical_session_id"].as_str().expect("an id");
+    assert_eq!(without(&foreign, id), without(&unknown, "00000000-0000-4000-8000-000000000000"));
+    assert!(foreign["detail"].as_str().expect("a text").contains("session_context"), "it says what helps");
+}
+
+#[tokio::test]
+async fn the_order_of_seeds_never_matters() {
+    let site = Site::new();
+    let ann = Owner::new(&site.token("acme/ann"));
+    let server = site.start(&[]);
+    let seeds = [("statistics", "mean"), ("dates", "addMonths"), ("statistics", "median"), ("dates", "addDays")];
+    let forwards = ann.context(&server, "forwards", &seeds).await;
+    let mut reversed = seeds.to_vec();
+    reversed.reverse();
+    reversed.push(("statistics", "mean"));
+    let backwards = ann.context(&server, "backwards", &reversed).await;
+    assert_eq!(table(&forwards["wave"]), table(&backwards["wave"]));
+    assert_eq!(forwards["execute_binding"]["prompt_hash"], backwards["execute_binding"]["prompt_hash"]);
+}
+
+#[tokio::test]
+async fn a_refused_call_makes_no_session() {
+    let site = Site::new();
+    let ann = Owner::new(&site.token("acme/ann"));
+    let server = site.start(&[]);
+    let refused = [
+        (json!({ "intent": "x", "seeds": [] }), "seeds"),
+        (json!({ "intent": "", "seeds": [{ "catalog": "statistics", "entity": "mean" }] }), "intent"),
+        (json!({ "intent": "é".repeat(257) }), "intent"),
+        (context("x", &[("statistic", "mean")]), "`statistics`"),
+        (context("x", &[("statistics", "meen")]), "`mean`"),
+        (context("x", &[("statistics", "mean"), ("dates", "nothing")]), "dates"),
+        (json!({ "intent": "x", "seeds": "mean" }), "seeds"),
+        (json!({ "intent": "x", "seeds": [{ "catalog": "statistics" }] }), "entity"),
+    ];
+    for (body, named) in refused {
+        let (status, problem) = ann.post(&server, "/api/session-context", body.clone()).await;
+        assert_eq!(status, 400, "{body}: {problem}");
+        assert!(problem["detail"].as_str().expect("a text").contains(named), "{body}: {problem}");
+    }
+    let (_, sessions) = ann.get(&server, "/api/sessions/opened").await;
+    assert_eq!(sessions, json!({ "sessions": [] }));
+}

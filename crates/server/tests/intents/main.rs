@@ -1,0 +1,17 @@
+//! Sessions that a host names by its intent, on the running server: one per task, whatever happens to connections, processes and heaps.
+
+#[path = "../server/fixture.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod fixture;
+#[path = "../mcp/peer.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod peer;
+
+mod catalogs;
+mod continuity;
+mod identity;
+mod names;
+mod owner;
+mod previews;
+mod quotas;
+mod waves;

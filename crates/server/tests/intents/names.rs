@@ -1,0 +1,125 @@
+//! What a session is called: refs of connections, full ids, and the names that hosts written to the seed know the tools by.
+
+use crate::fixture::{Folders, Server};
+use crate::owner::{catalogs, context};
+use crate::peer::{Http, Stdio, result};
+use serde_json::{Value, json};
+
+const VERSION: &str = "2025-11-25";
+
+fn start(arguments: &[&str]) -> Server {
+    let catalog = catalogs().join("statistics");
+    Server::start_with(&Folders::new(), &[&["--catalog", catalog.to_str().expect("a path")], arguments].concat())
+}
+
+fn body(result: &Value) -> &Value {
+    &result["structuredContent"]
+}
+
+#[tokio::test]
+async fn a_connection_calls_its_sessions_s0_and_s1_and_another_does_not_know_them() {
+    let server = start(&[]);
+    let one = Http::connect(&server, VERSION, &[]).await;
+    let first = one.call("session_context", context("a", &[("statistics", "mean")])).await;
+    let second = one.call("session_context", context("b", &[])).await;
+    assert_eq!((&body(&first)["logical_session_ref"], &body(&second)["logical_session_ref"]), (&json!("s0"), &json!("s1")));
+    assert_eq!(body(&one.call("session_context", context("a", &[])).await)["logical_session_ref"], "s0");
+    assert_eq!(first["_meta"]["plasm"]["continuity"], body(&first)["continuity"], "beside the answer too: {first}");
+
+    let ran = one.call("run_js", json!({ "code": "let x = e1([2, 4]); x", "session": "s0", "wait_secs": 60 })).await;
+    assert_eq!(body(&ran)["result"], "3", "{ran}");
+
+    // Another anonymous connection has its own sessions, whatever its intents are.
+    let two = Http::connect(&server, VERSION, &[]).await;
+    let unknown = two.call("run_js", json!({ "code": "1", "session": "s0", "wait_secs": 60 })).await;
+    assert_eq!(unknown["isError"], true, "{unknown}");
+    assert!(unknown["content"][0]["text"].as_str().expect("a text").contains("session_context"), "{unknown}");
+    let same_intent = two.call("session_context", context("a", &[])).await;
+    assert_ne!(body(&same_intent)["logical_session_id"], body(&first)["logical_session_id"]);
+
+    // Whoever holds the id goes on, and from then on has a ref for it.
+    let id = body(&first)["logical_session_id"].clone();
+    let held = two.call("run_js", json!({ "code": "x", "session": id, "wait_secs": 60 })).await;
+    assert_eq!(body(&held)["result"], "3", "{held}");
+    let back = two.call("session_context", json!({ "intent": "c", "logical_session_id": id })).await;
+    assert_eq!((&body(&back)["logical_session_id"], &body(&back)["logical_session_ref"]), (&id, &json!("s1")), "{back}");
+    assert_eq!(body(&two.call("session_context", context("c", &[])).await)["logical_session_id"], id, "the intent is its own now");
+}
+
+#[tokio::test]
+async fn over_standard_input_an_intent_outlives_the_process() {
+    let folders = Folders::new();
+    let mut ids = Vec::new();
+    for code in ["let x = 1; x", "++x"] {
+        let mut client = Stdio::connect(&folders, VERSION, &[]).await;
+        let opened = client.call("session_context", context("a task", &[])).await;
+        ids.push(body(&opened)["logical_session_id"].clone());
+        let ran = client.call("run_js", json!({ "code": code, "session": body(&opened)["logical_session_ref"], "wait_secs": 60 })).await;
+        assert_eq!(body(&ran)["result"], json!(ids.len().to_string()), "{ran}");
+        client.leave().await;
+    }
+    assert_eq!(ids[0], ids[1]);
+}
+
+#[tokio::test]
+async fn an_anonymous_caller_without_a_connection_has_the_full_id_alone() {
+    let server = start(&[]);
+    let (status, opened) = server.post("/api/session-context", context("a task", &[])).await;
+    assert_eq!(status, 200);
+    assert_eq!(opened.get("logical_session_ref"), None, "{opened}");
+    let (_, another) = server.post("/api/session-context", context("a task", &[])).await;
+    assert_ne!(opened["logical_session_id"], another["logical_session_id"], "nobody shares a session by accident");
+    let run = json!({ "code": "let x = 5; x", "session": opened["logical_session_id"], "wait_secs": 60 });
+    assert_eq!(server.post("/api/exec", run).await.1["result"], "5");
+    assert_eq!(server.post("/api/exec", json!({ "code": "1", "session": "s0" })).await.0, 404);
+}
+
+#[tokio::test]
+async fn the_names_of_the_seed_are_taken_and_listed_only_on_request() {
+    let server = start(&[]);
+    let client = Http::connect(&server, VERSION, &[]).await;
+    let names = async |client: &Http| {
+        let listed = result(client.ask("tools/list", json!({})).await);
+        listed["tools"].as_array().expect("tools").iter().map(|tool| tool["name"].as_str().expect("a name").to_owned()).collect::<Vec<_>>()
+    };
+    assert!(!names(&client).await.iter().any(|name| name.starts_with("plasm")));
+    let opened = client.call("plasm_context", json!({ "intent": "a", "seeds": [{ "api": "statistics", "entity": "mean" }] })).await;
+    assert_eq!(body(&opened)["wave"]["mode"], "open", "{opened}");
+    let same = client.call("session_context", context("a", &[])).await;
+    assert_eq!(body(&same)["logical_session_id"], body(&opened)["logical_session_id"]);
+    let more = client.call("plasm_context", json!({ "intent": "a", "seeds": [{ "entry_id": "statistics", "entity": "median" }] })).await;
+    assert_eq!(body(&more)["wave"]["mode"], "expand", "{more}");
+    for tool in ["plasm", "plasm_run"] {
+        let ran = client.call(tool, json!({ "logical_session_ref": "s0", "program": "e1([1, 3])", "wait_secs": 60 })).await;
+        assert_eq!(body(&ran)["result"], "2", "{tool}: {ran}");
+    }
+    for seeds in [json!({ "intent": "a", "seeds": [] }), json!({ "intent": "a" })] {
+        assert_eq!(client.call("plasm_context", seeds).await["isError"], true);
+    }
+
+    let listing = start(&["--plasm-names"]);
+    let client = Http::connect(&listing, VERSION, &[]).await;
+    let listed = names(&client).await;
+    for name in ["plasm_context", "plasm", "plasm_run", "session_context", "run_js"] {
+        assert!(listed.iter().any(|known| known == name), "{name}: {listed:?}");
+    }
+}
+
+#[tokio::test]
+async fn two_names_of_different_sessions_in_one_call_are_refused() {
+    let server = start(&[]);
+    let client = Http::connect(&server, VERSION, &[]).await;
+    let made = result(client.ask("sessions/create", json!({})).await)["session"]["sessionId"].clone();
+    client.call("session_context", context("a", &[])).await;
+    let call = json!({
+        "name": "run_js", "arguments": { "code": "1", "session": "s0", "wait_secs": 60 },
+        "_meta": { "io.modelcontextprotocol/session": { "sessionId": made } },
+    });
+    let refused = result(client.ask("tools/call", call).await);
+    assert_eq!(refused["isError"], true, "{refused}");
+    let same = json!({
+        "name": "run_js", "arguments": { "code": "1", "session": made, "wait_secs": 60 },
+        "_meta": { "io.modelcontextprotocol/session": { "sessionId": made } },
+    });
+    assert_eq!(result(client.ask("tools/call", same).await)["isError"], false);
+}

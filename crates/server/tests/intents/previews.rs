@@ -1,0 +1,27 @@
+//! A long result is shown as a preview, with a way to the whole and a word on how much was cut.
+
+use crate::fixture::{Folders, Server};
+use crate::peer::{Http, result};
+use serde_json::json;
+
+#[tokio::test]
+async fn what_is_cut_is_linked_and_counted() {
+    let server = Server::start_with(&Folders::new(), &["--max-inline-chars", "1000"]);
+    let client = Http::connect(&server, "2025-11-25", &[]).await;
+    let ran = client.call("run_js", json!({ "code": "'x'.repeat(50_000)", "wait_secs": 60 })).await;
+    let cut = &ran["_meta"]["plasm"]["cut"];
+    let whole = ran["structuredContent"].to_string().chars().count() as u64;
+    assert_eq!(cut["chars"], json!(whole), "{cut}");
+    assert_eq!(cut["shown_chars"].as_u64().expect("a count") + cut["cut_chars"].as_u64().expect("a count"), whole);
+    assert!(ran["content"][0]["text"].as_str().expect("a preview").chars().count() <= 1000);
+    let blocks = ran["content"].as_array().expect("content");
+    let link = blocks.iter().find(|block| block["type"] == "resource_link").expect("a link");
+    let read = result(client.ask("resources/read", json!({ "uri": link["uri"] })).await);
+    assert_eq!(read["contents"][0]["text"].as_str().map(str::len), Some(50_002));
+    let id = ran["structuredContent"]["execution_id"].as_str().expect("an id");
+    let (_, record) = server.get(&format!("/api/executions/{id}")).await;
+    assert_eq!(record["result"].as_str().map(str::len), Some(50_002), "REST stays whole");
+
+    let short = client.call("run_js", json!({ "code": "1", "wait_secs": 60 })).await;
+    assert_eq!(short.get("_meta").and_then(|meta| meta.get("plasm")), None, "{short}");
+}

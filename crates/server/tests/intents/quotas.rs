@@ -1,0 +1,59 @@
+//! What one owner may have at once, and that it is each owner's own.
+
+use crate::owner::{Owner, Site};
+use serde_json::json;
+
+#[tokio::test]
+async fn sessions_are_bounded_for_each_owner() {
+    let site = Site::new();
+    let (ann, bob) = (Owner::new(&site.token("acme/ann")), Owner::new(&site.token("acme/bob")));
+    let server = site.start(&["--max-sessions-per-owner", "2"]);
+    let (_, first) = ann.post(&server, "/api/sessions", json!({})).await;
+    ann.context(&server, "a task", &[]).await;
+    let (status, refused) = ann.post(&server, "/api/sessions", json!({})).await;
+    assert_eq!(status, 429, "{refused}");
+    assert_eq!(ann.post(&server, "/api/session-context", json!({ "intent": "another" })).await.0, 429);
+    assert_eq!(ann.post(&server, "/api/session-context", json!({ "intent": "a task" })).await.0, 200, "what is there goes on");
+    assert_eq!(bob.post(&server, "/api/sessions", json!({})).await.0, 200);
+    let id = first["session_id"].as_str().expect("an id");
+    assert_eq!(ann.delete(&server, &format!("/api/sessions/{id}")).await.0, 200);
+    assert_eq!(ann.post(&server, "/api/sessions", json!({})).await.0, 200, "one has ended");
+}
+
+#[tokio::test]
+async fn running_executions_are_bounded_for_each_owner() {
+    let site = Site::new();
+    let (ann, bob) = (Owner::new(&site.token("acme/ann")), Owner::new(&site.token("acme/bob")));
+    let server = site.start(&["--max-running-per-owner", "2"]);
+    let waits = json!({ "code": "await new Promise((done) => setTimeout(done, 60_000))" });
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let (status, begun) = ann.post(&server, "/api/exec", waits.clone()).await;
+        assert_eq!(status, 202);
+        ids.push(begun["execution_id"].as_str().expect("an id").to_owned());
+    }
+    let (status, refused) = ann.post(&server, "/api/exec", json!({ "code": "1" })).await;
+    assert_eq!(status, 429, "{refused}");
+    assert_eq!(bob.post(&server, "/api/exec", json!({ "code": "1", "wait_secs": 60 })).await.0, 200);
+    assert_eq!(ann.post(&server, &format!("/api/executions/{}/cancel", ids[0]), json!({})).await.0, 200);
+    assert_eq!(ann.post(&server, "/api/exec", json!({ "code": "1", "wait_secs": 60 })).await.0, 200);
+}
+
+#[tokio::test]
+async fn bytes_of_heaps_are_bounded_for_each_owner() {
+    let site = Site::new();
+    let (ann, bob) = (Owner::new(&site.token("acme/ann")), Owner::new(&site.token("acme/bob")));
+    let server = site.start(&["--max-heap-mb-per-owner", "2"]);
+    let run = json!({ "code": "globalThis.a = crypto.randomUUID()", "wait_secs": 60 });
+    let mut completed = 0;
+    let refused = loop {
+        let (_, record) = ann.post(&server, "/api/exec", run.clone()).await;
+        if record["status"] != "completed" {
+            break record;
+        }
+        completed += 1;
+        assert!(completed < 100, "the bound has to be met");
+    };
+    assert!(completed > 0 && refused["error"].as_str().expect("an error").contains("2 MB"), "{refused}");
+    assert_eq!(bob.post(&server, "/api/exec", run).await.1["status"], "completed");
+}

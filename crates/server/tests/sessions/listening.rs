@@ -1,0 +1,320 @@
+//! Being told: listeners over HTTP and on connections, what they hear, what they do not, and how they end and go on.
+
+use crate::fixture::{Folders, Server};
+use crate::peer::{Http, Sse, Stdio, initialize, request, result};
+use crate::talk::{Client, Ear, LEGACY, LEGACY_KEY, MODERN_KEY, UPDATED, code, head_of};
+use serde_json::{Value, json};
+
+async fn http(server: &Server) -> Http {
+    Http::connect(server, LEGACY, &[]).await
+}
+
+async fn create(http: &Http) -> Value {
+    result(http.ask("sessions/create", json!({})).await)["session"].clone()
+}
+
+async fn in_session(http: &Http, session: &Value, method: &str, mut params: Value) -> Value {
+    params["_meta"][LEGACY_KEY] = session.clone();
+    http.all(&request(method, params)).await.pop().expect("an answer")
+}
+
+async fn run(http: &Http, session: &Value, code: &str) -> Value {
+    result(in_session(http, session, "tools/call", json!({ "name": "run_js", "arguments": { "code": code, "wait_secs": 60 } })).await)
+}
+
+#[tokio::test]
+async fn a_listener_hears_of_what_its_session_subscribed_to_and_of_its_end() {
+    let server = Server::start();
+    let http = http(&server).await;
+    let (session, other) = (create(&http).await, create(&http).await);
+    let message = request("messages/listen", json!({ "_meta": { LEGACY_KEY: session } }));
+    let mut ear = Ear::new(http.send(&message).await);
+    assert_eq!(ear.next().await.expect("an event")["method"], "notifications/messages/listen");
+    let head = head_of(&session);
+    result(in_session(&http, &session, "resources/subscribe", json!({ "uri": head })).await);
+    // What happens in another session is no business of this one.
+    run(&http, &other, "1").await;
+    run(&http, &session, "1").await;
+    let mut heard = vec![ear.next().await.expect("a message"), ear.next().await.expect("a message")];
+    heard.sort_by_key(|message| message["method"].to_string());
+    assert_eq!(heard[0]["method"], "notifications/message");
+    assert_eq!(heard[0]["params"]["level"], "info");
+    assert_eq!(heard[0]["params"]["data"]["message"], "completed");
+    assert_eq!(heard[1]["params"], json!({ "uri": head }), "nothing but the address: metadata is only updated in answers");
+    let read = result(in_session(&http, &session, "resources/read", json!({ "uri": head })).await);
+    let read: Value = serde_json::from_str(read["contents"][0]["text"].as_str().expect("text")).expect("JSON");
+    assert_eq!(read["runs"], 1);
+    result(in_session(&http, &session, "sessions/delete", json!({})).await);
+    loop {
+        let last = ear.next().await.expect("the answer");
+        if last.get("result").is_some() {
+            assert_eq!(last, json!({ "jsonrpc": "2.0", "id": message["id"], "result": {} }));
+            break;
+        }
+    }
+    assert_eq!(ear.next().await, None);
+}
+
+#[tokio::test]
+async fn output_records_warnings_and_failures_are_heard() {
+    let server = Server::start();
+    let http = http(&server).await;
+    let session = create(&http).await;
+    let mut ear = Ear::open(&http, Some(&session)).await;
+    let begun = in_session(&http, &session, "tools/call", json!({ "name": "run_js", "arguments": { "code": "for (let i = 0; i < 30; i++) { console.log(i); await new Promise(done => setTimeout(done, 20)) } throw new Error('enough')" } })).await;
+    let id = result(begun)["structuredContent"]["execution_id"].as_str().expect("an id").to_owned();
+    let (record, output) = (format!("heapstead://executions/{id}"), format!("heapstead://executions/{id}/output"));
+    for uri in [&record, &output] {
+        result(in_session(&http, &session, "resources/subscribe", json!({ "uri": uri })).await);
+    }
+    ear.updated(&output).await;
+    ear.updated(&record).await;
+    let log = ear.next_of("notifications/message").await;
+    assert_eq!(log["level"], "error");
+    assert_eq!(log["data"]["execution_id"], *id);
+    let missing = "0".repeat(64);
+    in_session(&http, &session, "tools/call", json!({ "name": "run_js", "arguments": { "code": "1", "heap": missing, "wait_secs": 60 } })).await;
+    let log = ear.next_of("notifications/message").await;
+    assert_eq!(log["level"], "warning", "{log}");
+    // Less is told from now on.
+    result(in_session(&http, &session, "logging/setLevel", json!({ "level": "error" })).await);
+    assert_eq!(ear.next_of("notifications/message").await["data"]["message"], "completed");
+    run(&http, &session, "1").await;
+    run(&http, &session, "null.x").await;
+    assert_eq!(ear.next_of("notifications/message").await["level"], "error");
+}
+
+#[tokio::test]
+async fn progress_of_a_sessions_calls_is_heard_by_its_other_listeners() {
+    let server = Server::start();
+    let (one, other) = (http(&server).await, http(&server).await);
+    let session = create(&one).await;
+    let mut ear = Ear::open(&other, Some(&session)).await;
+    let code = "for (let i = 0; i < 10; i++) { console.log(i); await new Promise(done => setTimeout(done, 100)) }";
+    let params = json!({ "name": "run_js", "arguments": { "code": code, "wait_secs": 60 }, "_meta": { LEGACY_KEY: session, "progressToken": "mine" } });
+    let told = one.all(&request("tools/call", params)).await;
+    assert!(told.iter().any(|message| message["method"] == "notifications/progress"), "whoever asked hears it as ever");
+    assert_eq!(ear.next_of("notifications/progress").await["progressToken"], "mine");
+}
+
+#[tokio::test]
+async fn whoever_comes_back_misses_nothing() {
+    let server = Server::start();
+    let http = http(&server).await;
+    let session = create(&http).await;
+    let mut ear = Ear::open(&http, Some(&session)).await;
+    result(in_session(&http, &session, "resources/subscribe", json!({ "uri": head_of(&session) })).await);
+    run(&http, &session, "1").await;
+    ear.updated(&head_of(&session)).await;
+    let last = ear.last.clone().expect("an id");
+    drop(ear);
+    for code in ["throw 'a'", "throw 'b'", "throw 'c'"] {
+        run(&http, &session, code).await;
+    }
+    let again = request("messages/listen", json!({ "_meta": { LEGACY_KEY: session } }));
+    let post = http.client.post(&http.url).header("accept", "application/json, text/event-stream").json(&again);
+    let by_post = post.header("mcp-session-id", session["sessionId"].as_str().expect("an id")).header("last-event-id", &last);
+    let by_get = http.client.get(&http.url).header("accept", "text/event-stream").header("last-event-id", &last);
+    for (request, again) in [(by_post, true), (by_get, false)] {
+        let mut ear = Ear::new(request.send().await.expect("an answer"));
+        if again {
+            assert_eq!(ear.next().await.expect("an event")["method"], "notifications/messages/listen");
+        }
+        for thrown in ["a", "b", "c"] {
+            let log = ear.next_of("notifications/message").await;
+            // The first run's own message may come after the news of the head.
+            let log = if log["level"] == "info" { ear.next_of("notifications/message").await } else { log };
+            assert!(log["data"]["message"].as_str().is_some_and(|text| text.contains(thrown)), "{thrown}: {log}");
+        }
+    }
+    // Of a row that is not kept any more, all that was subscribed to is news.
+    let mut parts: Vec<_> = last.split('.').collect();
+    parts[2] = "1";
+    let lost = http.client.get(&http.url).header("accept", "text/event-stream").header("last-event-id", parts.join("."));
+    let mut ear = Ear::new(lost.send().await.expect("an answer"));
+    ear.updated(&head_of(&session)).await;
+    // Once the session is over, the answer is all that is left; and so it is of a session of somebody else.
+    result(in_session(&http, &session, "sessions/delete", json!({})).await);
+    let over = http.client.get(&http.url).header("accept", "text/event-stream").header("last-event-id", &last);
+    let mut ear = Ear::new(over.send().await.expect("an answer"));
+    assert_eq!(ear.next().await.expect("the answer")["result"], json!({}));
+    assert_eq!(ear.next().await, None);
+}
+
+#[tokio::test]
+async fn what_belongs_to_no_session_reaches_the_connection_and_its_global_listeners_only() {
+    let server = Server::start();
+    let (one, other) = (http(&server).await, http(&server).await);
+    let session = create(&one).await;
+    let get = one.client.get(&one.url).header("accept", "text/event-stream").header("mcp-session-id", one.connection.as_deref().expect("a connection"));
+    let mut own = Ear::new(get.send().await.expect("an answer"));
+    let (mut global, mut foreign) = (Ear::open(&one, None).await, Ear::open(&other, None).await);
+    let mut of_session = Ear::open(&one, Some(&session)).await;
+    let begun = result(one.ask("tools/call", json!({ "name": "run_js", "arguments": { "code": "await new Promise(done => setTimeout(done, 300))" } })).await);
+    let uri = format!("heapstead://executions/{}", begun["structuredContent"]["execution_id"].as_str().expect("an id"));
+    result(one.ask("resources/subscribe", json!({ "uri": uri })).await);
+    own.updated(&uri).await;
+    global.updated(&uri).await;
+    // Of the session neither hears.
+    result(in_session(&one, &session, "resources/subscribe", json!({ "uri": head_of(&session) })).await);
+    run(&one, &session, "1").await;
+    of_session.updated(&head_of(&session)).await;
+    let second = result(other.ask("tools/call", json!({ "name": "run_js", "arguments": { "code": "await new Promise(done => setTimeout(done, 300))" } })).await);
+    let uri = format!("heapstead://executions/{}", second["structuredContent"]["execution_id"].as_str().expect("an id"));
+    for client in [&one, &other] {
+        result(client.ask("resources/subscribe", json!({ "uri": uri })).await);
+    }
+    for ear in [&mut global, &mut foreign] {
+        assert_eq!(ear.next().await.expect("a message")["params"]["uri"], *uri, "the next that it hears");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_mirrors_its_session_listens_without_a_connection() {
+    let server = Server::start();
+    let mut http = http(&server).await;
+    let session = create(&http).await;
+    http.connection = session["sessionId"].as_str().map(str::to_owned);
+    let mut ear = Ear::open(&http, Some(&session)).await;
+    result(in_session(&http, &session, "resources/subscribe", json!({ "uri": head_of(&session) })).await);
+    run(&http, &session, "1").await;
+    ear.updated(&head_of(&session)).await;
+}
+
+#[tokio::test]
+async fn on_stdio_notifications_name_their_session_and_the_request_is_answered_at_its_end() {
+    let mut stdio = Stdio::connect(&Folders::new(), LEGACY, &[]).await;
+    let session = result(stdio.ask("sessions/create", json!({})).await)["session"].clone();
+    let meta = json!({ LEGACY_KEY: session });
+    let listen = request("messages/listen", json!({ "_meta": meta }));
+    stdio.say(&listen.to_string()).await;
+    assert_eq!(stdio.hear().await, Some(json!({ "jsonrpc": "2.0", "method": "notifications/messages/listen", "params": {} })));
+    result(stdio.ask("resources/subscribe", json!({ "uri": head_of(&session), "_meta": meta })).await);
+    let run = json!({ "name": "run_js", "arguments": { "code": "1", "wait_secs": 60 }, "_meta": meta });
+    result(stdio.ask("tools/call", run).await);
+    let news = loop {
+        match stdio.notifications.pop() {
+            Some(message) if message["method"] == UPDATED => break message,
+            Some(_) => {}
+            None => {
+                let heard = stdio.hear().await.expect("a message");
+                stdio.notifications.push(heard);
+            }
+        }
+    };
+    assert_eq!(news["params"], json!({ "uri": head_of(&session), "_meta": { LEGACY_KEY: { "sessionId": session["sessionId"] } } }));
+    result(stdio.ask("sessions/delete", json!({ "_meta": meta })).await);
+    let answer = match stdio.notifications.iter().find(|message| message["id"] == listen["id"]) {
+        Some(answer) => answer.clone(),
+        None => stdio.answer_to(&listen["id"]).await,
+    };
+    assert_eq!(result(answer), json!({}));
+}
+
+#[tokio::test]
+async fn on_the_older_http_transport_too() {
+    let server = Server::start_with(&Folders::new(), &["--sse-port", "0"]);
+    let mut sse = Sse::open(&server).await;
+    let hello = initialize(LEGACY);
+    assert_eq!(sse.post(&hello, &[]).await, 202);
+    result(sse.answer_to(&hello["id"]).await);
+    let session = result(sse.ask("sessions/create", json!({})).await)["session"].clone();
+    let listen = request("messages/listen", json!({ "_meta": { LEGACY_KEY: session } }));
+    assert_eq!(sse.post(&listen, &[]).await, 202);
+    let (_, first) = sse.event().await.expect("an event");
+    assert!(first.contains("notifications/messages/listen"), "{first}");
+    let delete = request("sessions/delete", json!({ "_meta": { LEGACY_KEY: session } }));
+    assert_eq!(sse.post(&delete, &[]).await, 202);
+    assert_eq!(result(sse.answer_to(&listen["id"]).await), json!({}));
+}
+
+#[tokio::test]
+async fn in_the_later_era_a_request_listens_to_what_it_names_until_its_session_ends() {
+    let server = Server::start();
+    let http = Http::modern(&server, &[]);
+    let mut client = Client::modern(&server);
+    let session = client.create().await;
+    let filter = json!({ "resourceSubscriptions": [head_of(&session), "heapstead://nothing"] });
+    let listen = request("subscriptions/listen", json!({ "notifications": filter, "_meta": { MODERN_KEY: session } }));
+    let mut ear = Ear::new(http.send(&listen).await);
+    let acknowledged = ear.next_of("notifications/subscriptions/acknowledged").await;
+    assert_eq!(acknowledged["notifications"]["resourceSubscriptions"], json!([head_of(&session)]), "{acknowledged}");
+    client.run_in(&session, "1").await;
+    ear.updated(&head_of(&session)).await;
+    result(client.ask_in(&session, "sessions/delete", json!({})).await);
+    let mut last = ear.next().await.expect("a message");
+    while last.get("result").is_none() {
+        last = ear.next().await.expect("the answer");
+    }
+    assert_eq!(last["id"], listen["id"]);
+    assert_eq!(code(&client.ask("messages/listen", json!({})).await), -32601, "that one is of the earlier era");
+    assert_eq!(code(&client.ask("resources/subscribe", json!({ "uri": "x" })).await), -32601);
+}
+
+#[tokio::test]
+async fn nothing_can_be_subscribed_to_that_is_not_there() {
+    let server = Server::start();
+    let http = http(&server).await;
+    let session = create(&http).await;
+    let unknown = json!({ "sessionId": "0".repeat(64) });
+    for uri in [head_of(&unknown), format!("heapstead://executions/{}", "0".repeat(32)), "heapstead://nothing".into(), "x".into()] {
+        let answer = in_session(&http, &session, "resources/subscribe", json!({ "uri": uri })).await;
+        assert_eq!(code(&answer), -32002, "{uri}: {answer}");
+    }
+    for (method, params) in [("messages/listen", json!({})), ("resources/subscribe", json!({ "uri": head_of(&session) }))] {
+        let answer = in_session(&http, &unknown, method, params).await;
+        assert_eq!(code(&answer), -32043, "{method}: {answer}");
+    }
+    result(in_session(&http, &session, "resources/subscribe", json!({ "uri": head_of(&session) })).await);
+    result(in_session(&http, &session, "resources/unsubscribe", json!({ "uri": head_of(&session) })).await);
+    let mut ear = Ear::open(&http, Some(&session)).await;
+    run(&http, &session, "1").await;
+    assert_eq!(ear.next().await.expect("a message")["method"], "notifications/message", "not of the head");
+}
+
+#[tokio::test]
+async fn an_expired_session_closes_its_listeners() {
+    let server = Server::start_with(&Folders::new(), &["--session-ttl", "1s"]);
+    let http = http(&server).await;
+    let session = create(&http).await;
+    let mut ear = Ear::open(&http, Some(&session)).await;
+    assert_eq!(ear.next().await.expect("the answer")["result"], json!({}));
+    assert_eq!(ear.next().await, None);
+}
+
+#[tokio::test]
+async fn another_server_on_the_same_database_tells_of_heads_executions_and_the_end() {
+    let folders = Folders::new();
+    let (here, there) = (Server::start_with(&folders, &[]), Server::start_with(&folders, &[]));
+    let (here, there) = (http(&here).await, http(&there).await);
+    let session = create(&here).await;
+    let mut ear = Ear::open(&here, Some(&session)).await;
+    result(in_session(&here, &session, "resources/subscribe", json!({ "uri": head_of(&session) })).await);
+    let begun = result(in_session(&there, &session, "tools/call", json!({ "name": "run_js", "arguments": { "code": "await new Promise(done => setTimeout(done, 500))" } })).await);
+    let uri = format!("heapstead://executions/{}", begun["structuredContent"]["execution_id"].as_str().expect("an id"));
+    result(in_session(&here, &session, "resources/subscribe", json!({ "uri": uri })).await);
+    let mut waited = vec![head_of(&session), uri];
+    while !waited.is_empty() {
+        let news = ear.next_of(UPDATED).await;
+        waited.retain(|uri| news["uri"] != **uri);
+    }
+    result(in_session(&there, &session, "sessions/delete", json!({})).await);
+    loop {
+        let message = ear.next().await.expect("the answer");
+        if message.get("result").is_some() {
+            break;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_subscribes_and_never_reads_disturbs_nobody() {
+    let server = Server::start();
+    let http = http(&server).await;
+    let session = create(&http).await;
+    result(http.ask("resources/subscribe", json!({ "uri": head_of(&session) })).await);
+    for _ in 0..200 {
+        run(&http, &session, "1").await;
+    }
+    assert_eq!(run(&http, &session, "2").await["structuredContent"]["result"], "2");
+}

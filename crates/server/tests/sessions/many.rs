@@ -1,0 +1,112 @@
+//! Many listeners at once, and those that do not read.
+
+use crate::fixture::{Server, torture};
+use crate::peer::{Http, request, result};
+use crate::talk::{Ear, LEGACY, LEGACY_KEY, head_of};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+async fn create(http: &Http) -> Value {
+    result(http.ask("sessions/create", json!({})).await)["session"].clone()
+}
+
+fn run_in(session: &Value, code: &str) -> Value {
+    request("tools/call", json!({ "name": "run_js", "arguments": { "code": code, "wait_secs": 60 }, "_meta": { LEGACY_KEY: session } }))
+}
+
+/// 50 sessions with 20 listeners each: every listener hears of each run of its own session, by the text that it threw, and of no other.
+#[tokio::test]
+async fn a_thousand_listeners_hear_all_of_their_own_session_and_nothing_of_another() {
+    const SESSIONS: usize = 50;
+    const EACH: usize = 20;
+    let runs = if torture() { 20 } else { 3 };
+    let server = Server::start();
+    let http = Http::connect(&server, LEGACY, &[]).await;
+    let mut sessions = Vec::new();
+    let mut listening = Vec::new();
+    for number in 0..SESSIONS {
+        let session = create(&http).await;
+        for _ in 0..EACH {
+            let (http, session) = (http.clone(), session.clone());
+            let mut ear = Ear::open(&http, Some(&session)).await;
+            listening.push(tokio::spawn(async move {
+                let mut heard = Vec::new();
+                while heard.len() < runs {
+                    // Half of them come back in the middle.
+                    if heard.len() == runs / 2 && number % 2 == 0 {
+                        let last = ear.last.clone().expect("an id");
+                        drop(ear);
+                        let get = http.client.get(&http.url).header("accept", "text/event-stream").header("last-event-id", last);
+                        ear = Ear::new(get.send().await.expect("an answer"));
+                    }
+                    let log = ear.next_of("notifications/message").await;
+                    heard.push(log["data"]["message"].as_str().expect("text").to_owned());
+                }
+                for (run, text) in heard.iter().enumerate() {
+                    assert!(text.contains(&format!("session {number}, run {run}!")), "{number}, {run}: {text}");
+                }
+            }));
+        }
+        sessions.push(session);
+    }
+    for run in 0..runs {
+        for (number, session) in sessions.iter().enumerate() {
+            let answer = result(http.all(&run_in(session, &format!("throw 'session {number}, run {run}!'"))).await.pop().expect("an answer"));
+            assert_eq!(answer["structuredContent"]["status"], "failed");
+        }
+    }
+    for listener in listening {
+        listener.await.expect("what it should hear");
+    }
+}
+
+/// A listener that never reads a byte, on a session where much is told: its stream ends, the server's memory stays, and runs take as long as ever.
+#[tokio::test]
+async fn a_listener_that_does_not_read_is_cut_off_and_slows_nothing() {
+    let server = Server::start();
+    let http = Http::connect(&server, LEGACY, &[]).await;
+    let (session, quiet) = (create(&http).await, create(&http).await);
+    let runs = if torture() { 20_000 } else { 400 };
+    let timed = async |session: &Value| {
+        let begun = Instant::now();
+        for _ in 0..50 {
+            result(http.all(&run_in(session, "throw 'x'.repeat(60000)")).await.pop().expect("an answer"));
+        }
+        begun.elapsed()
+    };
+    let alone = timed(&quiet).await;
+    let mut slow = Vec::new();
+    for _ in 0..20 {
+        let address = server.url.strip_prefix("http://").expect("an address");
+        let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+        socket.set_recv_buffer_size(4096).expect("room for little");
+        let mut stream = socket.connect(address.parse().expect("an address")).await.expect("a connection");
+        let body = request("messages/listen", json!({ "_meta": { LEGACY_KEY: session } })).to_string();
+        let id = session["sessionId"].as_str().expect("an id");
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nhost: {address}\r\naccept: application/json, text/event-stream\r\ncontent-type: application/json\r\nmcp-session-id: {id}\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all(format!("{head}{body}").as_bytes()).await.expect("written");
+        let mut begun = [0; 12];
+        stream.read_exact(&mut begun).await.expect("an answer");
+        assert_eq!(&begun, b"HTTP/1.1 200");
+        slow.push(stream);
+    }
+    let before = server.memory_mb();
+    let listened = timed(&session).await;
+    for _ in 50..runs {
+        result(http.all(&run_in(&session, "throw 'x'.repeat(60000)")).await.pop().expect("an answer"));
+    }
+    assert!(listened < alone * 3 + Duration::from_secs(1), "{listened:?} with listeners that do not read, {alone:?} without");
+    // 400 messages of 8 KB are 3 MB; each of twenty listeners would keep as much if it kept what it does not read.
+    assert!(server.memory_mb() < before + 30, "{} MB before, {} MB now", before, server.memory_mb());
+    for mut stream in slow {
+        let mut rest = Vec::new();
+        tokio::time::timeout(Duration::from_secs(60), stream.read_to_end(&mut rest)).await.expect("cut off").expect("an end");
+        let text = String::from_utf8_lossy(&rest);
+        assert!(text.ends_with("0\r\n\r\n"), "the stream ended, properly");
+        assert!(text.matches("notifications/message\"").count() < runs, "and before everything was told");
+    }
+}

@@ -1,0 +1,117 @@
+//! Who hears what, and how much is kept for whom.
+
+use super::*;
+use row::{EVENTS_MAX, ROW_BYTES_MAX};
+
+fn session(number: u8) -> SessionId {
+    SessionId::from_random([number; 32])
+}
+
+fn execution(number: u8) -> Topic {
+    Topic::Execution(ExecutionId::from_random([number; 16]))
+}
+
+fn listen(hub: &Hub, number: u8) -> Listener {
+    hub.listen(Scope::Session(session(number)), None).expect("a place").0
+}
+
+async fn heard(listener: &mut Listener) -> Event {
+    match listener.next().await {
+        Heard::Event(_, event) => event,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn everybody_hears_what_their_scope_subscribed_to_and_nothing_else() {
+    let hub = Hub::default();
+    let (mut one, mut same, mut other) = (listen(&hub, 1), listen(&hub, 1), listen(&hub, 2));
+    hub.subscribe(&Scope::Session(session(1)), execution(1)).expect("room");
+    hub.subscribe(&Scope::Session(session(2)), execution(2)).expect("room");
+    hub.updated(&execution(1));
+    hub.updated(&execution(3));
+    hub.updated(&execution(2));
+    assert_eq!(heard(&mut one).await, Event::Updated(execution(1)));
+    assert_eq!(heard(&mut same).await, Event::Updated(execution(1)));
+    assert_eq!(heard(&mut other).await, Event::Updated(execution(2)));
+    hub.end(session(1));
+    assert_eq!(one.next().await, Heard::Ended);
+    hub.unsubscribe(&Scope::Session(session(2)), &execution(2));
+    hub.updated(&execution(2));
+    hub.end(session(2));
+    assert_eq!(other.next().await, Heard::Ended);
+    assert!(hub.lock().topics.is_empty() && hub.lock().rows.is_empty());
+}
+
+#[tokio::test]
+async fn whoever_comes_back_in_time_misses_nothing_and_else_is_told_so() {
+    let (hub, scope) = (Hub::default(), Scope::Session(session(1)));
+    hub.subscribe(&scope, execution(1)).expect("room");
+    hub.updated(&execution(1));
+    let mut listener = listen(&hub, 1);
+    let begin = listener.position();
+    hub.updated(&execution(1));
+    assert_eq!(heard(&mut listener).await, Event::Updated(execution(1)));
+    let at = listener.position();
+    drop(listener);
+    hub.updated(&execution(1));
+    let (mut back, missed) = hub.listen(scope.clone(), Some(at)).expect("a place");
+    assert!(!missed);
+    assert_eq!(heard(&mut back).await, Event::Updated(execution(1)));
+    assert_eq!(back.position().event, begin.event + 2, "what nobody could hear was not kept");
+    for wrong in [Position { row: at.row ^ 1, event: 1 }, Position { row: at.row, event: 99 }] {
+        assert!(hub.listen(scope.clone(), Some(wrong)).expect("a place").1, "{wrong:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_slow_listener_is_cut_off_and_the_row_stays_bounded() {
+    let hub = Hub::default();
+    hub.subscribe(&Scope::Session(session(1)), execution(1)).expect("room");
+    let mut slow = listen(&hub, 1);
+    for _ in 0..=EVENTS_MAX {
+        hub.updated(&execution(1));
+    }
+    assert_eq!(slow.next().await, Heard::CutOff);
+    assert_eq!(hub.lock().rows[&Scope::Session(session(1))].lock().events.len(), EVENTS_MAX);
+}
+
+#[tokio::test]
+async fn long_messages_leave_sooner() {
+    let hub = Hub::default();
+    let mut listener = listen(&hub, 1);
+    for number in 0..100 {
+        let execution = ExecutionId::from_random([number; 16]);
+        hub.tell(session(1), Event::Log { level: Level::Error, execution, text: "x".repeat(ROW_BYTES_MAX / 10) });
+    }
+    assert_eq!(hub.lock().rows[&Scope::Session(session(1))].lock().events.len(), 9);
+    assert_eq!(listener.next().await, Heard::CutOff);
+}
+
+#[tokio::test]
+async fn messages_that_matter_less_than_asked_for_are_not_told() {
+    let hub = Hub::default();
+    let mut listener = listen(&hub, 1);
+    let id = ExecutionId::from_random([1; 16]);
+    let log = |level| Event::Log { level, execution: id.clone(), text: String::new() };
+    hub.tell(session(1), log(Level::Debug));
+    hub.set_level(&Scope::Session(session(1)), Level::Error);
+    hub.tell(session(1), log(Level::Warning));
+    hub.tell(session(1), log(Level::Error));
+    assert_eq!(heard(&mut listener).await, log(Level::Error));
+}
+
+#[test]
+fn scopes_that_nobody_needs_leave_nothing_behind() {
+    let hub = Hub::default();
+    for number in 0..=u8::MAX {
+        hub.subscribe(&Scope::Request(number.into()), execution(number)).expect("room");
+        hub.forget(&Scope::Request(number.into()));
+    }
+    assert!(hub.lock().rows.is_empty() && hub.lock().topics.is_empty());
+    for number in 0..TOPICS_MAX {
+        let topic = Topic::Output(ExecutionId::from_random((number as u128).to_le_bytes()));
+        hub.subscribe(&Scope::Request(1), topic).expect("room");
+    }
+    assert_eq!(hub.subscribe(&Scope::Request(1), execution(1)), Err(Full));
+}
