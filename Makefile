@@ -30,7 +30,8 @@ v8host:
 	@./v8host/build
 
 run: build ## build, then start the server on 127.0.0.1:8420 (PORT=8421 chooses another port)
-	@$(BIN)/heapstead serve --http-port $(PORT) --directory-path "$(DATA)/heaps" --session-db-path "$(DATA)/sessions"
+	@$(BIN)/heapstead serve --http-port $(PORT) --directory-path "$(DATA)/heaps" --session-db-path "$(DATA)/sessions" \
+		--catalog "$(abspath catalogs/statistics)" --catalog "$(abspath catalogs/dates)"
 
 repl: build ## build, then open the REPL
 	@$(BIN)/heapstead repl

@@ -71,7 +71,7 @@ export async function tour(client, { withProgress }) {
   assert.deepEqual(JSON.parse(await read(second.execution_id)), second);
   assert.equal(await read(`${second.execution_id}/result`), "42");
   assert.equal(await read(`${begun.execution_id}/output`), text);
-  assert.equal((await client.listResourceTemplates()).resourceTemplates.length, 3);
+  assert.equal((await client.listResourceTemplates()).resourceTemplates.length, 4);
 
   const told = [];
   const slow = "for (let i = 0; i < 3; i++) { console.log(i); await new Promise((done) => setTimeout(done, 300)) } 'done'";

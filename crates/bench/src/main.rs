@@ -1,9 +1,11 @@
-//! `make bench`: prints a table, writes JSON, and says how noisy the machine was. `--check` fails when a bar is missed, `--short` takes less time.
+//! `make bench`: prints a table, writes JSON, and says how noisy the machine was. `--check` fails when a bar is missed, `--short` takes less time,
+//! `--only engine`, `server` or `sessions` measures one part.
 
 mod engine;
 mod noise;
 mod raw_loop;
 mod report;
+mod resolve;
 mod sample;
 mod server;
 
@@ -15,6 +17,14 @@ use sample::Effort;
 async fn main() -> std::process::ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let asked = |flag: &str| arguments.iter().any(|argument| argument == flag);
+    if let [flag, folder, rounds] = arguments.as_slice()
+        && flag == resolve::FLAG
+    {
+        resolve::run(folder.as_ref(), rounds.parse().unwrap_or_else(|_| fail("ROUNDS is not a number"))).await;
+        return std::process::ExitCode::SUCCESS;
+    }
+    let only = arguments.iter().skip_while(|argument| *argument != "--only").nth(1);
+    let wanted = |part: &str| only.is_none_or(|only| only == part);
     let artifacts = match Artifacts::find() {
         Ok(artifacts) => artifacts,
         Err(error) => {
@@ -24,8 +34,15 @@ async fn main() -> std::process::ExitCode {
     };
     let effort = if asked("--short") { Effort::Short } else { Effort::Full };
     let mut report = Report::new(noise::measure(effort));
-    engine::measure(&artifacts, effort, &mut report).await;
-    server::measure(&artifacts, effort, &mut report).await;
+    if wanted("engine") {
+        engine::measure(&artifacts, effort, &mut report).await;
+    }
+    if wanted("server") {
+        server::measure(&artifacts, effort, &mut report).await;
+    }
+    if wanted("sessions") {
+        server::sessions::measure(effort, &mut report).await;
+    }
     report.print();
     match report.write() {
         Ok(file) => eprintln!("written to {}", file.display()),

@@ -1,14 +1,16 @@
 //! What both skins stand on: the table of operations, and what the operator decided about connections.
 
 use crate::api::Api;
-use crate::auth::{Authenticator, Resolution};
-use heapstead_service::Service;
+use crate::auth::Authenticator;
+use heapstead_service::{HealthStatus, Metrics, Service, Stateless};
 use heapstead_types::SessionName;
 
 pub struct Edge {
     pub api: Api,
     /// None in stateless mode.
     pub service: Option<Service>,
+    /// None in any other.
+    pub stateless: Option<Stateless>,
     /// The session of connections that name none.
     pub session: Option<SessionName>,
     /// Text in an MCP answer that is longer than this is cut; the structured content beside it never is.
@@ -17,8 +19,25 @@ pub struct Edge {
     pub plasm_names: bool,
     pub access: Access,
     pub authenticator: Authenticator,
-    /// With whose rights opened sessions are reused.
-    pub resolution: Resolution,
+}
+
+impl Edge {
+    /// Whether calls can be served.
+    pub async fn is_ready(&self) -> bool {
+        match (&self.service, &self.stateless) {
+            (Some(service), _) => service.is_ready().await,
+            (None, Some(stateless)) => stateless.health().await.status == HealthStatus::Healthy,
+            (None, None) => false,
+        }
+    }
+
+    pub async fn metrics(&self) -> Metrics {
+        match (&self.service, &self.stateless) {
+            (Some(service), _) => service.metrics().await,
+            (None, Some(stateless)) => stateless.metrics(),
+            (None, None) => Metrics::default(),
+        }
+    }
 }
 
 /// Which web pages and host names may reach the server: a browser must not be talked into speaking to it.

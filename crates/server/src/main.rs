@@ -8,6 +8,7 @@ mod edge;
 mod http;
 mod local;
 mod mcp;
+mod metrics;
 mod rest;
 
 fn main() -> std::process::ExitCode {

@@ -1,12 +1,14 @@
 //! Everything that is kept: records, output, heaps, tags and logs, and what can be asked about them without running anything.
 
+use crate::context_recording::Conversations;
 use crate::hub::Hub;
 use crate::live::Registry;
 use crate::origin::OnMissingHeap;
 use crate::state::StateKeys;
 use heapstead_store::{HeapStore, Metadata, Outputs};
 use heapstead_types::Limits;
-use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::{Notify, RwLock};
 
@@ -53,6 +55,10 @@ pub(crate) struct Kept {
     pub state_keys: StateKeys,
     /// Who is told what happens.
     pub hub: Arc<Hub>,
+    /// What conversations have done, where that is kept.
+    pub conversations: OnceLock<Conversations>,
+    /// How often somebody asked for a session that is somebody else's.
+    pub isolation_violations: AtomicU64,
 }
 
 impl Archive {
@@ -69,6 +75,8 @@ impl Archive {
             storing: Arc::default(),
             state_keys: StateKeys::default(),
             hub: Arc::default(),
+            conversations: OnceLock::new(),
+            isolation_violations: AtomicU64::new(0),
         }))
     }
 

@@ -1,5 +1,7 @@
 //! Who calls: on whose behalf, in which session, over which connection.
 
+use crate::context_recording::Call;
+use crate::sessions::new_session_id;
 use heapstead_engine::Lane;
 use heapstead_types::{Principal, SessionId, SessionName};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,6 +22,8 @@ pub struct Caller {
     pub headers: Vec<(String, String)>,
     /// Callers of different lanes take turns when the queue is long.
     pub lane: Lane,
+    /// The call itself, where a conversation is to remember it. A run that it begins takes that over.
+    pub call: Option<Arc<Call>>,
 }
 
 /// A connection that stays while its client does, and what it alone knows.
@@ -27,13 +31,15 @@ pub struct Caller {
 pub struct Connection {
     /// Nobody could guess it.
     pub id: String,
+    /// Where the context of its conversation is kept when it names no session. Nobody is shown it.
+    pub context: SessionId,
     /// The logical sessions that it calls `s0`, `s1` …
     refs: Mutex<Vec<Uuid>>,
 }
 
 impl Connection {
     pub fn new() -> Self {
-        Self { id: Uuid::new_v4().simple().to_string(), refs: Mutex::default() }
+        Self { id: Uuid::new_v4().simple().to_string(), context: new_session_id(), refs: Mutex::default() }
     }
 
     /// The number by which this connection calls a logical session from now on.

@@ -68,6 +68,9 @@ impl Service {
             None => drop(tokio::spawn(execution.drive(held, accepted))),
         }
         acceptance.await.unwrap_or_else(|_| Err(ServiceError::Unavailable("the execution was lost".into())))?;
+        if let Some(call) = &caller.call {
+            call.hand_over(live.clone());
+        }
         crash_point::pass("accepted");
         Ok(live)
     }
@@ -252,9 +255,13 @@ impl Execution {
         }
         let deadline = self.store_deadline(began);
         let heaps = self.service.running.heaps.until(deadline.into_std());
+        let meter = &self.service.running.meter;
         let keep = async {
+            let begun = Instant::now();
             let storing = self.service.0.storing.clone().read_owned().await;
-            Ok((heaps.keep(heap).await?, storing))
+            let kept = heaps.keep(heap).await?;
+            meter.snapshot.note(begun.elapsed());
+            Ok((kept, storing))
         };
         tokio::select! {
             biased;
@@ -312,7 +319,8 @@ impl Execution {
             Job { code: self.request.code.clone(), kind, limits: self.request.limits, headers: self.headers.clone(), lane: self.lane };
         let mut execution = place.submit(job);
         let canceller = execution.canceller();
-        let mut asked = None;
+        let meter = &self.service.running.meter;
+        let (mut asked, mut started) = (None, false);
         loop {
             let event = tokio::select! {
                 biased;
@@ -324,9 +332,16 @@ impl Execution {
                 }
                 event = execution.next_event() => event,
             };
+            if let Some(Event::Ended(_)) = &event
+                && started
+            {
+                meter.run.note(began.elapsed());
+            }
             let bytes = match event {
                 Some(Event::Started) => {
                     *began = Instant::now();
+                    started = true;
+                    meter.queue.note(Timestamp::now().duration_since(self.live.begun.started_at).unsigned_abs());
                     self.live.start();
                     continue;
                 }
@@ -384,7 +399,10 @@ impl Execution {
         crash_point::pass("committed");
         drop((ended.completed, session));
         let error = match stored {
-            Ok(true) => return self.live.end(record, ended.output),
+            Ok(true) => {
+                self.service.running.meter.ended(record.status);
+                return self.live.end(record, ended.output);
+            }
             // Another process took this one for dead. What it wrote stands.
             Ok(false) => {
                 MetadataError::Unavailable { path: metadata.folder().into(), why: "the execution was ended from elsewhere".into() }
@@ -395,6 +413,7 @@ impl Execution {
         tracing::error!(id = %self.live.id(), %error, "the end of an execution can't be stored");
         let failed = End::Failed(Failure::Store(error.to_string()));
         let record = begun.ended_at(&failed, completed_at);
+        self.service.running.meter.ended(record.status);
         end = ExecutionEnd { status: record.status, result: None, error: record.error.clone(), heap: None, tags: None, log: None, bind: None, continuity: None, ..end };
         self.live.end(record, ended.output);
         while metadata.end_execution(self.live.id().clone(), end.clone()).await.is_err() {

@@ -172,7 +172,10 @@ impl Archive {
     /// Without parameters: all that run, and all that ended in the last 24 hours.
     pub async fn executions(&self, caller: &Caller, request: ListRequest) -> Result<ExecutionList, ServiceError> {
         let plain = request.status.is_none() && request.session.is_none() && request.limit.is_none() && request.cursor.is_none();
-        let before = request.cursor.as_deref().map(parse_cursor).transpose()?;
+        let before = match request.cursor.as_deref() {
+            None => None,
+            Some(cursor) => Some(self.after(caller, cursor).await?),
+        };
         let filter = ExecutionFilter {
             status: request.status,
             session: request.session,
@@ -181,10 +184,18 @@ impl Archive {
             limit: request.limit,
         };
         let (executions, next) = self.0.metadata.executions(&caller.principal, filter).await?;
-        Ok(ExecutionList {
-            executions: executions.into_iter().map(|stored| self.summary(stored)).collect(),
-            next_cursor: next.map(|Cursor(seq)| seq.to_string()),
-        })
+        // Not the row itself, which would tell how much others run.
+        let next_cursor = executions.last().filter(|_| next.is_some()).map(|last| last.id.to_string());
+        Ok(ExecutionList { executions: executions.into_iter().map(|stored| self.summary(stored)).collect(), next_cursor })
+    }
+
+    /// Where a list goes on. A cursor that is somebody else's is none.
+    async fn after(&self, caller: &Caller, cursor: &str) -> Result<Cursor, ServiceError> {
+        let found = match cursor.parse() {
+            Ok(id) => self.0.metadata.after_execution(&caller.principal, &id).await?,
+            Err(_) => None,
+        };
+        found.ok_or_else(|| ServiceError::bad_value("cursor", format!("`{cursor}`"), "expected a `next_cursor` from an earlier answer"))
     }
 
     /// Follows an execution of this process by its progress; none when it runs elsewhere or has ended.
@@ -286,12 +297,6 @@ pub fn record_of(stored: metadata::Execution) -> ExecutionRecord {
         warnings: stored.warnings,
         told: stored.continuity.and_then(|json| serde_json::from_str(&json).ok()),
     }
-}
-
-fn parse_cursor(text: &str) -> Result<Cursor, ServiceError> {
-    text.parse()
-        .map(Cursor)
-        .map_err(|_| ServiceError::bad_value("cursor", format!("`{text}`"), "expected a `next_cursor` from an earlier answer"))
 }
 
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, ServiceError> + Send + 'static) -> Result<T, ServiceError> {

@@ -20,7 +20,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 /// While nobody listens: until it is seen whether the service is still there.
 const IDLE_INTERVAL: Duration = Duration::from_secs(30);
 /// What of an error or a warning is told; the record has it all.
-const TEXT_CHARS_MAX: usize = 8_000;
+const TEXT_CHARS_MAX: usize = 16_000;
 
 impl Archive {
     /// Follows a run of this process if anybody would hear of it.

@@ -1,9 +1,11 @@
 //! Whether everything that is needed works now, found out by trying it.
 
 use crate::executions::blocking;
+use crate::record::iso_8601;
 use crate::{End, Service};
 use heapstead_engine::{Engine, Execution, Job, Kind, Lane, Refused};
-use heapstead_types::{HeapKey, Limits};
+use heapstead_types::Limits;
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt::Display;
@@ -15,85 +17,152 @@ const CHECK_MAX: Duration = Duration::from_secs(5);
 /// The state of the server and of what it stands on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Health {
-    /// `ok`, or `degraded` when a component is down.
+    /// `degraded` when a store can't be used, contexts take over 90 % of their memory or are as many as there may be, or no code can be run.
     pub status: HealthStatus,
-    pub components: Components,
-    /// Heaps that were found damaged. They are left as they are, for inspection.
-    #[schemars(with = "Vec<String>")]
-    pub damaged_heaps: Vec<HeapKey>,
-    /// Executions that run now, and that wait for their turn.
-    pub running: usize,
-    pub queued: usize,
+    pub context_store: ContextHealth,
+    pub heap_store: HeapStoreHealth,
+    pub engine: EngineHealth,
+    /// What is wrong, in words. Absent when nothing is.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    pub problems: Vec<String>,
+    /// RFC 3339, UTC.
+    pub timestamp: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HealthStatus {
-    Ok,
+    Healthy,
     Degraded,
 }
 
+/// Where conversations are remembered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Components {
-    pub engine: Component,
-    pub heaps: Component,
-    pub metadata: Component,
-    pub outputs: Component,
+pub struct ContextHealth {
+    /// `memory`, `sqlite`, `redis` or `none`.
+    pub backend: String,
+    pub session_count: u64,
+    /// Null when there is no bound.
+    pub max_sessions: Option<u64>,
+    /// Memory of the store itself, not of the process.
+    pub heap_used_mb: u64,
+    pub heap_pressure_pct: u64,
+    /// True where Redis is not used.
+    pub redis_ok: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Component {
+pub struct HeapStoreHealth {
+    /// `folder`, `s3` or `none`.
+    pub backend: String,
     pub ok: bool,
-    /// What is wrong.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
+    /// Heaps that were found damaged. They are left as they are, for inspection; the log names them.
+    pub damaged: u64,
 }
 
-impl Component {
-    /// What a check found, if it came to an end in time: who asks about health waits for nobody.
-    async fn check<E: Display>(check: impl Future<Output = Result<(), E>>) -> Self {
-        let error = match tokio::time::timeout(CHECK_MAX, check).await {
-            Ok(Ok(())) => None,
-            Ok(Err(error)) => Some(error.to_string()),
-            Err(_) => Some(format!("no answer within {} s", CHECK_MAX.as_secs())),
-        };
-        Self { ok: error.is_none(), error }
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct EngineHealth {
+    /// Whether code was run just now.
+    pub ok: bool,
+    /// Executions that run, and that wait for their turn.
+    pub running: u64,
+    pub queued: u64,
+    pub v8: String,
+}
+
+/// What a check found, if it came to an end in time: who asks about health waits for nobody.
+async fn check<E: Display>(name: &str, check: impl Future<Output = Result<(), E>>) -> Option<String> {
+    match tokio::time::timeout(CHECK_MAX, check).await {
+        Ok(Ok(())) => None,
+        Ok(Err(error)) => Some(format!("{name}: {error}")),
+        Err(_) => Some(format!("{name}: no answer within {} s", CHECK_MAX.as_secs())),
+    }
+}
+
+/// Whether code can be run: runs some. A queue that is full says nothing against it.
+async fn check_engine(engine: &Engine) -> Option<String> {
+    let limits = Limits { timeout_secs: CHECK_MAX.as_secs() as u32, ..Limits::default() };
+    let job = Job { code: "1".into(), kind: Kind::Stateless, limits, headers: Vec::new(), lane: Lane(u64::MAX) };
+    let ran = async {
+        match engine.submit(job).map(Execution::finish) {
+            Err(Refused::QueueFull { .. }) => Ok(()),
+            Err(refused) => Err(refused.to_string()),
+            Ok(finished) => End::from(finished.await.1).error().map_or(Ok(()), Err),
+        }
+    };
+    check("engine", ran).await
+}
+
+impl Health {
+    /// Of a server that keeps nothing.
+    pub async fn stateless(engine: &Engine) -> Self {
+        let running = EngineHealth::before(engine);
+        let problem = check_engine(engine).await;
+        let heap_store = HeapStoreHealth { backend: "none".into(), ok: true, damaged: 0 };
+        Self::of(ContextHealth::none(), heap_store, EngineHealth { ok: problem.is_none(), ..running }, problem.into_iter().collect())
     }
 
-    /// Whether code can be run: runs some. A queue that is full says nothing against it.
-    pub async fn engine(engine: &Engine) -> Self {
-        let limits = Limits { timeout_secs: CHECK_MAX.as_secs() as u32, ..Limits::default() };
-        let job = Job { code: "1".into(), kind: Kind::Stateless, limits, headers: Vec::new(), lane: Lane(u64::MAX) };
-        Self::check(async {
-            match engine.submit(job).map(Execution::finish) {
-                Err(Refused::QueueFull { .. }) => Ok(()),
-                Err(refused) => Err(refused.to_string()),
-                Ok(finished) => End::from(finished.await.1).error().map_or(Ok(()), Err),
-            }
-        })
-        .await
+    fn of(context_store: ContextHealth, heap_store: HeapStoreHealth, engine: EngineHealth, problems: Vec<String>) -> Self {
+        let status = if problems.is_empty() { HealthStatus::Healthy } else { HealthStatus::Degraded };
+        Self { status, context_store, heap_store, engine, problems, timestamp: iso_8601(Timestamp::now()) }
+    }
+}
+
+impl EngineHealth {
+    /// Before the engine is tried, which counts too.
+    fn before(engine: &Engine) -> Self {
+        let load = engine.load();
+        Self { ok: true, running: load.running as u64, queued: load.queued as u64, v8: engine.info().id.v8.clone() }
+    }
+}
+
+impl ContextHealth {
+    fn none() -> Self {
+        Self { backend: "none".into(), session_count: 0, max_sessions: None, heap_used_mb: 0, heap_pressure_pct: 0, redis_ok: true }
     }
 }
 
 impl Service {
     pub async fn health(&self) -> Health {
-        // Before the engine is tried, which counts too.
-        let load = self.engine().load();
-        let store = self.0.heaps.clone();
-        let outputs = self.0.outputs.clone();
-        let (engine, heaps, metadata, outputs) = tokio::join!(
-            Component::engine(self.engine()),
-            Component::check(blocking(move || Ok(store.check()?))),
-            Component::check(self.0.metadata.check()),
-            Component::check(blocking(move || Ok(outputs.check()?)))
-        );
-        let all_ok = [&engine, &heaps, &metadata, &outputs].iter().all(|component| component.ok);
-        Health {
-            status: if all_ok { HealthStatus::Ok } else { HealthStatus::Degraded },
-            components: Components { engine, heaps, metadata, outputs },
-            damaged_heaps: self.running.heaps.damaged().await,
-            running: load.running,
-            queued: load.queued,
-        }
+        let before = EngineHealth::before(self.engine());
+        let ([engine, heaps, metadata, outputs], (context_store, contexts), damaged) =
+            tokio::join!(self.probe(), self.context_health(), self.running.heaps.damaged());
+        let engine_health = EngineHealth { ok: engine.is_none(), ..before };
+        let heap_store =
+            HeapStoreHealth { backend: self.0.heaps.backend().into(), ok: heaps.is_none(), damaged: damaged.len() as u64 };
+        let problems = [engine, heaps, metadata, outputs].into_iter().flatten().chain(contexts).collect();
+        Health::of(context_store, heap_store, engine_health, problems)
+    }
+
+    /// Whether calls can be served. Contexts are not needed for that.
+    pub async fn is_ready(&self) -> bool {
+        self.probe().await.iter().all(Option::is_none)
+    }
+
+    /// What is wrong with engine, heap store, metadata and outputs.
+    async fn probe(&self) -> [Option<String>; 4] {
+        let (store, outputs) = (self.0.heaps.clone(), self.0.outputs.clone());
+        tokio::join!(
+            check_engine(self.engine()),
+            check("heap store", blocking(move || Ok(store.check()?))),
+            check("metadata", self.0.metadata.check()),
+            check("outputs", blocking(move || Ok(outputs.check()?)))
+        )
+        .into()
+    }
+
+    async fn context_health(&self) -> (ContextHealth, Vec<String>) {
+        let Some(conversations) = self.0.conversations.get() else { return (ContextHealth::none(), Vec::new()) };
+        let found = conversations.contexts().health().await;
+        let shown = ContextHealth {
+            backend: found.backend.into(),
+            session_count: found.session_count,
+            max_sessions: found.max_sessions,
+            heap_used_mb: found.heap_used_mb,
+            heap_pressure_pct: found.heap_pressure_pct,
+            redis_ok: found.redis_ok,
+        };
+        (shown, found.degraded.into_iter().map(|problem| format!("context store: {problem}")).collect())
     }
 }

@@ -6,6 +6,7 @@ use heapstead_types::{Failure, HeapKey};
 use lru::LruCache;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 /// Heaps kept in memory, in all. A chain goes on from the heap it just left, which then needs no reading.
@@ -20,6 +21,14 @@ pub struct HeapAccess {
     hot: Arc<Mutex<Hot>>,
     /// What was found damaged and has not been found whole since.
     damaged: Arc<Mutex<BTreeSet<HeapKey>>>,
+    looked_up: Arc<LookedUp>,
+}
+
+/// How often a heap was in memory already, and how often it was not.
+#[derive(Default)]
+struct LookedUp {
+    hits: AtomicU64,
+    misses: AtomicU64,
 }
 
 struct Hot {
@@ -29,7 +38,18 @@ struct Hot {
 
 impl HeapAccess {
     pub fn new(store: Arc<dyn HeapStore>, engine: EngineInfo) -> Self {
-        Self { store, engine, hot: Arc::new(Mutex::new(Hot { heaps: LruCache::unbounded(), bytes: 0 })), damaged: Arc::default() }
+        Self {
+            store,
+            engine,
+            hot: Arc::new(Mutex::new(Hot { heaps: LruCache::unbounded(), bytes: 0 })),
+            damaged: Arc::default(),
+            looked_up: Arc::default(),
+        }
+    }
+
+    /// Heaps that were in memory already when they were needed, and that were not.
+    pub fn looked_up(&self) -> (u64, u64) {
+        (self.looked_up.hits.load(Relaxed), self.looked_up.misses.load(Relaxed))
     }
 
     /// The same heaps, for somebody who waits until then.
@@ -81,8 +101,10 @@ impl HeapAccess {
             self.engine.check(writer).map_err(|mismatch| Failure::HeapOfAnotherEngine { key, mismatch })?;
         }
         if let Some(image) = self.hot().find(&info) {
+            self.looked_up.hits.fetch_add(1, Relaxed);
             return Ok(image);
         }
+        self.looked_up.misses.fetch_add(1, Relaxed);
         let heap = self.store.get(&key).map_err(store_failure)?;
         if heap.engine().is_none() {
             self.engine.check_payload(heap.payload()).map_err(|mismatch| Failure::HeapOfAnotherEngine { key, mismatch })?;

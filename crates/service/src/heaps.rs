@@ -38,7 +38,15 @@ impl Archive {
     /// Whether a heap is an owner's. One that nobody on this database ever made, such as another server's on the same bucket, is everybody's who
     /// needs no credentials.
     pub(crate) async fn sees_heap(&self, principal: &Principal, key: HeapKey) -> Result<bool, ServiceError> {
-        Ok(!self.seen_heaps(principal, vec![key]).await?.is_empty())
+        if !self.seen_heaps(principal, vec![key]).await?.is_empty() {
+            return Ok(true);
+        }
+        if principal.tenant().is_none() {
+            // The store is asked for what nobody made. That has to take as long for what somebody else did.
+            let store = self.0.heaps.clone();
+            let _ = blocking(move || Ok(store.glance(&key)?)).await;
+        }
+        Ok(false)
     }
 
     async fn seen_heaps(&self, principal: &Principal, keys: Vec<HeapKey>) -> Result<Vec<HeapKey>, ServiceError> {
@@ -111,12 +119,15 @@ impl Archive {
     pub async fn import_heap(&self, caller: &Caller, file: Vec<u8>, engine: EngineId) -> Result<HeapKey, ServiceError> {
         let bytes = file.len().saturating_sub(HEADER_BYTES) as u64;
         self.check_quota(&caller.principal, bytes).await?;
+        let digest = file.get(10..HEADER_BYTES).and_then(|digest| digest.try_into().ok());
+        let key = HeapKey::from_digest(digest.unwrap_or_default());
+        let is_shared = self.0.metadata.others_have_heap(&caller.principal, key).await?;
         let store = self.0.heaps.clone();
         let stored = blocking(move || {
-            let digest = file.get(10..HEADER_BYTES).and_then(|digest| digest.try_into().ok());
-            let key = HeapKey::from_digest(digest.unwrap_or_default());
             verify(&file, &key).map_err(|defect| ServiceError::BadInput(format!("`file` is not a heap: {defect}")))?;
-            store.put(&key, file.get(HEADER_BYTES..).unwrap_or_default(), &engine)?;
+            // Whoever has it already can't be told by somebody else which engine it is of.
+            let known = if is_shared { store.describe(&key).ok().and_then(|heap| heap.engine) } else { None };
+            store.put(&key, file.get(HEADER_BYTES..).unwrap_or_default(), &known.unwrap_or(engine))?;
             Ok(key)
         });
         // Nobody may collect it before somebody has it.
@@ -148,13 +159,10 @@ impl Archive {
     async fn collect(&self, heaps: Vec<ListedHeap>, owner: Option<&Principal>, dry_run: bool) -> Result<Collected, ServiceError> {
         let retained = SignedDuration::try_from(self.0.policy.retain_heaps).unwrap_or(SignedDuration::MAX);
         let since = Timestamp::now().checked_sub(retained).unwrap_or(Timestamp::MIN);
-        let old_before: SystemTime = since.into();
         let mut collected = Collected::default();
         for heap in heaps {
-            let in_use = heap.stored_at >= old_before
-                || self.0.metadata.uses_heap(heap.key, since).await?
-                || (owner.is_none() && !self.0.metadata.knows_heap(heap.key).await?);
-            if in_use || (!dry_run && !self.remove_heap(heap.key, owner, since).await?) {
+            let in_use = self.in_use(&heap, owner, since).await?;
+            if in_use || (!dry_run && !self.remove_heap(&heap, owner, since).await?) {
                 collected.kept += 1;
                 continue;
             }
@@ -164,18 +172,31 @@ impl Archive {
         Ok(collected)
     }
 
+    /// Whether a heap has to stay: for its owner, or, where nobody is asking or nobody made it, for anybody.
+    async fn in_use(&self, heap: &ListedHeap, owner: Option<&Principal>, since: Timestamp) -> Result<bool, ServiceError> {
+        let (metadata, is_young) = (&self.0.metadata, heap.stored_at >= SystemTime::from(since));
+        if let Some(owner) = owner
+            && metadata.knows_heap(heap.key).await?
+        {
+            return Ok(metadata.owner_uses_heap(owner, heap.key, since).await?
+                || (is_young && !metadata.others_have_heap(owner, heap.key).await?));
+        }
+        Ok(is_young || metadata.uses_heap(heap.key, since).await? || (owner.is_none() && !metadata.knows_heap(heap.key).await?))
+    }
+
     /// Removes a heap, unless somebody stored or used it again meanwhile.
-    async fn remove_heap(&self, key: HeapKey, owner: Option<&Principal>, since: Timestamp) -> Result<bool, ServiceError> {
+    async fn remove_heap(&self, heap: &ListedHeap, owner: Option<&Principal>, since: Timestamp) -> Result<bool, ServiceError> {
         // A run that is about to record this very heap holds the other side of this lock.
         let _alone = self.0.storing.write().await;
+        let key = heap.key;
         // Taking the lock may have taken a while.
-        if self.0.metadata.uses_heap(key, since).await? {
+        if self.in_use(heap, owner, since).await? {
             return Ok(false);
         }
         if let Some(owner) = owner
-            && !self.0.metadata.disown_heap(owner, key).await?
+            && self.0.metadata.others_have_heap(owner, key).await?
         {
-            // Somebody else has it too.
+            self.0.metadata.disown_heap(owner, key).await?;
             return Ok(true);
         }
         let old_before: SystemTime = since.into();

@@ -8,6 +8,9 @@
 
 mod archive;
 mod caller;
+mod context;
+mod context_recording;
+mod context_store;
 mod crash_point;
 mod end;
 mod error;
@@ -22,6 +25,7 @@ mod hub;
 mod listening;
 mod live;
 mod logical;
+mod meter;
 mod neighbours;
 mod origin;
 mod output_text;
@@ -40,11 +44,14 @@ mod turns;
 
 pub use archive::{Archive, Policy, Quotas};
 pub use caller::{Caller, Connection};
+pub use context::{CheckRequest, Cleared, NewFinding, ShownContext};
+pub use context_recording::Noting;
+pub use context_store::{ContextPlace, ContextSettings, ContextStoreError, OpenContexts};
 pub use end::{End, Finished};
 pub use error::ServiceError;
 pub use execution::RunRequest;
 pub use executions::{ExecutionList, ExecutionSummary, ListRequest, OutputPage};
-pub use health::{Component, Components, Health, HealthStatus};
+pub use health::{ContextHealth, EngineHealth, Health, HealthStatus, HeapStoreHealth};
 pub use heap_access::HeapAccess;
 pub use heaps::{Collected, HeapSummary};
 pub use hub::{Event, Heard, Level, Listener, Position, Scope, Topic};
@@ -52,6 +59,7 @@ pub use live::{Live, Progress};
 pub use logical::{
     ContextRequest, Continuity, ExecuteBinding, OnStale, Reason, SessionContext, Told, Wave, WaveMode,
 };
+pub use meter::{ContextMetrics, KeptMetrics, Metrics, Times};
 pub use origin::{OnMissingHeap, Origin, StartsFrom};
 pub use record::{ExecutionRecord, iso_8601};
 pub use run::{Mode, Request, Run};

@@ -20,6 +20,10 @@ impl Archive {
                 !record.status.is_terminal()
             }
         };
+        if let Scope::Session(id) = scope {
+            // Its end has to be seen, or what it subscribed to would be kept for ever.
+            self.0.hub.watch_head(*id, self.opened(caller, *id).await?.sequence);
+        }
         let full = |_: Full| ServiceError::Busy(format!("{TOPICS_MAX} resources are subscribed to here, which is as many as may be"));
         self.0.hub.subscribe(scope, topic.clone()).map_err(full)?;
         match topic {

@@ -34,6 +34,16 @@ pub fn cursor(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "pattern": "^[0-9]{1,18}$" })
 }
 
+/// Where a list of executions goes on: after this one.
+pub fn execution_cursor(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "pattern": "^[0-9a-f]{32}$" })
+}
+
+/// Where a list of sessions goes on: after this one.
+pub fn session_cursor(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "pattern": "^[0-9a-f]{64}$" })
+}
+
 pub fn session_name(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "minLength": 1, "maxLength": SESSION_NAME_CHARS_MAX, "pattern": "^[^\\u0000-\\u001f\\u007f-\\u009f]+$" })
 }

@@ -3,6 +3,9 @@
 use crate::archive::{Archive, Policy};
 use crate::heap_access::HeapAccess;
 use crate::turns::Turns;
+use crate::context_recording::Conversations;
+use crate::context_store::OpenContexts;
+use crate::meter::Meter;
 use crate::{ServiceError, expiry, following, neighbours, sweep};
 use heapstead_catalog::Catalogs;
 use heapstead_engine::Engine;
@@ -27,6 +30,7 @@ pub(crate) struct Running {
     pub catalogs: Catalogs,
     /// The engine and the heap that fresh runs begin with.
     pub generation: String,
+    pub meter: Meter,
 }
 
 impl Service {
@@ -38,6 +42,7 @@ impl Service {
         metadata: Metadata,
         policy: Policy,
         catalogs: Catalogs,
+        contexts: Option<OpenContexts>,
     ) -> Result<Self, ServiceError> {
         let running = Running {
             heaps: HeapAccess::new(heaps.clone(), engine.info().clone()),
@@ -46,8 +51,12 @@ impl Service {
             closing: AtomicBool::new(false),
             turns: Turns::default(),
             catalogs,
+            meter: Meter::default(),
         };
         let service = Self { archive: Archive::open(heaps, metadata, policy), running: Arc::new(running) };
+        if let Some(contexts) = contexts {
+            Conversations::start(contexts, &service.archive);
+        }
         neighbours::listen(&service.archive);
         sweep::fail_orphans(&service).await?;
         sweep::start(&service);

@@ -12,6 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use rustix::rand::{GetRandomFlags, getrandom};
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Which session a call belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +58,8 @@ pub struct SessionPage {
 
 /// A use that is this small a part of the lifetime after the last one is not written down.
 pub const TOUCH_PART: i32 = 100;
+/// A hundred years: the last moment there is can be written down, but not read again.
+const FOREVER: SignedDuration = SignedDuration::from_hours(100 * 365 * 24);
 
 impl Archive {
     /// The one place where a call gets its session: the argument first, then what the call says beside it, then the connection.
@@ -100,8 +103,14 @@ impl Archive {
 
     /// A session of this caller.
     pub async fn opened(&self, caller: &Caller, id: SessionId) -> Result<OpenedSession, ServiceError> {
-        let found = self.0.metadata.opened_session(&caller.principal, id, Timestamp::now()).await?;
-        found.ok_or_else(|| unknown(&id.to_string()))
+        if let Some(found) = self.0.metadata.opened_session(&caller.principal, id, Timestamp::now()).await? {
+            return Ok(found);
+        }
+        if self.0.metadata.is_of_another(&caller.principal, id).await? {
+            self.0.isolation_violations.fetch_add(1, Relaxed);
+            tracing::warn!("isolation violation: somebody asked for a session that is somebody else's");
+        }
+        Err(unknown(&id.to_string()))
     }
 
     /// Notes that a session is used, and answers when it ends unless it is used again.
@@ -161,8 +170,10 @@ impl Archive {
         let bad = |text: &str| ServiceError::bad_value("cursor", format!("`{text}`"), "expected a `next_cursor` from an earlier answer");
         let after = cursor.map(|text| text.parse().map_err(|_| bad(text))).transpose()?;
         let filter = SessionFilter { connection: connection.map(str::to_owned), after, limit };
-        let (sessions, next) = self.0.metadata.opened_sessions(principal, filter, Timestamp::now()).await?;
-        Ok(SessionPage { sessions: sessions.into_iter().map(view).collect(), next_cursor: next.map(|row| row.to_string()) })
+        let found = self.0.metadata.opened_sessions(principal, filter, Timestamp::now()).await?;
+        let (sessions, more) = found.ok_or_else(|| bad(cursor.unwrap_or_default()))?;
+        let next_cursor = sessions.last().filter(|_| more).map(|last| last.id.to_string());
+        Ok(SessionPage { sessions: sessions.into_iter().map(view).collect(), next_cursor })
     }
 
     /// A new session that goes on from a heap of another: its head, or any that a run in it began from or left.
@@ -170,10 +181,24 @@ impl Archive {
         let from = self.found(caller, handle).await?;
         let head = match heap {
             None => from.head,
-            Some(heap) if from.head == Some(heap) || self.0.metadata.log_has_heap(from.id, heap).await? => Some(heap),
-            Some(heap) => return Err(ServiceError::NotFound { what: "heap in this session", name: heap.to_string() }),
+            Some(heap) => {
+                let unknown = || ServiceError::NotFound { what: "heap in this session", name: heap.to_string() };
+                if !self.has_heap(&from, heap).await? {
+                    return Err(unknown());
+                }
+                // A log names what a run was given, too, even where there was no such heap or it was somebody else's.
+                match self.heap(caller, heap).await {
+                    Ok(_) => Some(heap),
+                    Err(ServiceError::NotFound { .. }) => return Err(unknown()),
+                    Err(error) => return Err(error),
+                }
+            }
         };
         Ok(view(self.open_session_at(caller, head).await?))
+    }
+
+    async fn has_heap(&self, session: &OpenedSession, heap: HeapKey) -> Result<bool, ServiceError> {
+        Ok(session.head == Some(heap) || self.0.metadata.log_has_heap(session.id, heap).await?)
     }
 
     /// Ends a session: what runs in it is cancelled, and nobody can go on in it. Its heaps stay until they are collected.
@@ -195,6 +220,7 @@ impl Archive {
             self.0.hub.updated(&Topic::Execution(execution));
         }
         self.0.hub.end(id);
+        self.end_context(id).await;
         Ok(())
     }
 
@@ -208,7 +234,7 @@ impl Archive {
     }
 
     pub(crate) fn session_ttl(&self) -> SignedDuration {
-        SignedDuration::try_from(self.0.policy.session_ttl).unwrap_or(SignedDuration::MAX)
+        SignedDuration::try_from(self.0.policy.session_ttl).unwrap_or(FOREVER).min(FOREVER)
     }
 
     /// When a session ends that is used now and not again.

@@ -190,6 +190,45 @@ mod tests {
         }
     }
 
+    fn archive(folder: &std::path::Path) -> Archive {
+        use crate::{OnMissingHeap, Policy, Quotas};
+        use heapstead_store::{FileHeaps, Metadata, Owner};
+        let forever = std::time::Duration::MAX;
+        let policy = Policy {
+            limits: heapstead_types::Limits::default(),
+            on_missing_heap: OnMissingHeap::Fail,
+            retain_executions: forever,
+            retain_heaps: forever,
+            session_ttl: forever,
+            require_session: false,
+            delegated: false,
+            quotas: Quotas::default(),
+        };
+        let heaps = FileHeaps::open(&folder.join("heaps"), Owner::Anyone).expect("heaps");
+        let metadata = Metadata::open(&folder.join("database"), Owner::Anyone).expect("a database");
+        Archive::open(Arc::new(heaps), metadata, policy)
+    }
+
+    #[tokio::test]
+    async fn keys_are_made_once_shared_and_rotated_without_refusing_what_older_ones_sealed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (one, other) = (archive(folder.path()), archive(folder.path()));
+        let caller = crate::Caller::default();
+        let session = one.open_session(&caller).await.expect("a session");
+        let old = one.seal_state(&session).await.expect("sealed");
+        assert_eq!(other.open_state(session.id, &old).await.ok(), Some(Seen { sequence: 0 }), "by the other process");
+        one.rotate_state_key().await.expect("a new key");
+        let new = one.seal_state(&session).await.expect("sealed");
+        assert_ne!(Sealed::parse(&old).map(|state| state.key), Sealed::parse(&new).map(|state| state.key));
+        for state in [&old, &new] {
+            for archive in [&one, &other] {
+                assert_eq!(archive.open_state(session.id, state).await.ok(), Some(Seen { sequence: 0 }));
+            }
+        }
+        let met = other.seal_state(&session).await.expect("sealed");
+        assert_eq!(Sealed::parse(&met).map(|state| state.key), Sealed::parse(&new).map(|state| state.key), "once it met the new one");
+    }
+
     #[test]
     fn two_states_of_one_head_differ() {
         assert_ne!(sealed(), sealed());

@@ -1,12 +1,14 @@
 //! Stateless mode: code in, output out, nothing kept.
 
 use crate::output_text::OutputText;
-use crate::{Caller, Component, End, ServiceError};
+use crate::meter::Meter;
+use crate::{Caller, End, Health, Metrics, ServiceError};
 use heapstead_engine::{Engine, Event, Job, Kind};
-use heapstead_types::{Limits, limits};
+use heapstead_types::{Limits, Status, limits};
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// The longest a caller waits, queueing included.
 const WAIT_MAX: Duration = Duration::from_secs(300);
@@ -15,6 +17,7 @@ const WAIT_MAX: Duration = Duration::from_secs(300);
 pub struct Stateless {
     engine: Engine,
     limits: Limits,
+    meter: Arc<Meter>,
 }
 
 /// Everything the code wrote, and what stopped it if something did.
@@ -28,7 +31,7 @@ pub struct StatelessAnswer {
 
 impl Stateless {
     pub fn new(engine: Engine, limits: Limits) -> Self {
-        Self { engine, limits }
+        Self { engine, limits, meter: Arc::default() }
     }
 
     /// For runs that say nothing else.
@@ -41,26 +44,44 @@ impl Stateless {
         limits::code(&code)?;
         let job = Job { code, kind: Kind::Stateless, limits, headers: caller.headers.clone(), lane: caller.lane };
         let mut execution = self.engine.submit(job)?;
+        let (accepted, mut began) = (Instant::now(), None);
         let mut text = OutputText::new(&limits);
         let mut output = Vec::new();
         let end = tokio::time::timeout(WAIT_MAX, async {
             loop {
                 match execution.next_event().await {
-                    Some(Event::Started) => {}
+                    Some(Event::Started) => {
+                        self.meter.queue.note(accepted.elapsed());
+                        began = Some(Instant::now());
+                    }
                     Some(Event::Output(bytes)) => output.extend(text.written(bytes)),
                     Some(Event::OutputDropped) => output.extend(text.dropped()),
-                    Some(Event::Ended(outcome)) => return End::from(outcome).error(),
+                    Some(Event::Ended(outcome)) => {
+                        let end = End::from(outcome);
+                        self.meter.ended(end.status());
+                        if let Some(began) = began {
+                            self.meter.run.note(began.elapsed());
+                        }
+                        return end.error();
+                    }
                     None => return Some("the engine is shut down".to_owned()),
                 }
             }
         })
         .await;
+        if end.is_err() {
+            self.meter.ended(Status::Cancelled);
+        }
         let error = end.unwrap_or_else(|_| Some("Execution did not complete within polling timeout".to_owned()));
         Ok(StatelessAnswer { output: String::from_utf8_lossy(&output).into_owned(), error })
     }
 
-    pub async fn health(&self) -> Component {
-        Component::engine(&self.engine).await
+    pub async fn health(&self) -> Health {
+        Health::stateless(&self.engine).await
+    }
+
+    pub fn metrics(&self) -> Metrics {
+        self.meter.view(self.engine.load())
     }
 }
 

@@ -14,6 +14,10 @@ impl SessionId {
     pub fn from_random(bits: [u8; 32]) -> Self {
         Self(bits)
     }
+
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
 }
 
 impl FromStr for SessionId {

@@ -8,7 +8,7 @@ use std::ffi::{c_int, c_void};
 const HUGE_BYTES: usize = 2 << 20;
 /// What a small run allocates, twice over.
 const FIRST_BYTES: usize = 4 * HUGE_BYTES;
-const OWN_BYTES: usize = 256 << 10;
+const OWN_BYTES: usize = 32 << 10;
 /// Larger pieces are mapped one by one and given back at once; smaller ones stay with the process, which ends soon.
 const MAPPED_BYTES_MIN: usize = 2 * FIRST_BYTES;
 const TRIMMED_BYTES_MIN: usize = 4 * FIRST_BYTES;

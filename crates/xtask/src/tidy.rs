@@ -10,6 +10,8 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("worker", &["tokio", "axum", "heapstead-engine", "heapstead-store"]),
     ("engine", &["v8", "axum", "rmcp", "rusqlite", "heapstead-worker", "heapstead-store"]),
     ("store", &["v8", "axum", "rmcp", "heapstead-engine", "heapstead-worker"]),
+    ("catalog", &["tokio", "v8", "axum", "rmcp", "heapstead-"]),
+    ("context", &["v8", "axum", "heapstead-"]),
     ("service", &["v8", "axum", "rmcp", "rusqlite", "object_store", "heapstead-worker"]),
     ("server", &["v8", "rusqlite", "object_store", "heapstead-worker"]),
 ];

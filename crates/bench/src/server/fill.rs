@@ -1,7 +1,7 @@
 //! Large stores, filled below the API.
 
 use super::process;
-use crate::fail;
+use crate::{fail, resolve};
 use heapstead_store::{Metadata, Owner};
 use rusqlite::{Connection, params};
 use tempfile::TempDir;
@@ -44,6 +44,58 @@ fn fill(database: &std::path::Path, count: u64) -> rusqlite::Result<()> {
             tag.execute(params![heap, "common", "yes"])?;
             if number < RARE {
                 tag.execute(params![heap, "rare", "yes"])?;
+            }
+        }
+    }
+    transaction.commit()
+}
+
+/// A folder whose database holds this many sessions, half of them those of intents.
+pub fn sessions(count: u64) -> TempDir {
+    let folder = process::folder();
+    let database = process::database(&folder);
+    drop(Metadata::open(&database, Owner::Anyone).unwrap_or_else(|error| fail(&error.to_string())));
+    fill_sessions(&database.join("heapstead.db"), count).unwrap_or_else(|error| fail(&error.to_string()));
+    folder
+}
+
+/// The handles of sessions that every store has: an id, a logical id, and a short name.
+pub fn known_session() -> [String; 3] {
+    [session(51), logical(50), "s50".to_owned()]
+}
+
+fn session(number: u64) -> String {
+    format!("{0}{0}", execution(number))
+}
+
+fn logical(number: u64) -> String {
+    let digits = execution(number);
+    format!("{}-{}-4{}-8{}-{}", &digits[..8], &digits[8..12], &digits[13..16], &digits[17..20], &digits[20..])
+}
+
+fn fill_sessions(database: &std::path::Path, count: u64) -> rusqlite::Result<()> {
+    let mut connection = Connection::open(database)?;
+    let now: i64 = connection.query_row("SELECT CAST(unixepoch('subsec') * 1000000 AS INTEGER)", [], |row| row.get(0))?;
+    let later = now + 24 * 3600 * 1_000_000;
+    let transaction = connection.transaction()?;
+    {
+        let mut insert = transaction.prepare(
+            "INSERT INTO sessions (id, principal, name, next_index, sid, opened, created_at, used_at, expires_at) VALUES (?1, ?2, ?3, 0, ?3, 1, ?4, ?4, ?5)",
+        )?;
+        let mut of_intent = transaction.prepare(
+            "INSERT INTO logical_sessions (id, session, principal, scope, intent, execute, process) VALUES (?, ?, ?, '', ?, ?, 'gone')",
+        )?;
+        let mut execute = transaction.prepare(
+            "INSERT INTO execute_sessions (id, logical, reuse_key, prompt_hash, symbols, revision, expires_at) VALUES (?1, ?2, ?1, ?1, '{}', 0, ?3)",
+        )?;
+        let mut short = transaction.prepare("INSERT INTO session_refs (principal, number, logical) VALUES (?, ?, ?)")?;
+        for number in 0..count {
+            let (row, is_of_intent, owner) = (number as i64 + 1, number % 2 == 0, resolve::OWNER);
+            insert.execute(params![row, owner, session(number), now, (!is_of_intent).then_some(later)])?;
+            if is_of_intent {
+                of_intent.execute(params![logical(number), row, owner, format!("intent {number}"), execution(number)])?;
+                execute.execute(params![execution(number), logical(number), later])?;
+                short.execute(params![owner, number as i64, logical(number)])?;
             }
         }
     }

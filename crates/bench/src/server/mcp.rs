@@ -50,12 +50,26 @@ impl McpHttp {
 
     pub async fn run(&mut self, code: &str) {
         self.calls += 1;
-        let body = call(self.calls, code, &self.heap).to_string();
-        let answer = self.connection.ask("POST", "/mcp", &self.headers, body.as_bytes()).await;
+        self.heap = heap_of(&self.ask(&call(self.calls, code, &self.heap)).await);
+    }
+
+    /// Calls a tool, and answers with what it answered.
+    pub async fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+        self.calls += 1;
+        let params = json!({ "name": tool, "arguments": arguments });
+        let answer = self.ask(&json!({ "jsonrpc": "2.0", "id": self.calls, "method": "tools/call", "params": params })).await;
+        match answer["result"]["isError"] == true || answer["result"].is_null() {
+            true => fail(&format!("{tool} answered {answer}")),
+            false => answer["result"]["structuredContent"].clone(),
+        }
+    }
+
+    async fn ask(&mut self, message: &Value) -> Value {
+        let answer = self.connection.ask("POST", "/mcp", &self.headers, message.to_string().as_bytes()).await;
         // Either the answer itself, or a stream of events whose last is the answer.
         let text = String::from_utf8_lossy(&answer.body).into_owned();
         let last = text.lines().filter_map(|line| line.strip_prefix("data:")).rfind(|data| data.contains("result")).unwrap_or(&text);
-        self.heap = heap_of(&serde_json::from_str(last).unwrap_or_else(|error| fail(&format!("/mcp answered {text:?}: {error}"))));
+        serde_json::from_str(last).unwrap_or_else(|error| fail(&format!("/mcp answered {text:?}: {error}")))
     }
 }
 

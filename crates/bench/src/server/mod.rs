@@ -5,6 +5,9 @@ mod connection;
 mod fill;
 mod mcp;
 mod process;
+pub mod sessions;
+
+pub use fill::known_session;
 
 use crate::fail;
 use crate::raw_loop::RawLoop;

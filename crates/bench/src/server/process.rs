@@ -23,7 +23,7 @@ impl Server {
         Self::start_in(folder, &["--http-port", "0"])
     }
 
-    fn start_in(folder: TempDir, arguments: &[&str]) -> Self {
+    pub fn start_in(folder: TempDir, arguments: &[&str]) -> Self {
         let mut child = command(&folder)
             .args(arguments)
             .args(["--log", "error"])

@@ -110,7 +110,7 @@ struct ListExecutions {
     #[schemars(range(min = 1, max = 10_000))]
     limit: Option<u32>,
     /// Goes on where an earlier answer's `next_cursor` says.
-    #[schemars(schema_with = "heapstead_service::schema::cursor")]
+    #[schemars(schema_with = "heapstead_service::schema::execution_cursor")]
     #[serde(default)]
     cursor: Option<String>,
 }

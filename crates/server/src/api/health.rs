@@ -12,7 +12,8 @@ fn description() -> Description {
     Description {
         name: "health_check",
         title: "Check health",
-        text: "Whether the server and everything it stands on works now, found out by trying it.",
+        text: "Whether the server and everything it stands on works now, found out by trying it: context store, heap store and engine. It is an error when \
+               something does not.",
         is_tool: true,
         read_only: true,
         route: Route { method: "GET", path: "/api/health" },

@@ -1,6 +1,7 @@
 //! Everything that can be asked for, in one table: name, description, schemas and what is done. MCP and REST are two skins over it.
 
 mod aliases;
+mod context;
 mod executions;
 mod health;
 mod heaps;
@@ -30,8 +31,12 @@ impl Api {
         operations.extend(sessions::operations(service));
         operations.extend(logical::operations(service));
         operations.extend(heaps::operations(service));
+        if service.keeps_contexts() {
+            operations.extend(context::operations(service));
+        }
         operations.push(health::stateful(service));
-        Self { operations }
+        let remembered = |operation: Operation| if operation.is_tool { operation.remembered(service) } else { operation };
+        Self { operations: operations.into_iter().map(remembered).collect() }
     }
 
     pub fn stateless(stateless: &Stateless) -> Self {

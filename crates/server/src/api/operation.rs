@@ -1,7 +1,7 @@
 //! One thing that can be asked for: what it is called, what it takes, what it answers, and how it is done.
 
 use super::{params, schema};
-use heapstead_service::{Caller, ServiceError};
+use heapstead_service::{Caller, Service, ServiceError};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -141,6 +141,24 @@ impl Operation {
             })
         };
         Self { name, title, description: text, is_tool, read_only, route, input, output, failure, handler: Arc::new(handler) }
+    }
+
+    /// The same, remembered by the conversation that a call belongs to. This is the one place where that is done.
+    pub fn remembered(self, service: &Service) -> Self {
+        let (service, name, reads, work) = (service.clone(), self.name, self.read_only, self.handler);
+        let handler = move |caller: Caller, arguments: Arguments| -> Answer {
+            let Some(noting) = service.note(name, reads, &caller, &arguments) else { return work(caller, arguments) };
+            let answer = work(Caller { call: Some(noting.call()), ..caller }, arguments);
+            Box::pin(async move {
+                let answer = answer.await;
+                match &answer {
+                    Ok(success) => noting.answered(&success.body),
+                    Err(failed) => noting.failed(&failed.error),
+                }
+                answer
+            })
+        };
+        Self { handler: Arc::new(handler), ..self }
     }
 
     /// The same, under another name and with other arguments.

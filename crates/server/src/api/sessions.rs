@@ -87,7 +87,7 @@ struct ListOpened {
     #[schemars(range(min = 1, max = 10_000))]
     limit: Option<u32>,
     /// Goes on where an earlier answer's `next_cursor` says.
-    #[schemars(schema_with = "heapstead_service::schema::cursor")]
+    #[schemars(schema_with = "heapstead_service::schema::session_cursor")]
     #[serde(default)]
     cursor: Option<String>,
 }

@@ -12,7 +12,7 @@ use crate::{mcp, rest};
 use axum::Router;
 use heapstead_catalog::{CatalogError, Catalogs};
 use heapstead_engine::{Artifacts, Config, Engine};
-use heapstead_service::{Service, ServiceError, Stateless};
+use heapstead_service::{ContextStoreError, OpenContexts, Service, ServiceError, Stateless};
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -41,6 +41,8 @@ pub enum ServeError {
     Auth(#[from] AuthError),
     #[error("can't listen on {address}: {error}. {}", listen_hint(error))]
     Listen { address: String, error: io::Error },
+    #[error("contexts can't be kept: {0}")]
+    Contexts(#[from] ContextStoreError),
     #[error("a catalog can't be used: {0}")]
     Catalog(#[from] CatalogError),
     #[error("signals can't be handled: {0}")]
@@ -79,6 +81,7 @@ pub async fn serve(options: ServeOptions) -> ExitCode {
 async fn try_serve(options: ServeOptions) -> Result<(), ServeError> {
     start_log(&options.log)?;
     options.stores.heaps.place().map_err(LocalError::Flags)?;
+    options.contexts.settings(&options.stores.session_db_path).map_err(LocalError::Flags)?;
     let mut who_may_call = options.auth.settings().map_err(LocalError::Flags)?;
     match options.http_port.or(options.sse_port) {
         Some(_) => options.auth.check_exposure(options.bind_host).map_err(LocalError::Flags)?,
@@ -91,7 +94,8 @@ async fn try_serve(options: ServeOptions) -> Result<(), ServeError> {
     let sse = listen(&options, options.sse_port).await?;
     let authenticator = Authenticator::open(&who_may_call).await?;
     let edge = Arc::new(open(&options, authenticator).await?);
-    tracing::debug!(authentication = edge.authenticator.is_on(), resolution = ?edge.resolution, "everything is open");
+    tracing::debug!(authentication = edge.authenticator.is_on(), "everything is open");
+    let mut served = Ok(());
     match (http, sse) {
         (None, None) => {
             let (shutdown, drained) = (Shutdown::new(asked), CancellationToken::new());
@@ -102,7 +106,7 @@ async fn try_serve(options: ServeOptions) -> Result<(), ServeError> {
                 drained.cancel();
                 served
             };
-            tokio::join!(serving, close(&edge, &shutdown, &drained)).0.map_err(ServeError::Serving)?;
+            served = tokio::join!(serving, close(&edge, &shutdown, &drained)).0;
         }
         (http, sse) => {
             welcome::show(&options, &http, &sse);
@@ -117,7 +121,10 @@ async fn try_serve(options: ServeOptions) -> Result<(), ServeError> {
             tokio::join!(serving, close(&edge, &shutdown, &drained));
         }
     }
-    Ok(())
+    if let Some(service) = &edge.service {
+        service.close_contexts().await;
+    }
+    served.map_err(ServeError::Serving)
 }
 
 /// Brings everything that runs to its end once that is asked for. Whoever waits for it hears of it.
@@ -145,26 +152,32 @@ async fn answer(listener: Option<TcpListener>, mcp: impl Fn() -> Router, edge: &
 }
 
 async fn open(options: &ServeOptions, authenticator: Authenticator) -> Result<Edge, ServeError> {
+    let contexts = options.contexts.settings(&options.stores.session_db_path).map_err(LocalError::Flags)?;
     let engine = start_engine(options).await?;
     let limits = options.limits.limits();
-    let (api, service) = if options.stateless {
-        (Api::stateless(&Stateless::new(engine, limits)), None)
+    let (api, service, stateless) = if options.stateless {
+        let stateless = Stateless::new(engine, limits);
+        (Api::stateless(&stateless), None, Some(stateless))
     } else {
         let heaps = options.stores.heaps.open()?;
         let metadata = local::open_metadata(&options.stores.session_db_path)?;
         let catalogs = Catalogs::load(&options.sessions.catalog)?;
-        let service = Service::open(engine, heaps, metadata, options.policy(), catalogs).await?;
-        (Api::stateful(&service), Some(service))
+        let contexts = match contexts {
+            Some(settings) => Some(OpenContexts::open(settings).await?),
+            None => None,
+        };
+        let service = Service::open(engine, heaps, metadata, options.policy(), catalogs, contexts).await?;
+        (Api::stateful(&service), Some(service), None)
     };
     Ok(Edge {
         api,
         service,
+        stateless,
         session: options.session_id.clone(),
         inline_chars_max: usize::try_from(options.max_inline_chars).unwrap_or(usize::MAX),
         plasm_names: options.sessions.plasm_names && !options.stateless,
         access: Access { hosts: options.allowed_hosts.clone(), origins: options.allowed_origins.clone() },
         authenticator,
-        resolution: options.auth.auth_resolution,
     })
 }
 

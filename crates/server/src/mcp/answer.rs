@@ -30,7 +30,11 @@ pub fn of(operation: &Operation, outcome: Result<Success, Failed>, chars_max: us
 
 /// `run_js` is there to run code: if that went wrong, so did the call. Others that tell of the same execution did what they are for.
 fn tells_failure(operation: &Operation, body: &Value) -> bool {
-    operation.name == "run_js" && body.get("error").is_some_and(|error| !error.is_null())
+    match operation.name {
+        "run_js" => body.get("error").is_some_and(|error| !error.is_null()),
+        "health_check" => body["status"] == "degraded",
+        _ => false,
+    }
 }
 
 /// Hosts that know what a session is look for this beside the answer; a loss is said before anything else.

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Answer {
-    One(ServerJsonRpcMessage),
+    One(Box<ServerJsonRpcMessage>),
     Several(Vec<ServerJsonRpcMessage>),
 }
 

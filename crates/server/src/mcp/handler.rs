@@ -12,10 +12,10 @@ use heapstead_types::Principal;
 use rmcp::ErrorData;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CompleteRequestParams, CompleteResult, ContentBlock, CustomRequest,
-    CustomResult, ErrorCode, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
-    ReadResourceResponse, ServerCapabilities, ServerConfig, Tool,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CompleteRequestParams, CompleteResult, ContentBlock,
+    CustomRequest, CustomResult, ErrorCode, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams, InitializeResult,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
@@ -51,12 +51,7 @@ impl Handler {
     fn read_caller(&self, context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
         match context.extensions.get::<Parts>() {
             Some(parts) => http::caller(&self.edge, parts).map_err(|problem| ErrorData::invalid_params(problem.detail().to_owned(), None)),
-            None => Ok(Caller {
-                principal: Principal::local(),
-                session: self.edge.session.clone(),
-                lane: self.lane,
-                ..Caller::default()
-            }),
+            None => Ok(Caller { principal: Principal::local(), session: self.edge.session.clone(), lane: self.lane, ..Caller::default() }),
         }
     }
 
@@ -90,7 +85,8 @@ impl Handler {
             match context.meta.get_progress_token() {
                 None => operation.call(caller, arguments).await,
                 Some(token) => {
-                    let reporter = progress::Reporter::new(context.peer.clone(), token).heard_by_session(self.edge.service.as_ref(), &caller);
+                    let reporter =
+                        progress::Reporter::new(context.peer.clone(), token).heard_by_session(self.edge.service.as_ref(), &caller);
                     self.call_with_progress(operation, caller, arguments, reporter).await
                 }
             }
@@ -136,7 +132,8 @@ impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
         let stateful = self.edge.service.is_some();
         let builder = ServerCapabilities::builder().enable_tools();
-        let capabilities = if stateful { builder.enable_resources().enable_resources_subscribe().enable_tasks().build() } else { builder.build() };
+        let capabilities =
+            if stateful { builder.enable_resources().enable_resources_subscribe().enable_tasks().build() } else { builder.build() };
         let server = Implementation::new("heapstead", env!("CARGO_PKG_VERSION"))
             .with_title("Heapstead")
             .with_description("Runs JavaScript, and keeps its heap alive between calls");

@@ -1,9 +1,9 @@
 //! Streamable HTTP on `/mcp`, for every protocol version.
 
+use super::listen_http::{self, Ears};
 use super::sessioned::Sessioned;
 use super::sessions::Sessions;
 use super::wire::{self, Batches, Incoming, Refusal, Said};
-use super::listen_http::{self, Ears};
 use super::{KEEP_ALIVE, listen, session_meta};
 use crate::edge::Edge;
 use crate::http::{self, JSON_BYTES_MAX, Problem, Shutdown};
@@ -131,8 +131,10 @@ impl Mcp {
 
     /// Whether a message of an earlier version needs a connection. One that names its session itself may name it in the header too, where
     /// other clients name their connection.
-    fn needs_connection(&self, parts: &Parts, message: &ClientJsonRpcMessage) -> Result<bool, Response> {
+    fn needs_connection(&self, parts: &Parts, message: &ClientJsonRpcMessage) -> Result<bool, Box<Response>> {
         let (meta, id) = match message {
+            // This one asks for a connection.
+            JsonRpcMessage::Request(request) if matches!(request.request, ClientRequest::InitializeRequest(_)) => return Ok(true),
             JsonRpcMessage::Request(request) => (request.request.get_meta().deref().deref(), Some(request.id.clone())),
             JsonRpcMessage::Notification(notification) => (notification.notification.get_meta().deref().deref(), None),
             _ => return Ok(true),
@@ -143,18 +145,18 @@ impl Mcp {
         if header == session {
             return Ok(false);
         }
-        let caller = http::principal(&parts.extensions).map_err(IntoResponse::into_response)?;
+        let caller = http::principal(&parts.extensions).map_err(|problem| Box::new(problem.into_response()))?;
         if self.sessions.connection(header, caller).is_some() {
             return Ok(true);
         }
         let text = "`Mcp-Session-Id` is neither the session that `_meta` names nor a connection that is open: send one of these, or no such header";
-        Err(refuse(&wire::refusal(ErrorData::invalid_request(text, None), id)))
+        Err(Box::new(refuse(&wire::refusal(ErrorData::invalid_request(text, None), id))))
     }
 
     async fn post_one(&self, mut parts: Parts, Incoming { message, bytes }: Incoming) -> Result<Response, Response> {
-        let is_connected = speaks_of_itself(&message) || self.needs_connection(&parts, &message)?;
+        let is_connected = speaks_of_itself(&message) || self.needs_connection(&parts, &message).map_err(|refusal| *refusal)?;
         if let Some((id, meta)) = asks_to_listen(&message)
-            && let Some(ears) = self.ears(&parts)?
+            && let Some(ears) = self.ears(&parts).map_err(IntoResponse::into_response)?
             && (ears.caller.connection.is_some() || !is_connected)
         {
             return listen_http::listen(ears, id, meta, &parts.headers).await;
@@ -185,9 +187,9 @@ impl Mcp {
     }
 
     /// Who listens with this request; none where nothing is kept that could be heard.
-    fn ears(&self, parts: &Parts) -> Result<Option<Ears<'_>>, Response> {
+    fn ears(&self, parts: &Parts) -> Result<Option<Ears<'_>>, Problem> {
         let Some(service) = &self.edge.service else { return Ok(None) };
-        let mut caller = http::caller(&self.edge, parts).map_err(IntoResponse::into_response)?;
+        let mut caller = http::caller(&self.edge, parts)?;
         let header = parts.headers.get(CONNECTION_HEADER).and_then(|value| value.to_str().ok());
         caller.connection = header.and_then(|id| self.sessions.connection(id, &caller.principal));
         Ok(Some(Ears { service, caller, end: self.streams_end.clone() }))
@@ -195,7 +197,7 @@ impl Mcp {
 
     /// Goes on with a stream of listening that was lost.
     async fn go_on_listening(&self, parts: &Parts) -> Result<Option<Response>, Response> {
-        match self.ears(parts)? {
+        match self.ears(parts).map_err(IntoResponse::into_response)? {
             Some(ears) => listen_http::go_on(ears, &parts.headers).await.map(Some),
             None => Ok(None),
         }

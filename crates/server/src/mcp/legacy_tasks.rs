@@ -1,8 +1,8 @@
 //! An execution as a task of MCP 2025-11-25: the client asks for one with `tools/call`, and for what became of it with `tasks/…`.
 
 use super::dialect::TASK_CALL;
-use super::session_meta::Era;
 use super::execution_task::{self, POLL_INTERVAL_MS, error, service};
+use super::session_meta::Era;
 use crate::api::{Arguments, Operation};
 use crate::edge::Edge;
 use heapstead_service::{Caller, ExecutionRecord, ExecutionSummary, ListRequest, Service};

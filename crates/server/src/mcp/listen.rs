@@ -71,7 +71,9 @@ pub async fn on_connection(
             Heard::Event(_, event) if was_told(&event, caller.connection.as_ref().map(|connection| connection.id.as_str())) => {}
             Heard::Event(_, event) => notify(&context.peer, of_session(told(event), session.id)).await?,
             Heard::Ended => return Ok(CustomResult::new(json!({}))),
-            Heard::CutOff => return Err(ErrorData::internal_error("this listener reads too slowly and has missed something: listen again", None)),
+            Heard::CutOff => {
+                return Err(ErrorData::internal_error("this listener reads too slowly and has missed something: listen again", None));
+            }
         }
     }
 }
@@ -163,7 +165,9 @@ pub async fn on_request(
             }
             Heard::Event(..) => {}
             Heard::Ended => return Ok(()),
-            Heard::CutOff => return Err(ErrorData::internal_error("this listener reads too slowly and has missed something: listen again", None)),
+            Heard::CutOff => {
+                return Err(ErrorData::internal_error("this listener reads too slowly and has missed something: listen again", None));
+            }
         }
     }
 }

@@ -205,10 +205,7 @@ impl FromStr for EventId {
             "-" => None,
             id => Some(id.parse().map_err(|_| NoEventId)?),
         };
-        let position = Position {
-            row: u64::from_str_radix(row, 16).map_err(|_| NoEventId)?,
-            event: event.parse().map_err(|_| NoEventId)?,
-        };
+        let position = Position { row: u64::from_str_radix(row, 16).map_err(|_| NoEventId)?, event: event.parse().map_err(|_| NoEventId)? };
         let request: Value = serde_json::from_slice(&hex::decode(request).map_err(|_| NoEventId)?).map_err(|_| NoEventId)?;
         Ok(Self { session, position, request: serde_json::from_value(request).map_err(|_| NoEventId)? })
     }

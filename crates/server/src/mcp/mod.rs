@@ -8,6 +8,7 @@
 
 mod answer;
 mod batch;
+mod carries;
 mod dialect;
 mod execution_task;
 mod handler;

@@ -156,7 +156,12 @@ mod tests {
         for watched in [format!("{PREFIX}{id}"), format!("{PREFIX}{id}/output"), format!("{SESSIONS_PREFIX}{session}/head")] {
             assert_eq!(topic(&watched).map(|topic| uri(&topic)), Some(watched));
         }
-        for other in [format!("{PREFIX}{id}/result"), format!("{PREFIX}{id}/output?byte_offset=0"), format!("{SESSIONS_PREFIX}s0/head"), format!("{PREFIX}x")] {
+        for other in [
+            format!("{PREFIX}{id}/result"),
+            format!("{PREFIX}{id}/output?byte_offset=0"),
+            format!("{SESSIONS_PREFIX}s0/head"),
+            format!("{PREFIX}x"),
+        ] {
             assert_eq!(topic(&other), None, "{other}");
         }
     }

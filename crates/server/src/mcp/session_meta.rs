@@ -110,9 +110,9 @@ pub fn session_id(value: &Value) -> Result<String, String> {
     }
 }
 
-/// The session that a message names in whatever way, however wrong, for whoever only compares.
+/// The session that a message of an earlier version names, however wrongly, for whoever only compares.
 pub fn claimed(meta: &JsonObject) -> Option<&str> {
-    [LEGACY_KEY, MODERN_KEY].into_iter().find_map(|key| meta.get(key)?.get("sessionId")?.as_str())
+    meta.get(LEGACY_KEY)?.get("sessionId")?.as_str()
 }
 
 #[cfg(test)]
@@ -130,7 +130,8 @@ mod tests {
             let named = Named { id: good.into(), state: None };
             assert_eq!(read(Era::Legacy, json!({ LEGACY_KEY: { "sessionId": good, "expiresAt": 5 } })), Ok(Some(named)), "{good}");
         }
-        for bad in [json!(""), json!("a b"), json!("a\n"), json!("é"), json!("\u{7f}"), json!(format!("{longest}x")), json!(5), json!(null)] {
+        for bad in [json!(""), json!("a b"), json!("a\n"), json!("é"), json!("\u{7f}"), json!(format!("{longest}x")), json!(5), json!(null)]
+        {
             assert_eq!(read(Era::Legacy, json!({ LEGACY_KEY: { "sessionId": bad } })), Err(-32602), "{bad}");
         }
         for bad in [json!({}), json!(null), json!("a"), json!([])] {

@@ -2,6 +2,7 @@
 //! where that session stands now.
 #![expect(deprecated, reason = "the versions before 2026-07-28 have logging")]
 
+use super::carries::Carries;
 use super::handler::{Handler, no_method};
 use super::listen::{self, Pump};
 use super::resources;
@@ -15,18 +16,21 @@ use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams, CompleteResult, CustomRequest, CustomResult,
     DiscoverResult, GetTaskParams, GetTaskResult, InitializeRequestParams, InitializeResult, JsonObject, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, MetaObject, PaginatedRequestParams, ReadResourceRequestParams,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
     ReadResourceResponse, ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
 };
 use rmcp::service::{Peer, RequestContext, RoleServer, SubscriptionContext};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::sync::{Arc, Mutex, PoisonError};
+use tokio_util::sync::CancellationToken;
 
 pub struct Sessioned {
     edge: Arc<Edge>,
     handler: Handler,
     /// Tells the connection what it subscribed to, once it did.
     pump: Mutex<Option<Pump>>,
+    /// Nobody listens any more then, and nothing has to wait for that.
+    gone: CancellationToken,
 }
 
 /// A request while it is answered, and the session it is in.
@@ -37,7 +41,12 @@ struct Visit {
 
 impl Sessioned {
     pub fn new(edge: Arc<Edge>) -> Self {
-        Self { handler: Handler::new(edge.clone()), edge, pump: Mutex::default() }
+        Self { handler: Handler::new(edge.clone()), edge, pump: Mutex::default(), gone: CancellationToken::new() }
+    }
+
+    /// For a connection that tells when its client has left.
+    pub fn until(self, gone: CancellationToken) -> Self {
+        Self { gone, ..self }
     }
 
     async fn enter(&self, context: &mut RequestContext<RoleServer>) -> Result<Visit, ErrorData> {
@@ -119,7 +128,9 @@ impl Sessioned {
         self.enter(&mut context).await?;
         let caller = self.handler.caller(&context)?;
         let unknown = || {
-            let text = format!("there is nothing at `{uri}` whose changes could be told: records and outputs of executions and heads of sessions can");
+            let text = format!(
+                "there is nothing at `{uri}` whose changes could be told: records and outputs of executions and heads of sessions can"
+            );
             ErrorData::resource_not_found(text, Some(json!({ "uri": uri })))
         };
         let topic = resources::topic(uri).ok_or_else(unknown)?;
@@ -259,7 +270,11 @@ impl ServerHandler for Sessioned {
                 let Some(service) = &self.edge.service else { return Err(no_method(listen::METHOD)) };
                 let visit = self.enter(&mut context).await?;
                 let caller = self.handler.caller(&context)?;
-                listen::on_connection(service, &caller, visit.within.as_ref().map(|(_, session, _)| session), &context).await?
+                let listening = listen::on_connection(service, &caller, visit.within.as_ref().map(|(_, session, _)| session), &context);
+                tokio::select! {
+                    answer = listening => answer?,
+                    () = self.gone.cancelled() => return Err(ErrorData::internal_error("the client has left", None)),
+                }
             }
             None => {
                 let visit = self.enter(&mut context).await?;
@@ -275,68 +290,5 @@ impl ServerHandler for Sessioned {
 }
 
 /// For the description of a tool that can't be called without.
-const REQUIRED: &str = "name one with `session`, or open one (`sessions/create`, or `session_context` where there is that tool) and call in it.";
-
-/// A result that can tell where its session stands.
-trait Carries {
-    /// Whether what it is the result of may have moved the head.
-    const CAN_MOVE_HEAD: bool = false;
-
-    fn carry(&mut self, key: &str, metadata: Value);
-}
-
-fn put(meta: &mut Option<MetaObject>, key: &str, metadata: Value) {
-    meta.get_or_insert_default().insert(key.into(), metadata);
-}
-
-macro_rules! carries {
-    ($($result:ty)*) => { $(
-        impl Carries for $result {
-            fn carry(&mut self, key: &str, metadata: Value) {
-                put(&mut self.meta, key, metadata);
-            }
-        }
-    )* };
-}
-
-carries! { InitializeResult ListToolsResult ListResourcesResult ListResourceTemplatesResult ListPromptsResult CompleteResult }
-
-impl Carries for () {
-    fn carry(&mut self, _: &str, _: Value) {}
-}
-
-impl Carries for CallToolResponse {
-    const CAN_MOVE_HEAD: bool = true;
-
-    fn carry(&mut self, key: &str, metadata: Value) {
-        match self {
-            Self::Complete(result) => put(&mut result.meta, key, metadata),
-            Self::Task(task) => put(&mut task.meta, key, metadata),
-            _ => {}
-        }
-    }
-}
-
-impl Carries for GetTaskResult {
-    const CAN_MOVE_HEAD: bool = true;
-
-    fn carry(&mut self, key: &str, metadata: Value) {
-        put(&mut self.meta, key, metadata);
-    }
-}
-
-impl Carries for ReadResourceResponse {
-    fn carry(&mut self, key: &str, metadata: Value) {
-        if let Self::Complete(result) = self {
-            put(&mut result.meta, key, metadata);
-        }
-    }
-}
-
-impl Carries for CustomResult {
-    const CAN_MOVE_HEAD: bool = true;
-
-    fn carry(&mut self, key: &str, metadata: Value) {
-        self.0["_meta"][key] = metadata;
-    }
-}
+const REQUIRED: &str =
+    "name one with `session`, or open one (`sessions/create`, or `session_context` where there is that tool) and call in it.";

@@ -14,6 +14,7 @@ use std::io::{self, BufRead, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 /// For the last answers to reach a client that is slow to read them.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
@@ -26,13 +27,18 @@ pub async fn serve(edge: Arc<Edge>, shutdown: &Shutdown) -> io::Result<()> {
     // Threads of their own: reading and writing can block for ever, and must keep nobody from leaving.
     let (answers, version) = (outgoing.clone(), Arc::new(Version::default()));
     let agreed = version.clone();
-    std::thread::Builder::new().name("stdin".into()).spawn(move || read_lines(&read, &answers, &agreed))?;
+    let gone = CancellationToken::new();
+    let left = gone.clone();
+    std::thread::Builder::new().name("stdin".into()).spawn(move || {
+        read_lines(&read, &answers, &agreed);
+        left.cancel();
+    })?;
     std::thread::Builder::new().name("stdout".into()).spawn(move || {
         write_lines(written);
         let _ = done.send(());
     })?;
     let connection = Dialect::new(Connection::new(incoming, outgoing, version));
-    match serve_server_with_ct(Sessioned::new(edge), connection, shutdown.over.child_token()).await {
+    match serve_server_with_ct(Sessioned::new(edge).until(gone), connection, shutdown.over.child_token()).await {
         Ok(running) => drop(running.waiting().await),
         Err(ServerInitializeError::Cancelled | ServerInitializeError::ConnectionClosed(_)) => {}
         Err(error) => return Err(io::Error::other(error)),
@@ -48,12 +54,12 @@ fn read_lines(read: &mpsc::Sender<Said<ClientJsonRpcMessage>>, answers: &mpsc::S
             Ok(Some(line)) if line.trim_ascii().is_empty() => continue,
             Ok(Some(line)) => match wire::read(Bytes::from(line), version.batches()) {
                 Ok(said) => read.blocking_send(said.messages()).is_ok(),
-                Err(refusal) => answers.blocking_send(Answer::One(*refusal)).is_ok(),
+                Err(refusal) => answers.blocking_send(Answer::One(refusal)).is_ok(),
             },
             Ok(None) => return,
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
                 let too_long = format!("the line is longer than {JSON_BYTES_MAX} bytes, which is the most that is taken here");
-                answers.blocking_send(Answer::One(wire::refusal(ErrorData::invalid_request(too_long, None), None))).is_ok()
+                answers.blocking_send(Answer::One(wire::refusal(ErrorData::invalid_request(too_long, None), None).into())).is_ok()
             }
             Err(error) => return tracing::error!(%error, "standard input can't be read"),
         };

@@ -196,7 +196,7 @@ impl Transport<RoleServer> for Connection {
             self.unanswered.remove(id);
         }
         let answer = match batch::add(&mut self.batches, message) {
-            Some(message) => Some(Answer::One(message)),
+            Some(message) => Some(Answer::One(message.into())),
             None if batch::is_any_finished(&mut self.batches) => batch::take_finished(&mut self.batches).map(Answer::Several),
             None => None,
         };
@@ -220,7 +220,7 @@ impl Transport<RoleServer> for Connection {
                         continue;
                     }
                     Said::One(JsonRpcMessage::Request(request)) if !self.unanswered.insert(request.id.clone()) => {
-                        let _ = self.outgoing.send(Answer::One(already_asked(&request.id))).await;
+                        let _ = self.outgoing.send(Answer::One(already_asked(&request.id).into())).await;
                         continue;
                     }
                     Said::One(message) => message,

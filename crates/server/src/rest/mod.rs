@@ -5,6 +5,7 @@ mod events;
 mod heap_files;
 mod openapi;
 mod pages;
+mod watching;
 
 pub use heap_files::ENGINE_HEADER;
 
@@ -43,7 +44,7 @@ pub fn router(edge: Arc<Edge>, shutdown: Shutdown) -> Router {
     if rest.edge.service.is_some() {
         routes = routes.merge(events::router(&rest)).merge(heap_files::router(&rest));
     }
-    routes.merge(openapi::router(&rest)).merge(pages::router())
+    routes.merge(openapi::router(&rest)).merge(watching::router(&rest)).merge(pages::router())
 }
 
 fn endpoint(rest: &Rest, operation: &Operation) -> MethodRouter {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 /// Flag, a good value, a bad value and what its refusal says. Where there is no bad value, any text is good.
 type Flag = (&'static str, &'static str, Option<(&'static str, &'static str)>);
 
-const FLAGS: [Flag; 38] = [
+const FLAGS: [Flag; 45] = [
     ("http-port", "8420", Some(("65536", "0..=65535"))),
     ("sse-port", "8421", Some(("x", "invalid digit"))),
     ("bind-host", "::1", Some(("localhost", "invalid IP address"))),
@@ -29,6 +29,13 @@ const FLAGS: [Flag; 38] = [
     ("max-memory-mb", "8", Some(("7", "allowed are 8 to"))),
     ("on-missing-heap", "fail", Some(("cry", "fresh, fail"))),
     ("stateless", "true", Some(("perhaps", "allowed are true and false"))),
+    ("session-ttl", "30m", Some(("30", "expected a number from 1 to 9999 and s, m, h, d or w"))),
+    ("catalog", "statistics,dates", None),
+    ("require-session", "true", Some(("perhaps", "allowed are true and false"))),
+    ("plasm-names", "true", Some(("perhaps", "allowed are true and false"))),
+    ("max-sessions-per-owner", "1", Some(("0", "allowed are 1 to 1000000000"))),
+    ("max-heap-mb-per-owner", "1", Some(("0", "allowed are 1 to 1073741824"))),
+    ("max-running-per-owner", "1", Some(("1000001", "allowed are 1 to 1000000"))),
     ("directory-path", "heaps", None),
     ("s3-bucket", "heaps", None),
     ("s3-endpoint", "https://s3.example", None),

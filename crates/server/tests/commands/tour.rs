@@ -58,7 +58,9 @@ async fn the_tour_works_as_typed() {
     let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md")).expect("the README");
     let steps = steps(&page);
     assert!(steps.len() >= 8, "the tour is there");
-    let server = Server::start_with(&Folders::new(), &[]);
+    let catalogs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../catalogs");
+    let folder = |name: &str| catalogs.join(name).to_str().expect("a path in UTF-8").to_owned();
+    let server = Server::start_with(&Folders::new(), &["--catalog", &folder("statistics"), "--catalog", &folder("dates")]);
     let marker = |at: usize| format!("--- step {at} ---\n");
     let mut script = "exec 2>&1\n".to_owned();
     for (at, step) in steps.iter().enumerate() {

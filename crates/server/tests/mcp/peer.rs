@@ -229,8 +229,13 @@ impl Sse {
             if let Some((event, rest)) = self.unread.split_once("\n\n") {
                 let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim().to_owned();
                 let found = (field("event:"), field("data:"));
+                // Only a sign of life where there is neither.
+                let is_event = found != (String::new(), String::new());
                 self.unread = rest.to_owned();
-                return Some(found);
+                if is_event {
+                    return Some(found);
+                }
+                continue;
             }
             let bytes = tokio::time::timeout(PATIENCE, self.events.next()).await.expect("in time")?.ok()?;
             self.unread += std::str::from_utf8(&bytes).expect("text");

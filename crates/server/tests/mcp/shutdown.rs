@@ -16,6 +16,7 @@ async fn open_streams_end_and_calls_that_wait_are_answered_first() {
     let idle = listen.send().await.expect("an answer");
     let run = json!({ "name": "run_js", "arguments": { "code": "await new Promise((done) => setTimeout(done, 1500)); 'in time'", "wait_secs": 60 } });
     let waiting = client.send(&request("tools/call", run)).await;
+    while server.get("/api/executions?status=running").await.1["executions"].as_array().is_none_or(Vec::is_empty) {}
     let ended = tokio::task::spawn_blocking(move || server.terminate());
     let answers = messages(waiting).await;
     assert_eq!(answers[0]["result"]["structuredContent"]["result"], "\"in time\"", "{answers:?}");

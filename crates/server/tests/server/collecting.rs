@@ -1,4 +1,4 @@
-//! What collecting heaps leaves alone: whatever a running execution, a recent log entry or a tag refers to, however old it is.
+//! What collecting heaps leaves alone: whatever a running execution, a session, a recent log entry or a tag refers to, however old it is.
 
 use crate::fixture::{Folders, Server};
 use serde_json::{Value, json};
@@ -61,4 +61,21 @@ async fn what_running_executions_logs_and_tags_refer_to_stays() {
     all[1..].iter().for_each(|key| age(&folders, key));
     let expected = BTreeSet::from([running_on, tagged, log_input, log_output]);
     assert_eq!(collected(&server, false).await, expected);
+}
+
+#[tokio::test]
+async fn the_head_of_a_session_stays_as_long_as_the_session() {
+    let folders = Folders::new();
+    let server = Server::start_with(&folders, &[]);
+    let (_, session) = server.post("/api/sessions", json!({})).await;
+    let session = session["session_id"].as_str().expect("an id");
+    let before = key(&server.run_with(json!({ "code": "var x = 1", "session": session })).await);
+    let head = key(&server.run_with(json!({ "code": "x = 2", "session": session })).await);
+    let database = rusqlite::Connection::open(folders.database().join("heapstead.db")).expect("the database");
+    database.busy_timeout(Duration::from_secs(5)).expect("a timeout");
+    database.execute("UPDATE log SET timestamp = timestamp - ?1", [LONG.as_micros() as i64]).expect("aged");
+    [&before, &head].iter().for_each(|key| age(&folders, key));
+    assert_eq!(collected(&server, false).await, BTreeSet::from([before]));
+    assert_eq!(server.delete(&format!("/api/sessions/{session}")).await.0, 200);
+    assert_eq!(collected(&server, false).await, BTreeSet::from([head]));
 }

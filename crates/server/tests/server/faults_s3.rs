@@ -40,7 +40,7 @@ async fn health(server: &Server) -> Value {
 async fn works(server: &Server) -> String {
     let record = server.run("var kept = [1, 2, 3]").await;
     assert_eq!(record["status"], "completed", "{record}");
-    assert_eq!(health(server).await["status"], "ok");
+    assert_eq!(health(server).await["status"], "healthy");
     record["heap"].as_str().expect("a heap").to_owned()
 }
 
@@ -62,7 +62,7 @@ async fn a_bucket_in_trouble_fails_the_run_and_nothing_else() {
         bucket.proxy.do_always(fault);
         let degraded = async {
             let degraded = health(&server).await;
-            assert_eq!(degraded["components"]["heaps"]["ok"], false, "{fault:?}: {degraded}");
+            assert_eq!(degraded["heap_store"]["ok"], false, "{fault:?}: {degraded}");
         };
         tokio::join!(
             fails(&server, json!({ "code": "1" }), "storage", fault),

@@ -66,6 +66,21 @@ impl Server {
         Self { child, url, client: client(), folders: folders.clone() }
     }
 
+    /// As [`start_with`](Self::start_with), with everything it says in a file instead.
+    pub fn start_logged(folders: &Folders, arguments: &[&str], log: &Path) -> Self {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port").port();
+        let said = std::fs::File::create(log).expect("a file");
+        let mut command = Self::command(folders);
+        command.args(["--http-port", &port.to_string()]).args(arguments).stderr(said);
+        let child = command.spawn().expect("the server starts");
+        let begun = std::time::Instant::now();
+        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(begun.elapsed() < START_TIMEOUT, "the server does not start");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Self { child, url: format!("http://127.0.0.1:{port}"), client: client(), folders: folders.clone() }
+    }
+
     /// `heapstead serve` with these folders, and nothing of the environment.
     pub fn command(folders: &Folders) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_heapstead"));

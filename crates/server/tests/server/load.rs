@@ -98,7 +98,7 @@ async fn two_hundred_clients_are_served_fairly() {
         assert!(least >= 1 && least * 4 >= median, "{name}: somebody was served {least} times, the middle one {median} times");
     }
     let (_, health) = server.get("/api/health").await;
-    assert_eq!((&health["status"], &health["running"], &health["queued"]), (&json!("ok"), &json!(0), &json!(0)));
+    assert_eq!((&health["status"], &health["engine"]["running"], &health["engine"]["queued"]), (&json!("healthy"), &json!(0), &json!(0)));
     assert_eq!(server.terminate(), Some(0));
 }
 
@@ -116,7 +116,7 @@ async fn a_greedy_client_does_not_keep_a_modest_one_waiting() {
     for _ in 0..250 {
         run(&server.client, None, None).await;
     }
-    let queued = async || server.get("/api/health").await.1["queued"].as_u64().expect("a count");
+    let queued = async || server.get("/api/health").await.1["engine"]["queued"].as_u64().expect("a count");
     let before = queued().await;
     assert!(before > 50, "the greedy one's queue is long: {before}");
     // Who names a session is a client of its own, and so is another address.

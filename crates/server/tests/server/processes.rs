@@ -72,7 +72,7 @@ async fn a_zygote_that_dies_costs_its_runs_and_nothing_else() {
     assert_eq!(record["result"], "42", "{record}");
     assert_ne!(self::zygote(&server), zygote, "another one took its place");
     assert!(workers.iter().all(is_dead), "no worker outlives its zygote");
-    assert_eq!((server.pid(), &server.get("/api/health").await.1["status"]), (pid, &json!("ok")));
+    assert_eq!((server.pid(), &server.get("/api/health").await.1["status"]), (pid, &json!("healthy")));
 }
 
 #[tokio::test]

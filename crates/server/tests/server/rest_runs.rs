@@ -168,8 +168,8 @@ async fn cancelling_ends_what_runs_whatever_it_is_doing() {
         }
         // Both places are taken, so this one waits; whoever asks may wait too, to see whether code runs.
         let (_, health) = server.get("/api/health").await;
-        assert_eq!(health["running"], 2);
-        assert!(health["queued"].as_u64() >= Some(1), "{health}");
+        assert_eq!(health["engine"]["running"], 2);
+        assert!(health["engine"]["queued"].as_u64() >= Some(1), "{health}");
     }
     let (_, list) = server.get("/api/executions?status=running").await;
     let ids: Vec<_> = list["executions"].as_array().expect("a list").iter().map(|entry| entry["execution_id"].clone()).collect();

@@ -88,7 +88,9 @@ async fn a_deleted_session_is_unknown_to_every_request() {
         }
         assert_eq!(deleted, json!({}));
         let run = json!({ "name": "run_js", "arguments": { "code": "1" } });
-        for (method, params) in [("sessions/delete", json!({})), ("tools/call", run), ("tools/list", json!({})), ("resources/list", json!({}))] {
+        for (method, params) in
+            [("sessions/delete", json!({})), ("tools/call", run), ("tools/list", json!({})), ("resources/list", json!({}))]
+        {
             let answer = client.ask_in(&session, method, params).await;
             assert_eq!(code(&answer), client.code(-32043), "{method}: {answer}");
             assert_eq!(answer["error"]["message"], "Session not found");
@@ -113,7 +115,17 @@ async fn deleting_needs_a_session() {
 #[tokio::test]
 async fn malformed_metadata_is_bad_input_and_an_unknown_id_is_not() {
     everywhere(async |client| {
-        for bad in [json!({}), json!(null), json!("x"), json!({ "sessionId": "" }), json!({ "sessionId": 5 }), json!({ "sessionId": "a b" }), json!({ "sessionId": "a\u{7}" }), json!({ "sessionId": "x".repeat(5000) }), json!({ "sessionId": "é" })] {
+        for bad in [
+            json!({}),
+            json!(null),
+            json!("x"),
+            json!({ "sessionId": "" }),
+            json!({ "sessionId": 5 }),
+            json!({ "sessionId": "a b" }),
+            json!({ "sessionId": "a\u{7}" }),
+            json!({ "sessionId": "x".repeat(5000) }),
+            json!({ "sessionId": "é" }),
+        ] {
             let key = client.key();
             let answer = client.ask("tools/list", json!({ "_meta": { key: bad } })).await;
             assert_eq!(code(&answer), -32602, "{bad}: {answer}");
@@ -148,7 +160,9 @@ async fn sessions_are_listed_in_pages_and_resumed_with_fresh_state() {
     let first = result(client.ask("sessions/list", json!({})).await);
     let second = result(client.ask("sessions/list", json!({ "cursor": first["nextCursor"] })).await);
     assert_eq!(second.get("nextCursor"), None);
-    let ids = |page: &Value| page["sessions"].as_array().expect("sessions").iter().map(|session| session["sessionId"].clone()).collect::<Vec<_>>();
+    let ids = |page: &Value| {
+        page["sessions"].as_array().expect("sessions").iter().map(|session| session["sessionId"].clone()).collect::<Vec<_>>()
+    };
     assert_eq!([ids(&first), ids(&second)].concat(), made);
     assert_eq!(code(&client.ask("sessions/list", json!({ "cursor": "x" })).await), -32602);
 
@@ -239,7 +253,13 @@ async fn concurrent_runs_lose_nothing_whatever_state_they_carry() {
         .collect();
     let mut results = Vec::new();
     for run in runs {
-        results.push(result(run.await.expect("an answer"))["structuredContent"]["result"].as_str().expect("a result").parse::<u32>().expect("a number"));
+        results.push(
+            result(run.await.expect("an answer"))["structuredContent"]["result"]
+                .as_str()
+                .expect("a result")
+                .parse::<u32>()
+                .expect("a number"),
+        );
     }
     results.sort();
     assert_eq!(results, (1..=20).collect::<Vec<_>>());
@@ -264,7 +284,13 @@ async fn an_expired_session_is_unknown() {
     let mut client = Client::modern(&server);
     let session = client.create().await;
     // Whoever listens is told of the end when it comes.
-    let ended = client.ask_in(&session, "tools/call", json!({ "name": "run_js", "arguments": { "code": "await new Promise(done => setTimeout(done, 20000))", "wait_secs": 60 } })).await;
+    let ended = client
+        .ask_in(
+            &session,
+            "tools/call",
+            json!({ "name": "run_js", "arguments": { "code": "await new Promise(done => setTimeout(done, 20000))", "wait_secs": 60 } }),
+        )
+        .await;
     assert_eq!(result(ended)["structuredContent"]["status"], "cancelled");
     assert_eq!(code(&client.ask_in(&session, "tools/list", json!({})).await), -31043);
 }

@@ -39,6 +39,17 @@ async fn stock_clients_send_their_connection_beside_it() {
 }
 
 #[tokio::test]
+async fn a_client_may_introduce_itself_in_a_session() {
+    let server = Server::start();
+    let session = Client::http(&server).await.create().await;
+    let mut hello = crate::peer::initialize(LEGACY);
+    hello["params"]["_meta"][LEGACY_KEY] = session;
+    let response = Http::modern(&server, &[]).send(&hello).await;
+    assert_eq!(response.status(), 200);
+    assert!(response.headers().get("mcp-session-id").is_some(), "it has a connection");
+}
+
+#[tokio::test]
 async fn anything_else_beside_it_is_refused() {
     let server = Server::start();
     let mut client = Client::http(&server).await;
@@ -58,7 +69,11 @@ async fn alone_in_the_header_it_is_an_unknown_connection() {
     let session = Client::http(&server).await.create().await;
     let http = mirroring(&server, session["sessionId"].as_str()).await;
     assert_eq!(http.send(&request("tools/list", json!({}))).await.status(), 404);
-    let get = http.client.get(&http.url).header("accept", "text/event-stream").header("mcp-session-id", session["sessionId"].as_str().expect("an id"));
+    let get = http
+        .client
+        .get(&http.url)
+        .header("accept", "text/event-stream")
+        .header("mcp-session-id", session["sessionId"].as_str().expect("an id"));
     assert_eq!(get.send().await.expect("an answer").status(), 404);
 }
 

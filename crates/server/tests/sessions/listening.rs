@@ -35,7 +35,7 @@ async fn a_listener_hears_of_what_its_session_subscribed_to_and_of_its_end() {
     // What happens in another session is no business of this one.
     run(&http, &other, "1").await;
     run(&http, &session, "1").await;
-    let mut heard = vec![ear.next().await.expect("a message"), ear.next().await.expect("a message")];
+    let mut heard = [ear.next().await.expect("a message"), ear.next().await.expect("a message")];
     heard.sort_by_key(|message| message["method"].to_string());
     assert_eq!(heard[0]["method"], "notifications/message");
     assert_eq!(heard[0]["params"]["level"], "info");
@@ -73,7 +73,8 @@ async fn output_records_warnings_and_failures_are_heard() {
     assert_eq!(log["level"], "error");
     assert_eq!(log["data"]["execution_id"], *id);
     let missing = "0".repeat(64);
-    in_session(&http, &session, "tools/call", json!({ "name": "run_js", "arguments": { "code": "1", "heap": missing, "wait_secs": 60 } })).await;
+    in_session(&http, &session, "tools/call", json!({ "name": "run_js", "arguments": { "code": "1", "heap": missing, "wait_secs": 60 } }))
+        .await;
     let log = ear.next_of("notifications/message").await;
     assert_eq!(log["level"], "warning", "{log}");
     // Less is told from now on.
@@ -146,11 +147,18 @@ async fn what_belongs_to_no_session_reaches_the_connection_and_its_global_listen
     let server = Server::start();
     let (one, other) = (http(&server).await, http(&server).await);
     let session = create(&one).await;
-    let get = one.client.get(&one.url).header("accept", "text/event-stream").header("mcp-session-id", one.connection.as_deref().expect("a connection"));
+    let get = one
+        .client
+        .get(&one.url)
+        .header("accept", "text/event-stream")
+        .header("mcp-session-id", one.connection.as_deref().expect("a connection"));
     let mut own = Ear::new(get.send().await.expect("an answer"));
     let (mut global, mut foreign) = (Ear::open(&one, None).await, Ear::open(&other, None).await);
     let mut of_session = Ear::open(&one, Some(&session)).await;
-    let begun = result(one.ask("tools/call", json!({ "name": "run_js", "arguments": { "code": "await new Promise(done => setTimeout(done, 300))" } })).await);
+    let begun = result(
+        one.ask("tools/call", json!({ "name": "run_js", "arguments": { "code": "await new Promise(done => setTimeout(done, 300))" } }))
+            .await,
+    );
     let uri = format!("heapstead://executions/{}", begun["structuredContent"]["execution_id"].as_str().expect("an id"));
     result(one.ask("resources/subscribe", json!({ "uri": uri })).await);
     own.updated(&uri).await;
@@ -159,7 +167,11 @@ async fn what_belongs_to_no_session_reaches_the_connection_and_its_global_listen
     result(in_session(&one, &session, "resources/subscribe", json!({ "uri": head_of(&session) })).await);
     run(&one, &session, "1").await;
     of_session.updated(&head_of(&session)).await;
-    let second = result(other.ask("tools/call", json!({ "name": "run_js", "arguments": { "code": "await new Promise(done => setTimeout(done, 300))" } })).await);
+    let second = result(
+        other
+            .ask("tools/call", json!({ "name": "run_js", "arguments": { "code": "await new Promise(done => setTimeout(done, 300))" } }))
+            .await,
+    );
     let uri = format!("heapstead://executions/{}", second["structuredContent"]["execution_id"].as_str().expect("an id"));
     for client in [&one, &other] {
         result(client.ask("resources/subscribe", json!({ "uri": uri })).await);
@@ -290,7 +302,15 @@ async fn another_server_on_the_same_database_tells_of_heads_executions_and_the_e
     let session = create(&here).await;
     let mut ear = Ear::open(&here, Some(&session)).await;
     result(in_session(&here, &session, "resources/subscribe", json!({ "uri": head_of(&session) })).await);
-    let begun = result(in_session(&there, &session, "tools/call", json!({ "name": "run_js", "arguments": { "code": "await new Promise(done => setTimeout(done, 500))" } })).await);
+    let begun = result(
+        in_session(
+            &there,
+            &session,
+            "tools/call",
+            json!({ "name": "run_js", "arguments": { "code": "await new Promise(done => setTimeout(done, 500))" } }),
+        )
+        .await,
+    );
     let uri = format!("heapstead://executions/{}", begun["structuredContent"]["execution_id"].as_str().expect("an id"));
     result(in_session(&here, &session, "resources/subscribe", json!({ "uri": uri })).await);
     let mut waited = vec![head_of(&session), uri];
@@ -317,4 +337,17 @@ async fn a_client_that_subscribes_and_never_reads_disturbs_nobody() {
         run(&http, &session, "1").await;
     }
     assert_eq!(run(&http, &session, "2").await["structuredContent"]["result"], "2");
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_while_it_listens_keeps_its_server_from_nothing() {
+    let mut stdio = Stdio::connect(&Folders::new(), LEGACY, &[]).await;
+    let session = result(stdio.ask("sessions/create", json!({})).await)["session"].clone();
+    for params in [json!({ "_meta": { LEGACY_KEY: session } }), json!({})] {
+        stdio.say(&request("messages/listen", params).to_string()).await;
+        stdio.hear().await.expect("it listens");
+    }
+    let left = std::time::Instant::now();
+    assert_eq!(stdio.leave().await, Some(0));
+    assert!(left.elapsed() < std::time::Duration::from_secs(4), "{:?}", left.elapsed());
 }

@@ -7,9 +7,11 @@ mod fixture;
 #[allow(dead_code, reason = "other tests use the rest")]
 mod peer;
 
+mod conformance;
 mod data_layer;
 mod headers;
 mod listening;
 mod many;
+mod owners;
 mod states;
 mod talk;

@@ -24,9 +24,18 @@ pub enum Topic {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     Updated(Topic),
-    Log { level: Level, execution: ExecutionId, text: String },
+    Log {
+        level: Level,
+        execution: ExecutionId,
+        text: String,
+    },
     /// Of a call that asked for it, and the connection that it asked on, where that is told already.
-    Progress { token: Value, secs: f64, message: String, connection: Option<String> },
+    Progress {
+        token: Value,
+        secs: f64,
+        message: String,
+        connection: Option<String>,
+    },
 }
 
 impl Event {

@@ -118,6 +118,10 @@ impl CachedHeaps {
 }
 
 impl HeapStore for CachedHeaps {
+    fn backend(&self) -> &'static str {
+        self.inner.backend()
+    }
+
     fn get(&self, key: &HeapKey) -> Result<StoredHeap, HeapStoreError> {
         if let Some(copy) = self.copy(key) {
             return Ok(copy);

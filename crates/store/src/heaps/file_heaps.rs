@@ -138,6 +138,10 @@ impl FileHeaps {
 }
 
 impl HeapStore for FileHeaps {
+    fn backend(&self) -> &'static str {
+        "folder"
+    }
+
     fn get(&self, key: &HeapKey) -> Result<StoredHeap, HeapStoreError> {
         let file = bounded_file::read(&self.heap_path(key), HEADER_BYTES + PAYLOAD_BYTES_MAX).map_err(self.unread_heap(key))?;
         heap_file::verify(&file, key).map_err(HeapStoreError::damaged(key))?;

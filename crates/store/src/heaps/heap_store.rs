@@ -13,6 +13,9 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 pub trait HeapStore: Send + Sync {
+    /// `folder` or `s3`.
+    fn backend(&self) -> &'static str;
+
     /// The heap kept under this key, verified whole. What is damaged is left as it is, for inspection.
     fn get(&self, key: &HeapKey) -> Result<StoredHeap, HeapStoreError>;
 

@@ -61,6 +61,10 @@ impl S3Heaps {
 }
 
 impl HeapStore for S3Heaps {
+    fn backend(&self) -> &'static str {
+        "s3"
+    }
+
     fn get(&self, key: &HeapKey) -> Result<StoredHeap, HeapStoreError> {
         let name = key.to_string();
         let read = self.wait("read", &name, async {

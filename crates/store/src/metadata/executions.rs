@@ -130,6 +130,17 @@ impl Metadata {
         self.read(move |db| db.prepare_cached(&sql)?.query_row(params![id.as_str(), principal.as_str()], read_execution).optional()).await
     }
 
+    /// Where a list goes on after an execution of this owner.
+    pub async fn after_execution(&self, principal: &Principal, id: &ExecutionId) -> Result<Option<Cursor>, MetadataError> {
+        let (principal, id) = (principal.clone(), id.clone());
+        self.read(move |db| {
+            db.prepare_cached("SELECT seq FROM executions WHERE id = ? AND principal = ?")?
+                .query_row(params![id.as_str(), principal.as_str()], |row| row.get(0).map(Cursor))
+                .optional()
+        })
+        .await
+    }
+
     /// Newest first, and where to go on when there are more.
     pub async fn executions(
         &self,

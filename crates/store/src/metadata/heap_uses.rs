@@ -23,6 +23,36 @@ impl Metadata {
         .await
     }
 
+    /// As `uses_heap`, as far as this owner goes: what others do with a heap that they have too is not the owner's to know.
+    pub async fn owner_uses_heap(&self, principal: &Principal, key: HeapKey, since: Timestamp) -> Result<bool, MetadataError> {
+        let principal = principal.clone();
+        self.read(move |db| {
+            db.prepare_cached(
+                "SELECT 1 FROM tags WHERE principal = ?3 AND heap = ?1
+                 UNION ALL SELECT 1 FROM executions WHERE status = 'running' AND input_heap = ?1 AND principal = ?3
+                 UNION ALL SELECT 1 FROM heaps WHERE principal = ?3 AND key = ?1 AND last_used_at >= ?2
+                 UNION ALL SELECT 1 FROM log JOIN sessions ON sessions.id = log.session
+                   WHERE output_heap = ?1 AND timestamp >= ?2 AND principal = ?3
+                 UNION ALL SELECT 1 FROM log JOIN sessions ON sessions.id = log.session
+                   WHERE input_heap = ?1 AND timestamp >= ?2 AND principal = ?3
+                 UNION ALL SELECT 1 FROM sessions WHERE head = ?1 AND ended_at IS NULL AND principal = ?3
+                 UNION ALL SELECT 1 FROM execute_sessions JOIN logical_sessions ON logical_sessions.id = execute_sessions.logical
+                   WHERE head = ?1 AND gone IS NULL AND principal = ?3",
+            )?
+            .exists(params![key.to_string(), since.as_microsecond(), principal.as_str()])
+        })
+        .await
+    }
+
+    /// Whether anybody but this owner has it.
+    pub async fn others_have_heap(&self, principal: &Principal, key: HeapKey) -> Result<bool, MetadataError> {
+        let principal = principal.clone();
+        self.read(move |db| {
+            db.prepare_cached("SELECT 1 FROM heaps WHERE key = ? AND principal <> ?")?.exists(params![key.to_string(), principal.as_str()])
+        })
+        .await
+    }
+
     /// Whether any run on this database ever made it.
     pub async fn knows_heap(&self, key: HeapKey) -> Result<bool, MetadataError> {
         self.read(move |db| db.prepare_cached("SELECT 1 FROM heaps WHERE key = ?")?.exists([key.to_string()])).await
@@ -65,13 +95,13 @@ impl Metadata {
         .await
     }
 
-    /// Takes a heap from one owner. Whether nobody else has it.
-    pub async fn disown_heap(&self, principal: &Principal, key: HeapKey) -> Result<bool, MetadataError> {
+    /// Takes a heap from one owner; others may have it too.
+    pub async fn disown_heap(&self, principal: &Principal, key: HeapKey) -> Result<(), MetadataError> {
         let principal = principal.clone();
         self.write(Durability::Process, move |db| {
-            let key = key.to_string();
-            db.prepare_cached("DELETE FROM heaps WHERE principal = ? AND key = ?")?.execute(params![principal.as_str(), key])?;
-            Ok(!db.prepare_cached("SELECT 1 FROM heaps WHERE key = ?")?.exists([key])?)
+            db.prepare_cached("DELETE FROM heaps WHERE principal = ? AND key = ?")?
+                .execute(params![principal.as_str(), key.to_string()])
+                .map(drop)
         })
         .await
     }

@@ -4,7 +4,24 @@ use super::sessions::principal;
 use super::{Metadata, MetadataError};
 use heapstead_types::Principal;
 
+/// What all owners have together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Totals {
+    pub sessions: u64,
+    /// A heap that several have counts for each.
+    pub heap_bytes: u64,
+}
+
 impl Metadata {
+    pub async fn totals(&self) -> Result<Totals, MetadataError> {
+        self.read(|db| {
+            db.prepare_cached("SELECT coalesce(sum(sessions), 0), coalesce(sum(heap_bytes), 0) FROM owners")?.query_row([], |row| {
+                Ok(Totals { sessions: row.get::<_, i64>(0)?.max(0) as u64, heap_bytes: row.get::<_, i64>(1)?.max(0) as u64 })
+            })
+        })
+        .await
+    }
+
     /// Everybody who has an execution, a heap, a tag or a session, in order.
     pub async fn owners(&self) -> Result<Vec<Principal>, MetadataError> {
         self.read(|db| {

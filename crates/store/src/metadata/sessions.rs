@@ -72,7 +72,8 @@ pub struct Turn {
 pub struct SessionFilter {
     /// Only those that were opened on this connection.
     pub connection: Option<String>,
-    pub after: Option<i64>,
+    /// Goes on after this one, if it is the owner's.
+    pub after: Option<SessionId>,
     pub limit: Option<u32>,
 }
 
@@ -98,35 +99,70 @@ impl Metadata {
         self.read(move |db| find(db, &principal, id, now)).await
     }
 
-    /// Sessions of this owner in the order they were opened, and where to go on when there are more.
+    /// Sessions of this owner in the order they were opened, and whether there are more. None where the one to go on after is not the owner's.
     pub async fn opened_sessions(
         &self,
         principal: &Principal,
         filter: SessionFilter,
         now: Timestamp,
-    ) -> Result<(Vec<OpenedSession>, Option<i64>), MetadataError> {
+    ) -> Result<Option<(Vec<OpenedSession>, bool)>, MetadataError> {
         let principal = principal.clone();
         self.read(move |db| {
+            let after = match filter.after {
+                None => 0,
+                Some(id) => {
+                    let row = db
+                        .prepare_cached("SELECT id FROM sessions WHERE sid = ? AND principal = ? AND opened = 1")?
+                        .query_row(params![id.to_string(), principal.as_str()], |row| row.get::<_, i64>(0))
+                        .optional()?;
+                    let Some(row) = row else { return Ok(None) };
+                    row
+                }
+            };
             let sql = format!(
-                "SELECT {COLUMNS}, id FROM sessions WHERE principal = :principal AND {LIVES} AND id > :after
+                "SELECT {COLUMNS} FROM sessions WHERE principal = :principal AND {LIVES} AND id > :after
                  AND (:connection IS NULL OR connection = :connection) ORDER BY id LIMIT :limit"
             );
             let mut statement = db.prepare_cached(&sql)?;
             // One more than asked for tells whether there are more.
             let limit = filter.limit.map_or(-1, |limit| i64::from(limit) + 1);
             let bindings = rusqlite::named_params! {
-                ":principal": principal.as_str(), ":now": now.as_microsecond(), ":after": filter.after.unwrap_or(0),
+                ":principal": principal.as_str(), ":now": now.as_microsecond(), ":after": after,
                 ":connection": filter.connection, ":limit": limit,
             };
-            let mut found = statement
-                .query_map(bindings, |row| Ok((read_session(row)?, row.get::<_, i64>(8)?)))?
-                .collect::<rusqlite::Result<Vec<_>>>()?;
+            let mut found = statement.query_map(bindings, read_session)?.collect::<rusqlite::Result<Vec<_>>>()?;
             let more = filter.limit.is_some_and(|limit| found.len() > limit as usize);
-            if more {
-                found.pop();
-            }
-            let next = if more { found.last().map(|(_, row)| *row) } else { None };
-            Ok((found.into_iter().map(|(session, _)| session).collect(), next))
+            found.truncate(filter.limit.map_or(usize::MAX, |limit| limit as usize));
+            Ok(Some((found, more)))
+        })
+        .await
+    }
+
+    /// The session that an owner gave this name. `make`: one that is new comes into being, with nothing in its log.
+    pub async fn named_session(&self, principal: &Principal, name: &SessionName, make: bool) -> Result<Option<SessionId>, MetadataError> {
+        let (principal, name) = (principal.clone(), name.clone());
+        let (reader, read_name) = (principal.clone(), name.clone());
+        let found = self.read(move |db| find_named(db, &reader, &read_name)).await?;
+        if found.is_some() || !make {
+            return Ok(found);
+        }
+        let at = Timestamp::now().as_microsecond();
+        self.write(Durability::Process, move |db| {
+            db.prepare_cached(
+                "INSERT INTO sessions (principal, name, sid, next_index, created_at) VALUES (?, ?, lower(hex(randomblob(32))), 0, ?)
+                 ON CONFLICT (principal, name) DO NOTHING",
+            )?
+            .execute(params![principal.as_str(), name.as_str(), at])?;
+            find_named(db, &principal, &name)
+        })
+        .await
+    }
+
+    /// Whether a session has this id that is somebody else's.
+    pub async fn is_of_another(&self, principal: &Principal, id: SessionId) -> Result<bool, MetadataError> {
+        let principal = principal.clone();
+        self.read(move |db| {
+            db.prepare_cached("SELECT 1 FROM sessions WHERE sid = ? AND principal <> ?")?.exists(params![id.to_string(), principal.as_str()])
         })
         .await
     }
@@ -210,8 +246,10 @@ impl Metadata {
             let Some(head) = head else { return Ok(None) };
             let before = db
                 .prepare_cached(
-                    "SELECT id, process FROM executions WHERE session = ? AND status = 'running'
-                     AND seq < (SELECT seq FROM executions WHERE id = ?) ORDER BY seq DESC LIMIT 1",
+                    // Somebody else may have given a log of theirs this name.
+                    "SELECT id, process FROM executions WHERE session = ?1 AND status = 'running'
+                     AND principal = (SELECT principal FROM sessions WHERE sid = ?1)
+                     AND seq < (SELECT seq FROM executions WHERE id = ?2) ORDER BY seq DESC LIMIT 1",
                 )?
                 .query_row(params![name, execution.as_str()], |row| Ok((execution_id(row, 0)?, row.get(1)?)))
                 .optional()?;
@@ -223,9 +261,12 @@ impl Metadata {
     /// Executions that run in a session, and the processes they run in.
     pub async fn running_in(&self, id: SessionId) -> Result<Vec<(ExecutionId, String)>, MetadataError> {
         self.read(move |db| {
-            db.prepare_cached("SELECT id, process FROM executions WHERE session = ? AND status = 'running'")?
-                .query_map([id.to_string()], |row| Ok((execution_id(row, 0)?, row.get(1)?)))?
-                .collect()
+            db.prepare_cached(
+                "SELECT id, process FROM executions WHERE session = ?1 AND status = 'running'
+                 AND principal = (SELECT principal FROM sessions WHERE sid = ?1)",
+            )?
+            .query_map([id.to_string()], |row| Ok((execution_id(row, 0)?, row.get(1)?)))?
+            .collect()
         })
         .await
     }
@@ -258,6 +299,12 @@ pub fn insert(db: &Connection, new: &NewSession, sessions_max: Option<u32>) -> r
         new.expires_at.map(Timestamp::as_microsecond),
     ])?;
     Ok(Some(db.last_insert_rowid()))
+}
+
+fn find_named(db: &Connection, principal: &Principal, name: &SessionName) -> rusqlite::Result<Option<SessionId>> {
+    db.prepare_cached("SELECT sid FROM sessions WHERE principal = ? AND name = ? AND opened = 0")?
+        .query_row(params![principal.as_str(), name.as_str()], |row| session_id(row, 0))
+        .optional()
 }
 
 pub fn find(db: &Connection, principal: &Principal, id: SessionId, now: Timestamp) -> rusqlite::Result<Option<OpenedSession>> {

@@ -4,11 +4,13 @@
 //! line beats a variable, which beats the file, which beats the default. Every value is checked here, before anything starts.
 
 mod auth;
+mod context;
 mod sessions;
 mod stores;
 mod values;
 
 pub use auth::{AuthOptions, TokenFileOptions};
+pub use context::ContextOptions;
 pub use sessions::SessionOptions;
 pub use stores::{FlagError, HeapPlace, HeapStoreOptions, StoreOptions, WhereOptions};
 pub use values::{duration, heap_key};
@@ -70,6 +72,8 @@ pub struct ServeOptions {
     pub stateless: bool,
     #[command(flatten)]
     pub sessions: SessionOptions,
+    #[command(flatten)]
+    pub contexts: ContextOptions,
     #[command(flatten)]
     pub stores: StoreOptions,
     /// Days that executions and their output are kept, 1 to 36500

@@ -29,6 +29,10 @@ pub enum FlagError {
          `--jwt-audience`); stay on this machine with `--bind-host 127.0.0.1`; or say `--insecure-no-auth` where something else decides who gets here"
     )]
     Exposed { host: IpAddr },
+    #[error("`--redis-url` is missing: `--context-store redis` needs to know where Redis is, e.g. redis://127.0.0.1:6379")]
+    NoRedis,
+    #[error("`--redis-url` is given without `--context-store redis`: give that too, or leave it out")]
+    RedisUnused,
     #[error("`--auth-tokens` is missing: say which file of tokens with `--auth-tokens FILE` or HEAPSTEAD_AUTH_TOKENS")]
     NoTokenFile,
 }

@@ -4,7 +4,7 @@ use crate::api::{Api, Operation};
 use crate::local::{self, LocalError};
 use heapstead_engine::Engine;
 use heapstead_catalog::Catalogs;
-use heapstead_service::{OnMissingHeap, Policy, Quotas, Service, ServiceError, Stateless};
+use heapstead_service::{ContextPlace, ContextSettings, ContextStoreError, OnMissingHeap, OpenContexts, Policy, Quotas, Service, ServiceError, Stateless};
 use heapstead_types::Limits;
 use serde_json::{Map, Value};
 use std::fmt::Write;
@@ -29,6 +29,8 @@ pub enum PageError {
     Local(#[from] LocalError),
     #[error(transparent)]
     Service(#[from] ServiceError),
+    #[error(transparent)]
+    Contexts(#[from] ContextStoreError),
 }
 
 pub async fn page() -> Result<String, PageError> {
@@ -51,10 +53,12 @@ pub async fn page() -> Result<String, PageError> {
 async fn throwaway(engine: Engine, folder: &std::path::Path) -> Result<Service, PageError> {
     let heaps = local::open_heaps(&folder.join("heaps"))?;
     let metadata = local::open_metadata(&folder.join("sessions"))?;
+    let place = ContextPlace::Sqlite { database: folder.join("context.db") };
     let week = Duration::from_secs(7 * 24 * 3600);
     let policy = Policy { limits: Limits::default(), on_missing_heap: OnMissingHeap::Fresh, retain_executions: week, retain_heaps: week, session_ttl: week, require_session: false, quotas: Quotas::default(),
         delegated: false };
-    Ok(Service::open(engine, Arc::new(heaps), metadata, policy, Catalogs::default()).await?)
+    let contexts = OpenContexts::open(ContextSettings { place, ttl: week, key_file: None }).await?;
+    Ok(Service::open(engine, Arc::new(heaps), metadata, policy, Catalogs::default(), Some(contexts)).await?)
 }
 
 fn describe(page: &mut String, operation: &Operation) {

@@ -1,0 +1,251 @@
+//! What the conversation has already done: `context_get`, `context_set`, `context_record`, `context_check`, `context_clear`.
+
+use super::operation::{Description, Done, FailureShape, Operation, Pending, Route};
+use heapstead_context::{NewResource, ResourceType, limits};
+use heapstead_service::{CheckRequest, NewFinding, Service, ServiceError};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+const CLEARED: &str = "Conversation context has been reset. Starting fresh.";
+
+pub fn operations(service: &Service) -> Vec<Operation> {
+    vec![get(service), set(service), record(service), check(service), clear(service)]
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct OfSession {
+    /// The session: its handle, or over REST its name. Absent: the session of this call or connection.
+    #[schemars(schema_with = "heapstead_service::schema::session_name")]
+    #[serde(default)]
+    session: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Set {
+    /// `output_format` (json, markdown or plain), `max_results` (1 to 10000) and `language` (a tag such as `en`). Null removes one.
+    #[schemars(schema_with = "preferences")]
+    #[serde(default)]
+    user_preferences: Option<Map<String, Value>>,
+    /// Values of your own by name: any JSON, kept as it is. Null removes one.
+    #[schemars(schema_with = "custom")]
+    #[serde(default)]
+    custom: Option<Map<String, Value>>,
+    /// The session: its handle, or over REST its name. Absent: the session of this call or connection.
+    #[schemars(schema_with = "heapstead_service::schema::session_name")]
+    #[serde(default)]
+    session: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct NewEntry {
+    /// What was fetched, by whatever it is known by. Either this or `query`.
+    #[schemars(length(min = 1, max = limits::RESOURCE_ID_BYTES_MAX))]
+    resource_id: Option<String>,
+    /// What kind of resource it is. Default `document`.
+    resource_type: Option<Kind>,
+    /// Hash of its content, by which a change is noticed later.
+    #[schemars(length(max = limits::CONTENT_HASH_BYTES_MAX))]
+    content_hash: Option<String>,
+    /// What it says, in a sentence or two.
+    #[schemars(length(max = limits::RESOURCE_SUMMARY_BYTES_MAX))]
+    summary: Option<String>,
+    /// What was searched for. Either this or `resource_id`.
+    #[schemars(length(min = 1, max = limits::QUERY_BYTES_MAX))]
+    query: Option<String>,
+    /// How many results the search had. Default 0.
+    #[schemars(range(min = 0, max = 9_007_199_254_740_991u64))]
+    results: Option<u64>,
+    /// The session: its handle, or over REST its name. Absent: the session of this call or connection.
+    #[schemars(schema_with = "heapstead_service::schema::session_name")]
+    #[serde(default)]
+    session: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Check {
+    /// The resource asked about. Either this or `query`.
+    #[schemars(length(min = 1, max = limits::RESOURCE_ID_BYTES_MAX))]
+    resource_id: Option<String>,
+    /// Only one of this kind. Absent: any.
+    resource_type: Option<Kind>,
+    /// Hash of its content now: with another one the resource counts as changed.
+    #[schemars(length(max = limits::CONTENT_HASH_BYTES_MAX))]
+    content_hash: Option<String>,
+    /// The search asked about; only its words count. Either this or `resource_id`.
+    #[schemars(length(min = 1, max = limits::QUERY_BYTES_MAX))]
+    query: Option<String>,
+    /// The session: its handle, or over REST its name. Absent: the session of this call or connection.
+    #[schemars(schema_with = "heapstead_service::schema::session_name")]
+    #[serde(default)]
+    session: Option<String>,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    Document,
+    DatabaseRow,
+    ApiResponse,
+}
+
+impl From<Kind> for ResourceType {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Document => Self::Document,
+            Kind::DatabaseRow => Self::DatabaseRow,
+            Kind::ApiResponse => Self::ApiResponse,
+        }
+    }
+}
+
+/// That the conversation begins anew. The session's id stays valid.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ClearedContext {
+    /// `cleared`
+    status: &'static str,
+    /// Null where the connection names no session.
+    session_id: Option<String>,
+    message: &'static str,
+}
+
+fn preferences(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "properties": {
+            "output_format": { "enum": ["json", "markdown", "plain", null] },
+            "max_results": { "description": "A whole number from 1 to 10000, or null." },
+            "language": { "description": "A language tag such as `en` or `pt-BR`, or null." },
+        },
+    })
+}
+
+fn custom(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "object", "additionalProperties": true })
+}
+
+fn description(name: &'static str, title: &'static str, text: &'static str, read_only: bool, route: (&'static str, &'static str)) -> Description {
+    let (method, path) = route;
+    Description { name, title, text, is_tool: true, read_only, route: Route { method, path }, failure: FailureShape::Error }
+}
+
+fn get(service: &Service) -> Operation {
+    let text = "What this conversation has already done, as the server remembers it: recent tool calls with what came of them, a summary of earlier ones, \
+                resources fetched, searches made, preferences and values that were set. Use it to pick up where the conversation was without asking again.";
+    let description = description("context_get", "Read the conversation's context", text, true, ("GET", "/api/context"));
+    Operation::with_output(service, description, context_schema(), |service, caller, params: OfSession| async move {
+        let answer = service.context_get(&caller, params.session.as_deref()).await?;
+        Ok(Pending { answer, pending: false })
+    })
+}
+
+fn set(service: &Service) -> Operation {
+    let text = "Sets preferences and values of your own in the conversation's context, for later calls to read with `context_get`. Null removes one; what is \
+                not named stays. Keep summaries and ids, not contents: there are bounds, and what is past one is refused.";
+    let description = description("context_set", "Set values in the context", text, false, ("POST", "/api/context"));
+    Operation::new(service, description, |service, caller, params: Set| async move {
+        if params.user_preferences.is_none() && params.custom.is_none() {
+            return Err(ServiceError::BadInput("`user_preferences` and `custom` are both missing: give at least one".into()));
+        }
+        service.context_set(&caller, params.session.as_deref(), params.user_preferences, params.custom).await.map(|()| Done::OK)
+    })
+}
+
+fn record(service: &Service) -> Operation {
+    let text = "Notes in the conversation's context that a resource was fetched (`resource_id`) or a search made (`query`), so that `context_check` knows. \
+                The same resource or search again takes the place of what was noted before. Tool calls are noted by the server itself.";
+    let description = description("context_record", "Note a resource or a search", text, false, ("POST", "/api/context/record"));
+    Operation::new(service, description, |service, caller, params: NewEntry| async move {
+        let new = match one_of(params.resource_id, params.query)? {
+            OneOf::Resource(resource_id) => NewFinding::Resource(NewResource {
+                resource_id,
+                resource_type: params.resource_type.map_or(ResourceType::Document, Into::into),
+                content_hash: params.content_hash.unwrap_or_default(),
+                summary: params.summary.unwrap_or_default(),
+            }),
+            OneOf::Query(query) => NewFinding::Search { query, results: params.results.unwrap_or_default() },
+        };
+        service.context_record(&caller, params.session.as_deref(), new).await.map(|()| Done::OK)
+    })
+}
+
+fn check(service: &Service) -> Operation {
+    let text = "Whether a resource was already fetched or a search already made in this conversation, when, and what came of it. Ask before fetching or \
+                searching again. A resource whose `content_hash` is another one now counts as changed.";
+    let description = description("context_check", "Ask whether it was done already", text, true, ("GET", "/api/context/check"));
+    Operation::with_output(service, description, note_schema(), |service, caller, params: Check| async move {
+        let asked = match one_of(params.resource_id, params.query)? {
+            OneOf::Resource(id) => {
+                CheckRequest::Resource { id, kind: params.resource_type.map(Into::into), content_hash: params.content_hash }
+            }
+            OneOf::Query(query) => CheckRequest::Search { query },
+        };
+        let answer = service.context_check(&caller, params.session.as_deref(), asked).await?;
+        Ok(Pending { answer, pending: false })
+    })
+}
+
+fn clear(service: &Service) -> Operation {
+    let text = "Forgets what this conversation has done: calls, resources, searches, preferences and values. The session, its id and its heaps stay.";
+    let description = description("context_clear", "Start the context afresh", text, false, ("DELETE", "/api/context"));
+    Operation::new(service, description, |service, caller, params: OfSession| async move {
+        let cleared = service.context_clear(&caller, params.session.as_deref()).await?;
+        Ok(ClearedContext { status: "cleared", session_id: cleared.session_id, message: CLEARED })
+    })
+}
+
+enum OneOf {
+    Resource(String),
+    Query(String),
+}
+
+fn one_of(resource_id: Option<String>, query: Option<String>) -> Result<OneOf, ServiceError> {
+    match (resource_id, query) {
+        (Some(id), None) => Ok(OneOf::Resource(id)),
+        (None, Some(query)) => Ok(OneOf::Query(query)),
+        (None, None) => Err(ServiceError::BadInput("`resource_id` and `query` are both missing: give one of them".into())),
+        (Some(_), Some(_)) => Err(ServiceError::BadInput("`resource_id` and `query` are both given: give one of them".into())),
+    }
+}
+
+/// The record as it is stored.
+fn context_schema() -> Value {
+    let text = json!({ "type": "string" });
+    let list = |properties: Value| {
+        let required: Vec<String> = properties.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
+        json!({ "type": "array", "items": { "type": "object", "properties": properties, "required": required } })
+    };
+    json!({
+        "type": "object",
+        "description": "What the conversation has done. Newest last in every list.",
+        "properties": {
+            "schema_version": { "type": "integer" },
+            "session_id": { "type": ["string", "null"], "description": "Null where the connection names no session." },
+            "created_at": text, "last_updated_at": text,
+            "user_preferences": { "type": "object", "properties": { "output_format": text, "max_results": { "type": "integer" }, "language": text } },
+            "recent_tool_calls": list(json!({ "tool": text, "args": { "type": "object" }, "called_at": text, "result_summary": text })),
+            "fetched_resources": list(json!({ "resource_id": text, "resource_type": text, "fetched_at": text, "content_hash": text, "summary": text })),
+            "searches": list(json!({ "query_hash": text, "query": text, "searched_at": text, "results": { "type": "integer" } })),
+            "custom": { "type": "object" },
+            "summary_before_window": { "type": "string", "description": "What the calls before the recent ones came to. Absent while there are none." },
+            "window_start_index": { "type": "integer", "description": "How many calls that summary tells of." },
+        },
+        "required": ["schema_version", "session_id", "created_at", "last_updated_at", "user_preferences", "recent_tool_calls", "fetched_resources", "searches", "custom"],
+    })
+}
+
+fn note_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "note": { "type": "string", "description": "`document_already_fetched_this_session`, `document_not_fetched_this_session`, `document_changed_since_fetched_this_session` (or `database_row_…`, `api_response_…`); `already tried, returned N results` or `not tried yet`." },
+            "document_id": { "type": "string" }, "database_row_id": { "type": "string" }, "api_response_id": { "type": "string" },
+            "fetched_at": { "type": "string" },
+            "summary": { "type": "string" },
+            "query": { "type": "string" },
+            "searched_at": { "type": "string" },
+            "results": { "type": "integer" },
+        },
+        "required": ["note"],
+    })
+}

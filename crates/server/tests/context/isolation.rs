@@ -1,0 +1,76 @@
+//! A context is its session's, and its session is its owner's. Who asks for another's finds nothing, and is noticed.
+
+use crate::common::Place;
+use crate::fixture::{Folders, Server};
+use crate::metric;
+use crate::peer::{Http, result};
+use serde_json::{Value, json};
+
+fn token(place: &Place, owner: &str) -> String {
+    let file = place.path("tokens.toml").to_str().expect("UTF-8").to_owned();
+    let ran = place.ran(["auth", "add", owner, "--json", "--auth-tokens", &file]);
+    ran.json()["token"].as_str().expect("a token").to_owned()
+}
+
+#[tokio::test]
+async fn another_owners_context_is_not_found_and_asking_is_counted() {
+    let place = Place::new();
+    let (ann, bob) = (token(&place, "acme/ann"), token(&place, "acme/bob"));
+    let file = place.path("tokens.toml").to_str().expect("UTF-8").to_owned();
+    let server = Server::start_with(&Folders::new(), &["--auth-tokens", &file]);
+    let ask = async |who: &str, method: reqwest::Method, path: &str, body: Value| {
+        let asked = server.client.request(method.clone(), format!("{}{path}", server.url)).bearer_auth(who);
+        let asked = if method == reqwest::Method::POST { asked.json(&body) } else { asked };
+        let response = asked.send().await.expect("an answer");
+        (response.status().as_u16(), response.text().await.expect("a body"))
+    };
+    let (get, post, delete) = (reqwest::Method::GET, reqwest::Method::POST, reqwest::Method::DELETE);
+    let opened: Value = serde_json::from_str(&ask(&ann, post.clone(), "/api/sessions", json!({})).await.1).expect("JSON");
+    let id = opened["session_id"].as_str().expect("an id");
+    let secret = json!({ "session": id, "custom": { "secret": "of ann" } });
+    assert_eq!(ask(&ann, post.clone(), "/api/context", secret).await.0, 200);
+    let never = "0".repeat(64);
+    let of = |id: &str| format!("/api/context?session={id}");
+    let (status, refusal) = ask(&bob, get.clone(), &of(id), json!({})).await;
+    let (unknown_status, unknown) = ask(&bob, get.clone(), &of(&never), json!({})).await;
+    assert_eq!((status, unknown_status), (404, 404));
+    assert_eq!(refusal.replace(id, "ID"), unknown.replace(&never, "ID"), "nobody learns whether it exists");
+    for (method, path, body) in [
+        (delete.clone(), of(id), json!({})),
+        (post.clone(), "/api/context".to_owned(), json!({ "session": id, "custom": { "secret": "of bob" } })),
+        (post.clone(), "/api/context/record".to_owned(), json!({ "session": id, "query": "x" })),
+        (get.clone(), format!("/api/context/check?query=x&session={id}"), json!({})),
+    ] {
+        assert_eq!(ask(&bob, method, &path, body).await.0, 404, "{path}");
+    }
+    assert!(ask(&ann, get.clone(), &of(id), json!({})).await.1.contains("of ann"));
+    // The same name of two owners is two sessions.
+    for who in [&ann, &bob] {
+        assert_eq!(ask(who, post.clone(), "/api/context", json!({ "session": "n", "custom": { "whose": who.as_str()[..8].to_owned() } })).await.0, 200);
+    }
+    assert_ne!(ask(&ann, get.clone(), &of("n"), json!({})).await.1, ask(&bob, get.clone(), &of("n"), json!({})).await.1);
+    let metrics = ask(&bob, get.clone(), "/metrics", json!({})).await.1;
+    assert!(metrics.contains("\nheapstead_isolation_violations_total 5\n"), "{metrics}");
+    assert!(!metrics.contains("acme"), "no label names a tenant");
+    let open = server.client.get(format!("{}/metrics", server.url)).send().await.expect("an answer");
+    assert_eq!(open.status(), 401);
+}
+
+#[tokio::test]
+async fn within_a_session_there_is_no_other() {
+    let server = Server::start();
+    let client = Http::connect(&server, "2025-11-25", &[]).await;
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        ids.push(result(client.ask("sessions/create", json!({})).await)["session"]["sessionId"].clone());
+    }
+    let within = json!({ "io.modelcontextprotocol/session": { "sessionId": ids[0] } });
+    let asked = json!({ "name": "context_get", "arguments": { "session": ids[1] }, "_meta": within });
+    let answer = client.ask("tools/call", asked).await;
+    assert!(answer["result"]["isError"] == true || answer.get("error").is_some(), "{answer}");
+    assert_eq!(metric(&server, "heapstead_isolation_violations_total").await, Some(1.0));
+    // What is no id never gets near a store.
+    let wrong = client.call("context_get", json!({ "session": "mcp:ctx:v1:*" })).await;
+    let text = wrong["content"][0]["text"].as_str().expect("text");
+    assert!(wrong["isError"] == true && text.starts_with("Invalid session ID format: mcp:ctx:v1:*"), "{text}");
+}

@@ -1,0 +1,61 @@
+//! Conversation context on the running server: what is remembered, for whom, where, and who can watch it.
+
+#[path = "../common/mod.rs"]
+#[allow(dead_code, reason = "the tests of commands use the rest")]
+mod common;
+#[path = "../server/fixture.rs"]
+#[allow(dead_code, reason = "each test file uses its part")]
+mod fixture;
+#[path = "../mcp/peer.rs"]
+#[allow(dead_code, reason = "each test file uses its part")]
+mod peer;
+#[path = "../../../context/tests/stores/redis_server.rs"]
+#[allow(dead_code, reason = "the tests of the stores use the rest")]
+mod redis_server;
+
+mod encryption;
+mod health;
+mod isolation;
+mod metrics;
+mod recording;
+mod redis;
+mod restart;
+mod tools;
+mod writers;
+
+use fixture::Server;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+/// Recording comes after the call: the context of a session once it looks like this.
+async fn context_when(server: &Server, session: &str, looks: impl Fn(&Value) -> bool) -> Value {
+    let begun = Instant::now();
+    loop {
+        let (status, context) = server.get(&format!("/api/context?session={session}")).await;
+        if status == 200 && looks(&context) {
+            return context;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30), "{status}: {context:#}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// How many calls the context tells of, folded ones too.
+fn calls(context: &Value) -> u64 {
+    context["window_start_index"].as_u64().unwrap_or(0) + recent(context).len() as u64
+}
+
+fn recent(context: &Value) -> Vec<Value> {
+    context["recent_tool_calls"].as_array().cloned().unwrap_or_default()
+}
+
+/// Runs code to its end in a session.
+async fn run_in(server: &Server, session: &str, code: &str) -> Value {
+    server.run_with(json!({ "code": code, "session": session })).await
+}
+
+/// The value of a metric, labels and all.
+async fn metric(server: &Server, name: &str) -> Option<f64> {
+    let text = server.client.get(format!("{}/metrics", server.url)).send().await.expect("an answer").text().await.expect("a page");
+    text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
+}

@@ -1,0 +1,52 @@
+//! Redis as the store: what it holds, and that its death costs nothing but the memory of what happens meanwhile.
+
+use crate::fixture::{Folders, Server};
+use crate::redis_server::{self, RedisServer};
+use crate::{calls, context_when, metric, run_in};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+fn server(redis: &RedisServer) -> Server {
+    Server::start_with(&Folders::new(), &["--context-store", "redis", "--redis-url", &redis.url()])
+}
+
+#[tokio::test]
+async fn the_record_itself_is_the_value_and_expires_by_itself() {
+    let redis = redis_server::shared();
+    let server = server(redis);
+    run_in(&server, "a", "6 * 7").await;
+    let context = context_when(&server, "a", |context| calls(context) == 1).await;
+    let key = format!("mcp:ctx:v1:{}", context["session_id"].as_str().expect("an id"));
+    let mut connection = redis.connection();
+    let value: String = ::redis::cmd("GET").arg(&key).query(&mut connection).expect("a value");
+    assert_eq!(serde_json::from_str::<Value>(&value).expect("JSON"), context);
+    let ttl_secs: i64 = ::redis::cmd("TTL").arg(&key).query(&mut connection).expect("a time");
+    assert!((1790..=1800).contains(&ttl_secs), "{ttl_secs}");
+    assert_eq!(server.get("/api/health").await.1["context_store"]["backend"], "redis");
+}
+
+#[tokio::test]
+async fn calls_go_on_while_redis_is_dead_and_it_heals_by_itself() {
+    let redis = RedisServer::start();
+    let server = server(&redis);
+    run_in(&server, "a", "var kept = 1").await;
+    context_when(&server, "a", |context| calls(context) == 1).await;
+    redis.kill();
+    let begun = Instant::now();
+    for code in ["2", "3", "4"] {
+        assert_eq!(run_in(&server, "a", code).await["status"], "completed");
+    }
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    let (status, health) = server.get("/api/health").await;
+    assert_eq!((status, &health["status"], &health["context_store"]["redis_ok"]), (200, &json!("degraded"), &json!(false)), "{health}");
+    assert_eq!(server.client.get(format!("{}/readyz", server.url)).send().await.expect("an answer").status(), 200, "calls can be served");
+    assert_eq!(server.get("/api/context?session=a").await.0, 503);
+    assert!(metric(&server, "context_store_unavailable_total").await > Some(0.0));
+    assert_eq!(metric(&server, "context_store_up").await, Some(0.0));
+    redis.start_again();
+    run_in(&server, "a", "5").await;
+    let healed = context_when(&server, "a", |context| calls(context) >= 2).await;
+    assert_eq!(healed["recent_tool_calls"][0]["args"]["code"], "var kept = 1", "what Redis kept is there: {healed:#}");
+    assert_eq!(server.get("/api/health").await.1["status"], "healthy");
+    assert!(metric(&server, "context_calls_total{result=\"failed\"}").await > Some(0.0));
+}

@@ -1,0 +1,62 @@
+//! What tools do with a context: set, check, clear, and refuse what is past a bound.
+
+use crate::fixture::Server;
+use crate::{calls, context_when, run_in};
+use serde_json::{Value, json};
+
+#[tokio::test]
+async fn preferences_and_values_are_set_and_removed() {
+    let server = Server::start();
+    let set = async |body: Value| server.post("/api/context", body).await;
+    let given = json!({ "session": "a", "user_preferences": { "output_format": "markdown", "max_results": 5 }, "custom": { "n": [1, { "b": null }] } });
+    assert_eq!(set(given).await, (200, json!({ "ok": true })));
+    assert_eq!(set(json!({ "session": "a", "user_preferences": { "max_results": null }, "custom": { "m": 2 } })).await.0, 200);
+    let (_, context) = server.get("/api/context?session=a").await;
+    assert_eq!(context["user_preferences"], json!({ "output_format": "markdown" }));
+    assert_eq!(context["custom"], json!({ "n": [1, { "b": null }], "m": 2 }));
+    for (body, says) in [
+        (json!({ "session": "a" }), "both missing"),
+        (json!({ "session": "a", "user_preferences": { "output_format": "xml" } }), "json, markdown, plain"),
+        (json!({ "session": "a", "user_preferences": { "colour": 1 } }), "output_format"),
+        (json!({ "session": "a", "custom": { "n": null, "big": "x".repeat(20_000) } }), "16384"),
+        (json!({ "session": "a", "custom": "text" }), "custom"),
+    ] {
+        let (status, problem) = set(body).await;
+        assert_eq!(status, 400, "{problem}");
+        assert!(problem["detail"].as_str().is_some_and(|text| text.contains(says)), "{problem}");
+    }
+    assert_eq!(server.get("/api/context?session=a").await.1["custom"], context["custom"], "what is refused changes nothing");
+}
+
+#[tokio::test]
+async fn nothing_is_done_twice_by_accident() {
+    let server = Server::start();
+    let check = async |query: &str| server.get(&format!("/api/context/check?session=a&{query}")).await.1;
+    assert_eq!(check("resource_id=doc-1").await, json!({ "note": "document_not_fetched_this_session", "document_id": "doc-1" }));
+    let resource = json!({ "session": "a", "resource_id": "doc-1", "content_hash": "h1", "summary": "About whales." });
+    assert_eq!(server.post("/api/context/record", resource).await.0, 200);
+    assert_eq!(server.post("/api/context/record", json!({ "session": "a", "query": "blue whales", "results": 3 })).await.0, 200);
+    let known = check("resource_id=doc-1&content_hash=h1").await;
+    assert_eq!((&known["note"], &known["document_id"], &known["summary"]), (&json!("document_already_fetched_this_session"), &json!("doc-1"), &json!("About whales.")));
+    assert!(known["fetched_at"].is_string(), "{known}");
+    assert_eq!(check("resource_id=doc-1&content_hash=h2").await["note"], "document_changed_since_fetched_this_session");
+    assert_eq!(check("query=blue++whales").await["note"], "already tried, returned 3 results");
+    assert_eq!(check("query=green+whales").await["note"], "not tried yet");
+    for query in ["session=a", "session=a&query=x&resource_id=y"] {
+        assert_eq!(server.get(&format!("/api/context/check?{query}")).await.0, 400, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn a_cleared_context_starts_fresh_under_the_same_id() {
+    let server = Server::start();
+    run_in(&server, "a", "1").await;
+    let before = context_when(&server, "a", |context| calls(context) == 1).await;
+    let (status, cleared) = server.delete("/api/context?session=a").await;
+    let expected = json!({ "status": "cleared", "session_id": before["session_id"], "message": "Conversation context has been reset. Starting fresh." });
+    assert_eq!((status, cleared), (200, expected));
+    let (_, after) = server.get("/api/context?session=a").await;
+    assert_eq!((calls(&after), &after["session_id"]), (0, &before["session_id"]));
+    run_in(&server, "a", "2").await;
+    context_when(&server, "a", |context| calls(context) == 1).await;
+}

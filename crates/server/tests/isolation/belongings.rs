@@ -1,0 +1,107 @@
+//! One of everything that an owner can have, and for each a name of the same form that nobody has.
+
+use crate::peer::{Http, Sse};
+use crate::world::{Owner, World};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Kinds of things that have a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Thing {
+    /// An execution that has ended; the name of its task, and the cursor after it, too.
+    Execution,
+    /// One that still runs.
+    Running,
+    Heap,
+    /// An opened session.
+    Session,
+    /// The session behind a logical one.
+    LogicalSession,
+    /// The id of a logical session.
+    Logical,
+    /// What its owner calls it where there is no connection: `s0`.
+    Ref,
+    /// A log that its owner named.
+    Log,
+    /// The value of a tag.
+    TagValue,
+    /// A connection over Streamable HTTP.
+    Connection,
+    /// A connection over SSE.
+    SseConnection,
+}
+
+pub struct Belongings {
+    names: BTreeMap<Thing, String>,
+    /// What every run of its owner leaves somewhere, so that it can be looked for.
+    pub secret: String,
+    /// What its owner carries for its session.
+    pub state: String,
+    /// Open for as long as these are.
+    _connections: (Http, Sse),
+}
+
+impl Belongings {
+    pub async fn of(world: &World, owner: &Owner) -> Self {
+        let secret = format!("mene-tekel-of-{}", owner.name.replace('/', "-"));
+        let code = format!("console.log('{secret}'); var secret = '{secret}'");
+        let logged = owner.run(json!({ "code": code, "session": format!("{secret}-log"), "tags": { "mine": secret } })).await;
+        let waits = "await new Promise(done => setTimeout(done, 250000))";
+        let running = owner.post("/api/exec", json!({ "code": waits, "execution_timeout_secs": 300 })).await;
+        let session = owner.post("/api/sessions", json!({})).await["session_id"].clone();
+        owner.run(json!({ "code": format!("let kept = '{secret}'"), "session": session })).await;
+        let opening = json!({ "intent": format!("{secret} intent"), "seeds": [{ "catalog": "statistics", "entity": "mean" }] });
+        let logical = owner.post("/api/session-context", opening).await;
+        owner.run(json!({ "code": format!("let known = '{secret}'"), "session": logical["logical_session_id"] })).await;
+        let listed = owner.ask("GET", "/api/sessions/opened", None).await.1;
+        let of_logical = listed["sessions"].as_array().expect("sessions").iter().find(|other| other["session_id"] != session);
+        let authorization = owner.authorization();
+        let headers: Vec<_> = authorization.iter().map(|value| ("authorization", value.as_str())).collect();
+        let http = Http::connect(world.server(owner), "2025-11-25", &headers).await;
+        let sse = Sse::open_with(world.sse_server(owner), &headers).await;
+        let resumed = http.ask("sessions/resume", json!({ "sessionId": session })).await;
+        let text = |value: &Value| value.as_str().unwrap_or_else(|| panic!("a name: {value}")).to_owned();
+        let mut names = BTreeMap::from([
+            (Thing::Execution, text(&logged["execution_id"])),
+            (Thing::Running, text(&running["execution_id"])),
+            (Thing::Heap, text(&logged["heap"])),
+            (Thing::Session, text(&session)),
+            (Thing::Logical, text(&logical["logical_session_id"])),
+            (Thing::Log, format!("{secret}-log")),
+            (Thing::TagValue, secret.clone()),
+            (Thing::Connection, http.connection.clone().expect("a connection")),
+            (Thing::SseConnection, sse.endpoint.rsplit('=').next().expect("an id").to_owned()),
+        ]);
+        // Without credentials there are no short names, and no list.
+        names.extend(logical["logical_session_ref"].as_str().map(|name| (Thing::Ref, name.to_owned())));
+        names.extend(of_logical.map(|session| (Thing::LogicalSession, text(&session["session_id"]))));
+        Self { names, secret, state: text(&resumed["result"]["session"]["state"]), _connections: (http, sse) }
+    }
+
+    /// None where this owner can't have such a thing.
+    pub fn name(&self, thing: Thing) -> Option<&str> {
+        self.names.get(&thing).map(String::as_str)
+    }
+
+    pub fn names(&self) -> impl Iterator<Item = (Thing, &str)> {
+        self.names.iter().map(|(thing, name)| (*thing, name.as_str()))
+    }
+
+    /// A name of the same form that nobody has: it differs in its last character only.
+    pub fn missing(&self, thing: Thing) -> Option<String> {
+        self.name(thing).map(other)
+    }
+}
+
+pub fn other(name: &str) -> String {
+    let mut other = name.to_owned();
+    let last = other.pop().expect("a name");
+    other.push(match last {
+        '0' => '7',
+        '9' => 'a',
+        '1'..='8' | 'a'..='e' => char::from_u32(last as u32 + 1).expect("a character"),
+        'f' => '0',
+        _ => 'x',
+    });
+    other
+}

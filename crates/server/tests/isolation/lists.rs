@@ -1,0 +1,127 @@
+//! Nothing of another's in any list, page, document, error text or log.
+
+use crate::belongings::{Belongings, Thing};
+use crate::fixture::{Folders, Server};
+use crate::peer::Http;
+use crate::world::{Owner, World};
+use serde_json::json;
+use std::io::Read;
+use std::process::Stdio;
+
+/// Everything that can be read without naming anything.
+const LISTS: [&str; 10] = [
+    "/api/executions",
+    "/api/executions?limit=1",
+    "/api/heaps",
+    "/api/sessions",
+    "/api/sessions/opened",
+    "/api/session-snapshots",
+    "/api/catalogs/search",
+    "/api/health",
+    "/api-doc/openapi.json",
+    "/metrics",
+];
+
+/// What is in none of this, of one owner's things.
+fn check_absent(text: &str, of: &Belongings, what: &str) {
+    for (thing, name) in of.names().filter(|(thing, _)| *thing != Thing::Ref) {
+        assert!(!text.contains(name), "{thing:?} is in {what}: {text}");
+    }
+    assert!(!text.contains(&of.secret), "{what}: {text}");
+}
+
+async fn read(owner: &Owner, path: &str) -> String {
+    owner.request("GET", path).send().await.expect("an answer").text().await.expect("a body")
+}
+
+#[tokio::test]
+async fn nothing_foreign_is_in_any_list() {
+    let world = World::start();
+    let (ann, anonymous) = (world.owner("acme/ann"), world.anonymous());
+    let (anns, nobodys) = (Belongings::of(&world, &ann).await, Belongings::of(&world, &anonymous).await);
+    let bob = world.owner("acme/bob");
+    for (other, of) in [(&bob, &anns), (&bob, &nobodys), (&anonymous, &anns), (&ann, &nobodys)] {
+        for path in LISTS {
+            check_absent(&read(other, path).await, of, path);
+        }
+        check_absent(&other.post("/api/heaps/query", json!({ "tags": {} })).await.to_string(), of, "the query for tags");
+        check_absent(&other.post("/api/heaps/gc", json!({ "dry_run": true })).await.to_string(), of, "what would be collected");
+        let authorization = other.authorization();
+        let headers: Vec<_> = authorization.iter().map(|value| ("authorization", value.as_str())).collect();
+        let connected = Http::connect(world.server(other), "2025-11-25", &headers).await;
+        for client in [connected, Http::modern(world.server(other), &headers)] {
+            for method in ["tools/list", "resources/list", "resources/templates/list", "tasks/list", "sessions/list"] {
+                check_absent(&client.ask(method, json!({})).await.to_string(), of, method);
+            }
+        }
+    }
+    // They are there to be found by whom they belong to.
+    assert!(read(&ann, "/api/executions").await.contains(anns.name(Thing::Execution).expect("a name")));
+    assert!(read(&ann, "/api/heaps").await.contains(anns.name(Thing::Heap).expect("a name")));
+}
+
+/// A cursor that counted rows would tell how much others do meanwhile.
+#[tokio::test]
+async fn cursors_say_nothing_of_others_and_are_of_no_use_to_them() {
+    let world = World::start();
+    let (ann, bob) = (world.owner("acme/ann"), world.owner("acme/bob"));
+    let mut anns = Vec::new();
+    for _ in 0..3 {
+        anns.push(ann.run(json!({ "code": "1" })).await["execution_id"].clone());
+        ann.post("/api/sessions", json!({})).await;
+    }
+    let executions = ann.get("/api/executions?limit=1").await["next_cursor"].clone();
+    assert_eq!(executions, anns[2], "it names what its owner has just seen");
+    bob.run(json!({ "code": "1" })).await;
+    assert_eq!(ann.get("/api/executions?limit=1").await["next_cursor"], executions, "whatever others do");
+    let page = ann.get("/api/sessions/opened?limit=1").await;
+    assert_eq!(page["next_cursor"], page["sessions"][0]["session_id"]);
+    let foreign = [executions, page["next_cursor"].clone()];
+    for (path, foreign) in ["/api/executions", "/api/sessions/opened"].into_iter().zip(&foreign) {
+        for cursor in [foreign.as_str().expect("a cursor"), "1", "-1", "9223372036854775807", "0", "%00", "x"] {
+            let (status, refused) = bob.ask("GET", &format!("{path}?limit=1&cursor={cursor}"), None).await;
+            assert_eq!(status, 400, "{path} {cursor}: {refused}");
+        }
+    }
+    // Its owner goes on with it, also when what it names is not in this list.
+    let rest = ann.get(&format!("/api/executions?limit=10&cursor={}", anns[2].as_str().expect("an id"))).await;
+    assert_eq!(rest["executions"].as_array().map(Vec::len), Some(2), "{rest}");
+    let failed = ann.get(&format!("/api/executions?status=failed&cursor={}", anns[2].as_str().expect("an id"))).await;
+    assert_eq!(failed["executions"], json!([]));
+}
+
+/// However much is logged, what code computes and says is its owner's; and what names a session is not in what an operator sees every day.
+#[tokio::test]
+async fn logs_have_no_secrets_and_no_sessions() {
+    for (level, names_are_hidden) in [("trace,rmcp=trace", false), ("info,rmcp=info", true)] {
+        let folders = Folders::new();
+        let mut command = Server::command(&folders);
+        let mut child = command.args(["--http-port", "0", "--log", level]).stderr(Stdio::piped()).spawn().expect("it starts");
+        let mut stderr = child.stderr.take().expect("piped");
+        let (heard, url) = std::sync::mpsc::channel();
+        let log = std::thread::spawn(move || {
+            let (mut all, mut piece) = (String::new(), [0; 4096]);
+            while let Ok(length @ 1..) = stderr.read(&mut piece) {
+                all += &String::from_utf8_lossy(&piece[..length]);
+                if let Some(line) = all.lines().find_map(|line| line.strip_prefix("Heapstead listens on ")) {
+                    let _ = heard.send(line.trim().to_owned());
+                }
+            }
+            all
+        });
+        let url = url.recv().expect("an address");
+        let owner = Owner { name: "anonymous", token: None, client: crate::fixture::client(), http: url.clone(), sse: url };
+        let session = owner.post("/api/sessions", json!({})).await["session_id"].as_str().expect("an id").to_owned();
+        let ran = owner.run(json!({ "code": "console.log('mene' + '-tekel'); 'mene' + '-tekel'", "session": session })).await;
+        assert_eq!(ran["result"], "\"mene-tekel\"");
+        let logical = owner.post("/api/session-context", json!({ "intent": "an intent" })).await["logical_session_id"].clone();
+        owner.run(json!({ "code": "1", "session": logical })).await;
+        let pid = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("a signal");
+        child.wait().expect("the end");
+        let log = log.join().expect("the log");
+        assert!(!log.contains("mene-tekel"), "{log}");
+        let logical = logical.as_str().expect("an id");
+        assert!(!names_are_hidden || !(log.contains(&session) || log.contains(logical)), "{log}");
+    }
+}

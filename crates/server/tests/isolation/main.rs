@@ -1,0 +1,17 @@
+//! What is somebody else's is not there: every resource, every verb, every transport and every way in, from one table.
+
+#[path = "../server/fixture.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod fixture;
+#[path = "../mcp/peer.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod peer;
+
+mod asker;
+mod belongings;
+mod lists;
+mod matrix;
+mod rows;
+mod sharing;
+mod time;
+mod world;

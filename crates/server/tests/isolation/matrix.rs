@@ -1,0 +1,152 @@
+//! Runs the table: every row, by everybody whose the thing is not, over every transport, against the same request for what nobody has.
+
+use crate::asker::{Asker, Routes};
+use crate::belongings::{Belongings, Thing};
+use crate::peer::Http;
+use crate::rows::{Ask, Control, NAMELESS, Row, rows};
+use crate::world::{Owner, World};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// The two answers, in which the names themselves are made equal.
+async fn answers(asker: &mut Asker, row: &Row, foreign: &str, missing: &str) -> Option<(String, String)> {
+    let foreign_answer = asker.ask(&(row.ask)(foreign)).await?;
+    let missing_answer = asker.ask(&(row.ask)(missing)).await?;
+    Some((foreign_answer.replace(foreign, "NAME"), missing_answer.replace(missing, "NAME")))
+}
+
+/// Asks for everything of somebody, and answers with what was told apart.
+async fn check(asker: &mut Asker, who: &str, whose: &Belongings) -> Vec<String> {
+    let mut told = Vec::new();
+    for row in rows() {
+        let (Some(foreign), Some(missing)) = (whose.name(row.thing), whose.missing(row.thing)) else { continue };
+        let Some((foreign_answer, missing_answer)) = answers(asker, &row, foreign, &missing).await else { continue };
+        if foreign_answer != missing_answer {
+            let asked = (row.ask)(foreign);
+            told.push(format!("{who} over {}: {asked:?}\nforeign: {foreign_answer}\nmissing: {missing_answer}", asker.way()));
+        }
+    }
+    told
+}
+
+/// What the owner has, as the owner sees it.
+async fn inventory(owner: &Owner, of: &Belongings) -> Value {
+    let name = |thing: Thing| of.name(thing).expect("a name");
+    let mut seen = json!({
+        "execution": owner.get(&format!("/api/executions/{}", name(Thing::Execution))).await,
+        "running": owner.get(&format!("/api/executions/{}", name(Thing::Running))).await,
+        "tags": owner.get(&format!("/api/heaps/{}/tags", name(Thing::Heap))).await,
+        "heap": owner.get(&format!("/api/heaps/{}", name(Thing::Heap))).await["bytes"],
+        "log": owner.get(&format!("/api/session-snapshots?session={}", name(Thing::Log))).await,
+    });
+    for thing in [Thing::Session, Thing::Logical] {
+        seen[format!("{thing:?}")] = owner.get(&format!("/api/sessions/{}", name(thing))).await["head"].clone();
+        seen[format!("log of {thing:?}")] = owner.get(&format!("/api/session-snapshots?session={}", name(thing))).await;
+    }
+    seen
+}
+
+#[tokio::test]
+async fn what_is_foreign_answers_like_what_does_not_exist() {
+    let world = World::start();
+    let (ann, anonymous) = (world.owner("acme/ann"), world.anonymous());
+    let (anns, nobodys) = (Belongings::of(&world, &ann).await, Belongings::of(&world, &anonymous).await);
+    let before = (inventory(&ann, &anns).await, inventory(&anonymous, &nobodys).await);
+    let mut told = Vec::new();
+    // Of the same tenant, of another, and of none.
+    for other in [world.owner("acme/bob"), world.owner("umbra/carol"), world.anonymous()] {
+        for asker in &mut Asker::all_of(&world, &other).await {
+            told.extend(check(asker, other.name, &anns).await);
+            if other.token.is_some() {
+                told.extend(check(asker, other.name, &nobodys).await);
+            }
+        }
+    }
+    let mut local = Asker::local(&world.folders).await;
+    told.extend(check(&mut local, "local", &anns).await);
+    told.extend(check(&mut local, "local", &nobodys).await);
+    assert!(told.is_empty(), "{} cells can be told apart:\n{}", told.len(), told.join("\n\n"));
+    let after = (inventory(&ann, &anns).await, inventory(&anonymous, &nobodys).await);
+    assert_eq!(before, after, "and nothing happened to any of it");
+}
+
+/// A row that could tell nothing apart would prove nothing.
+#[tokio::test]
+async fn every_row_can_tell_what_is_there_from_what_is_not() {
+    let world = World::start();
+    let ann = world.owner("acme/ann");
+    let anns = Belongings::of(&world, &ann).await;
+    let mut askers = Asker::all_of(&world, &ann).await;
+    for row in rows().iter().filter(|row| row.control != Control::Skipped) {
+        let (name, missing) = (anns.name(row.thing).expect("a name"), anns.missing(row.thing).expect("a name"));
+        let mut differs = false;
+        for asker in &mut askers {
+            differs |= answers(asker, row, name, &missing).await.is_some_and(|(own, missing)| own != missing);
+        }
+        assert_eq!(differs, row.control == Control::Differs, "{:?} {:?}", row.thing, (row.ask)(name));
+    }
+}
+
+/// What is new in the API has to have a row.
+#[tokio::test]
+async fn the_table_has_every_operation() {
+    let world = World::start();
+    let ann = world.owner("acme/ann");
+    let routes = Routes::of(&ann).await;
+    let known: BTreeSet<_> = routes.operations().map(str::to_owned).collect();
+    let asked = |row: &Row| match (row.ask)("0") {
+        Ask::Operation(name, _) | Ask::Headed(name, ..) => Some(name.to_owned()),
+        Ask::Route { method, path, .. } => routes.operation_at(method, &path).map(str::to_owned),
+        Ask::Method(..) | Ask::In(..) => None,
+    };
+    let covered: BTreeSet<_> = rows().iter().filter_map(asked).chain(NAMELESS.map(str::to_owned)).collect();
+    assert_eq!(covered, known, "rows.rs has to say how each operation names things, or that it names none");
+    let token = ann.authorization().expect("a token");
+    let client = Http::modern(world.server(&ann), &[("authorization", &token)]);
+    let tools = client.ask("tools/list", json!({})).await;
+    for tool in tools["result"]["tools"].as_array().expect("tools") {
+        assert!(covered.contains(tool["name"].as_str().expect("a name")), "{tool}");
+    }
+}
+
+/// The session that a connection names at its beginning is a name of its owner's, whatever it is.
+#[tokio::test]
+async fn a_connection_that_names_what_is_anothers_has_an_empty_log() {
+    let world = World::start();
+    let (ann, bob) = (world.owner("acme/ann"), world.owner("acme/bob"));
+    let anns = Belongings::of(&world, &ann).await;
+    let token = bob.authorization().expect("a token");
+    for thing in [Thing::Log, Thing::Session, Thing::LogicalSession] {
+        let mut seen = Vec::new();
+        for name in [anns.name(thing).expect("a name").to_owned(), anns.missing(thing).expect("a name")] {
+            let client = Http::connect(world.server(&bob), "2025-11-25", &[("authorization", &token), ("x-mcp-session-id", &name)]).await;
+            let before = client.call("list_session_snapshots", json!({})).await;
+            let ran = client.call("run_js", json!({ "code": "typeof secret + typeof kept", "wait_secs": 60 })).await;
+            assert_eq!(ran["structuredContent"]["result"], "\"undefinedundefined\"");
+            let after = client.call("list_session_snapshots", json!({ "fields": "index,code" })).await;
+            seen.push((before.to_string().replace(&name, "NAME"), after.to_string().replace(&name, "NAME")));
+        }
+        assert_eq!(seen[0], seen[1], "{thing:?}");
+    }
+}
+
+/// State is of one session and one owner: whoever else sends it is told nothing by it.
+#[tokio::test]
+async fn the_state_of_another_is_no_state() {
+    let world = World::start();
+    let (ann, bob) = (world.owner("acme/ann"), world.owner("acme/bob"));
+    let anns = Belongings::of(&world, &ann).await;
+    let (foreign, missing) = (anns.name(Thing::Session).expect("a name"), anns.missing(Thing::Session).expect("a name"));
+    let bobs = bob.post("/api/sessions", json!({})).await["session_id"].as_str().expect("an id").to_owned();
+    let forged = crate::belongings::other(&anns.state);
+    let token = bob.authorization().expect("a token");
+    let client = Http::connect(world.server(&bob), "2025-11-25", &[("authorization", &token)]).await;
+    let ask = async |id: &str, state: &str| {
+        let meta = json!({ "io.modelcontextprotocol/session": { "sessionId": id, "state": state } });
+        let mut answer = client.ask("tools/list", json!({ "_meta": meta })).await;
+        answer["id"].take();
+        answer.to_string().replace(id, "NAME")
+    };
+    assert_eq!(ask(foreign, &anns.state).await, ask(&missing, &anns.state).await);
+    assert_eq!(ask(&bobs, &anns.state).await, ask(&bobs, &forged).await, "a true one of another's is as good as a forged one");
+}

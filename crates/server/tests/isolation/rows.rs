@@ -1,0 +1,171 @@
+//! The table: who could name whose thing, where, and how. Operations of the API go over REST and as tools over MCP; the rest stands by itself.
+
+use crate::belongings::Thing::{self, *};
+use serde_json::{Value, json};
+
+/// One way to name a thing.
+pub struct Row {
+    pub thing: Thing,
+    pub ask: fn(&str) -> Ask,
+    pub control: Control,
+}
+
+/// How it shows that a row can tell something that is there from something that is not: what its owner is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Control {
+    /// Differs from what it is answered for something that is not there.
+    Differs,
+    /// Is the same, because names are free here, or nothing is told.
+    Same,
+    /// Not tried: it would end the thing, or wait for it.
+    Skipped,
+}
+
+#[derive(Debug, Clone)]
+pub enum Ask {
+    /// An operation of the API with these arguments.
+    Operation(&'static str, Value),
+    /// The same, with headers beside it.
+    Headed(&'static str, Value, Vec<(&'static str, String)>),
+    /// A path over plain HTTP.
+    Route { method: &'static str, path: String, headers: Vec<(&'static str, String)>, body: Option<Value> },
+    /// A method of MCP.
+    Method(&'static str, Value),
+    /// A method of MCP in a session that `_meta` names.
+    In(String, &'static str, Value),
+}
+
+/// Operations that take no name of anything that has an owner. What they list is looked at elsewhere.
+pub const NAMELESS: [&str; 6] = ["catalog_search", "collect_heaps", "health_check", "import_heap", "list_sessions", "open_session"];
+
+const fn row(thing: Thing, control: Control, ask: fn(&str) -> Ask) -> Row {
+    Row { thing, ask, control }
+}
+
+pub fn rows() -> Vec<Row> {
+    use Control::{Differs, Same, Skipped};
+    let mut rows = Vec::new();
+    for thing in [Execution, Running] {
+        rows.extend([
+            row(thing, Differs, |id| Ask::Operation("get_execution", json!({ "execution_id": id }))),
+            row(thing, Differs, |id| Ask::Operation("get_execution_output", json!({ "execution_id": id }))),
+            row(thing, Differs, |id| Ask::Operation("get_execution_output", json!({ "execution_id": id, "byte_offset": 3 }))),
+            row(thing, Skipped, |id| Ask::Operation("cancel_execution", json!({ "execution_id": id }))),
+            row(thing, Differs, |id| Ask::Operation("list_executions", json!({ "cursor": id, "limit": 10 }))),
+            row(thing, Skipped, |id| get(format!("/api/executions/{id}/events"), "text/event-stream")),
+            row(thing, Differs, |id| Ask::Method("resources/list", json!({ "cursor": id }))),
+            row(thing, Differs, |id| Ask::Method("resources/read", json!({ "uri": format!("heapstead://executions/{id}") }))),
+            row(thing, Differs, |id| Ask::Method("resources/read", json!({ "uri": format!("heapstead://executions/{id}/output") }))),
+            row(thing, Differs, |id| Ask::Method("resources/read", json!({ "uri": format!("heapstead://executions/{id}/result") }))),
+            row(thing, Differs, |id| Ask::Method("resources/subscribe", json!({ "uri": format!("heapstead://executions/{id}") }))),
+            row(thing, Differs, |id| Ask::Method("resources/subscribe", json!({ "uri": format!("heapstead://executions/{id}/output") }))),
+            row(thing, Skipped, |id| Ask::Method("resources/unsubscribe", json!({ "uri": format!("heapstead://executions/{id}") }))),
+            row(thing, Differs, |id| Ask::Method("tasks/get", json!({ "taskId": id }))),
+            row(thing, Skipped, |id| Ask::Method("tasks/cancel", json!({ "taskId": id }))),
+            row(thing, Skipped, |id| Ask::Method("tasks/result", json!({ "taskId": id }))),
+            row(thing, Differs, |id| Ask::Method("tasks/list", json!({ "cursor": id }))),
+        ]);
+    }
+    rows.extend([
+        row(Heap, Differs, |key| Ask::Operation("run_js", json!({ "code": "typeof secret", "heap": key, "wait_secs": 60 }))),
+        row(Heap, Differs, |key| Ask::Operation("run_js", json!({ "code": "1", "heap": key, "wait_secs": 60, "on_missing_heap": "fail" }))),
+        row(Heap, Differs, |key| Ask::Operation("get_heap_tags", json!({ "heap": key }))),
+        row(TagValue, Differs, |value| Ask::Operation("query_heaps_by_tags", json!({ "tags": { "mine": value } }))),
+        row(Heap, Same, |key| Ask::Operation("set_heap_tags", json!({ "heap": key, "tags": { "theirs": "x" } }))),
+        row(Heap, Same, |key| Ask::Operation("delete_heap_tags", json!({ "heap": key, "keys": "theirs" }))),
+        row(Heap, Same, |key| Ask::Operation("delete_heap_tags", json!({ "heap": key, "keys": "theirs, theirs" }))),
+        row(Heap, Same, |key| Ask::Operation("query_heaps_by_tags", json!({ "tags": {}, "cursor": key }))),
+        row(Heap, Same, |key| Ask::Operation("list_heaps", json!({ "cursor": key }))),
+        row(Heap, Differs, |key| Ask::Operation("show_heap", json!({ "heap": key }))),
+        row(Heap, Differs, |key| get(format!("/api/heaps/{key}/file"), "application/octet-stream")),
+    ]);
+    for thing in [Session, LogicalSession, Logical, Ref] {
+        rows.extend([
+            row(thing, Skipped, |id| Ask::Operation("run_js", json!({ "code": "1", "session": id, "wait_secs": 60 }))),
+            row(thing, Skipped, |id| Ask::Operation("run_js", json!({ "code": "1", "session": id, "wait_secs": 60, "on_stale": "fail" }))),
+            row(thing, Differs, |id| Ask::Operation("list_executions", json!({ "session": id }))),
+            row(thing, Differs, |id| Ask::Operation("list_session_snapshots", json!({ "session": id }))),
+            row(thing, Differs, |id| Ask::Operation("list_session_snapshots", json!({ "session": id, "limit": 1, "cursor": "0" }))),
+            row(thing, Differs, |id| Ask::Operation("show_session", json!({ "session": id }))),
+            row(thing, Differs, |id| Ask::Operation("session_fork", json!({ "session": id }))),
+            row(thing, Skipped, |id| Ask::Operation("end_session", json!({ "session": id }))),
+            row(thing, Skipped, |id| Ask::Method("tools/call", json!({ "name": "plasm_run", "arguments": { "logical_session_ref": id, "program": "1" } }))),
+            row(thing, Skipped, |id| {
+                Ask::Method("tools/call", json!({ "name": "run_js", "arguments": { "code": "1", "session": id }, "task": {} }))
+            }),
+        ]);
+    }
+    for thing in [Session, LogicalSession] {
+        rows.extend([
+            row(thing, Differs, |id| Ask::Operation("list_opened_sessions", json!({ "cursor": id }))),
+            row(thing, Differs, |id| Ask::Method("sessions/list", json!({ "cursor": id }))),
+            row(thing, Differs, |id| Ask::Method("sessions/resume", json!({ "sessionId": id }))),
+            row(thing, Differs, |id| Ask::Method("resources/read", json!({ "uri": format!("heapstead://sessions/{id}/head") }))),
+            row(thing, Differs, |id| Ask::Method("resources/subscribe", json!({ "uri": format!("heapstead://sessions/{id}/head") }))),
+            row(thing, Skipped, |id| Ask::Method("resources/unsubscribe", json!({ "uri": format!("heapstead://sessions/{id}/head") }))),
+            row(thing, Differs, |id| Ask::In(id.into(), "ping", json!({}))),
+            row(thing, Differs, |id| Ask::In(id.into(), "tools/list", json!({}))),
+            row(thing, Differs, |id| Ask::In(id.into(), "resources/list", json!({}))),
+            row(thing, Differs, |id| Ask::In(id.into(), "resources/templates/list", json!({}))),
+            row(thing, Differs, |id| Ask::In(id.into(), "tasks/list", json!({}))),
+            row(thing, Differs, |id| Ask::In(id.into(), "sessions/list", json!({}))),
+            row(thing, Differs, |id| Ask::In(id.into(), "logging/setLevel", json!({ "level": "error" }))),
+            row(thing, Differs, |id| Ask::In(id.into(), "tools/call", json!({ "name": "list_session_snapshots", "arguments": {} }))),
+            row(thing, Skipped, |id| Ask::In(id.into(), "tools/call", json!({ "name": "run_js", "arguments": { "code": "1", "wait_secs": 60 } }))),
+            row(thing, Skipped, |id| Ask::In(id.into(), "messages/listen", json!({}))),
+            row(thing, Skipped, |id| Ask::In(id.into(), "sessions/delete", json!({}))),
+            row(thing, Skipped, |id| get_headed("/mcp", "text/event-stream", "last-event-id", format!("listen.{id}.0.0.37"))),
+            row(thing, Skipped, |id| Ask::Headed("run_js", json!({ "code": "1", "wait_secs": 60 }), named(id))),
+        ]);
+    }
+    rows.extend([
+        row(Logical, Differs, |id| Ask::Operation("session_context", json!({ "intent": "whatever", "logical_session_id": id }))),
+        row(Log, Skipped, |name| Ask::Operation("run_js", json!({ "code": "1", "session": name, "wait_secs": 60 }))),
+        row(Log, Skipped, |name| Ask::Headed("run_js", json!({ "code": "1", "wait_secs": 60 }), named(name))),
+        row(Log, Differs, |name| Ask::Headed("list_session_snapshots", json!({ "fields": "code" }), named(name))),
+        row(Log, Differs, |name| Ask::Operation("list_session_snapshots", json!({ "session": name, "fields": "code" }))),
+        row(Log, Differs, |name| Ask::Operation("list_executions", json!({ "session": name }))),
+        row(Log, Same, |name| Ask::Operation("show_session", json!({ "session": name }))),
+        row(Log, Same, |name| Ask::Operation("end_session", json!({ "session": name }))),
+        row(Log, Same, |name| Ask::Operation("session_fork", json!({ "session": name }))),
+    ]);
+    for thing in [Connection, Session] {
+        rows.extend([
+            row(thing, Skipped, |id| get_headed("/mcp", "text/event-stream", "mcp-session-id", id.into())),
+            row(thing, Skipped, |id| on_connection("DELETE", id, None)),
+            row(thing, Skipped, |id| on_connection("POST", id, Some(json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/list" })))),
+            row(thing, Skipped, |id| on_connection("POST", id, Some(json!({ "jsonrpc": "2.0", "id": 7, "method": "messages/listen" })))),
+            row(thing, Skipped, |id| on_connection("POST", id, Some(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })))),
+        ]);
+    }
+    // Named twice, as clients do that mirror it into the header.
+    rows.push(row(Session, Differs, |id| {
+        let meta = json!({ "io.modelcontextprotocol/session": { "sessionId": id } });
+        on_connection("POST", id, Some(json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/list", "params": { "_meta": meta } })))
+    }));
+    rows.push(row(SseConnection, Skipped, |id| Ask::Route {
+        method: "POST",
+        path: format!("/message?sessionId={id}"),
+        headers: Vec::new(),
+        body: Some(json!({ "jsonrpc": "2.0", "id": 7, "method": "ping" })),
+    }));
+    rows
+}
+
+fn named(id: &str) -> Vec<(&'static str, String)> {
+    vec![("x-mcp-session-id", id.to_owned())]
+}
+
+fn get(path: String, accept: &str) -> Ask {
+    Ask::Route { method: "GET", path, headers: vec![("accept", accept.to_owned())], body: None }
+}
+
+fn get_headed(path: &str, accept: &str, header: &'static str, value: String) -> Ask {
+    Ask::Route { method: "GET", path: path.to_owned(), headers: vec![("accept", accept.to_owned()), (header, value)], body: None }
+}
+
+fn on_connection(method: &'static str, id: &str, body: Option<Value>) -> Ask {
+    let accept = ("accept", "application/json, text/event-stream".to_owned());
+    let version = ("mcp-protocol-version", "2025-11-25".to_owned());
+    Ask::Route { method, path: "/mcp".into(), headers: vec![accept, version, ("mcp-session-id", id.to_owned())], body }
+}

@@ -1,0 +1,165 @@
+//! The same heap of two owners: each has it, neither can tell that the other does, and neither can do anything to the other's.
+
+use crate::world::{Owner, World};
+use serde_json::{Value, json};
+
+/// The same for everybody who runs it.
+const CODE: &str = "let shared = 42";
+
+async fn make(owner: &Owner) -> String {
+    owner.run(json!({ "code": CODE })).await["heap"].as_str().expect("a heap").to_owned()
+}
+
+async fn tags(owner: &Owner, heap: &str) -> Value {
+    owner.get(&format!("/api/heaps/{heap}/tags")).await["tags"].clone()
+}
+
+async fn tag(owner: &Owner, heap: &str, tags: Value) {
+    let (status, answer) = owner.ask("PUT", &format!("/api/heaps/{heap}/tags"), Some(json!({ "tags": tags }))).await;
+    assert_eq!(status, 200, "{answer}");
+}
+
+async fn goes_on(owner: &Owner, heap: &str) -> bool {
+    let ran = owner.run(json!({ "code": "shared", "heap": heap, "on_missing_heap": "fail" })).await;
+    ran["result"] == "42"
+}
+
+async fn heaps(owner: &Owner) -> Vec<Value> {
+    owner.get("/api/heaps").await["heaps"].as_array().expect("heaps").iter().map(|heap| heap["heap"].clone()).collect()
+}
+
+#[tokio::test]
+async fn tags_of_the_same_heap_are_each_owners_own() {
+    let world = World::start();
+    let owners = [world.owner("acme/ann"), world.owner("acme/bob"), world.anonymous()];
+    let heap = make(&owners[0]).await;
+    for owner in &owners[1..] {
+        assert_eq!(make(owner).await, heap, "it is named by what is in it");
+    }
+    for owner in &owners {
+        tag(owner, &heap, json!({ "of": owner.name, "both": "x" })).await;
+    }
+    for owner in &owners {
+        assert_eq!(tags(owner, &heap).await, json!({ "of": owner.name, "both": "x" }));
+        let found = owner.post("/api/heaps/query", json!({ "tags": { "both": "x" } })).await;
+        assert_eq!(found["results"], json!([{ "heap": heap, "tags": { "of": owner.name, "both": "x" } }]));
+    }
+    let (status, _) = owners[1].ask("DELETE", &format!("/api/heaps/{heap}/tags"), None).await;
+    assert_eq!(status, 200);
+    assert_eq!(tags(&owners[1], &heap).await, json!({}));
+    assert_eq!(tags(&owners[0], &heap).await["of"], "acme/ann");
+}
+
+/// Makes everything that is kept years older.
+fn age(world: &World) {
+    let database = rusqlite::Connection::open(world.folders.database().join("heapstead.db")).expect("the database");
+    database.execute_batch("UPDATE heaps SET last_used_at = 0; UPDATE log SET timestamp = 0").expect("aged");
+    for file in std::fs::read_dir(world.folders.heaps()).expect("the heaps").flatten().filter(|file| file.path().is_file()) {
+        let file = std::fs::File::options().append(true).open(file.path()).expect("a file");
+        file.set_modified(std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000)).expect("aged");
+    }
+}
+
+/// Whether somebody else has the same heap, uses it or has put tags on it is nothing that collecting one's own could tell.
+#[tokio::test]
+async fn collecting_leaves_it_to_the_other_and_tells_nothing_of_it() {
+    let world = World::start_with(&["--retain-heaps", "1"]);
+    let (ann, bob, carol) = (world.owner("acme/ann"), world.owner("acme/bob"), world.owner("umbra/carol"));
+    let collect = async |owner: &Owner| owner.post("/api/heaps/gc", json!({})).await;
+    let heap = make(&ann).await;
+    make(&bob).await;
+    tag(&bob, &heap, json!({ "kept": "yes" })).await;
+    // Somebody who does not even have it.
+    tag(&carol, &heap, json!({ "kept": "yes" })).await;
+    age(&world);
+    // Somebody else has just used it.
+    assert!(goes_on(&bob, &heap).await);
+    let dry = ann.post("/api/heaps/gc", json!({ "dry_run": true })).await;
+    let collected = collect(&ann).await;
+    assert_eq!(dry, collected);
+    assert_eq!((&collected["removed"], &collected["kept"]), (&json!([heap]), &json!(0)), "{collected}");
+    assert_eq!(heaps(&ann).await, [] as [Value; 0]);
+    assert!(!goes_on(&ann, &heap).await);
+    assert!(goes_on(&bob, &heap).await);
+    assert!(!goes_on(&carol, &heap).await, "tags make nobody an owner");
+    assert!(!goes_on(&world.anonymous(), &heap).await);
+    // The last one takes it along, whatever tags a stranger put on it.
+    let (status, _) = bob.ask("DELETE", &format!("/api/heaps/{heap}/tags"), None).await;
+    assert_eq!(status, 200);
+    age(&world);
+    let collected = collect(&bob).await;
+    assert!(collected["removed"].as_array().expect("heaps").contains(&json!(heap)), "{collected}");
+    for owner in [&ann, &bob, &carol, &world.anonymous()] {
+        assert!(!goes_on(owner, &heap).await, "{}", owner.name);
+    }
+    assert!(!world.folders.heaps().join(&heap).exists(), "and it is gone");
+}
+
+async fn export(owner: &Owner, heap: &str) -> (u16, String, Vec<u8>) {
+    let response = owner.request("GET", &format!("/api/heaps/{heap}/file")).send().await.expect("an answer");
+    let engine = response.headers().get("x-heapstead-engine").map(|value| value.to_str().expect("text").to_owned()).unwrap_or_default();
+    (response.status().as_u16(), engine, response.bytes().await.expect("a body").to_vec())
+}
+
+async fn import(owner: &Owner, engine: &str, file: &[u8]) -> u16 {
+    let sent = owner.request("POST", "/api/heaps").header("content-type", "application/octet-stream").header("x-heapstead-engine", engine);
+    sent.body(file.to_vec()).send().await.expect("an answer").status().as_u16()
+}
+
+#[tokio::test]
+async fn a_heap_that_is_brought_in_is_had_by_both() {
+    let world = World::start();
+    let (ann, bob) = (world.owner("acme/ann"), world.owner("acme/bob"));
+    let heap = make(&ann).await;
+    assert_eq!(export(&bob, &heap).await.0, 404);
+    let (_, engine, file) = export(&ann, &heap).await;
+    assert_eq!(import(&bob, &engine, &file).await, 200);
+    assert!(goes_on(&bob, &heap).await && goes_on(&ann, &heap).await);
+    assert!(heaps(&bob).await.contains(&json!(heap)));
+
+    // Whoever has the bytes can't spoil them for others by saying that another engine wrote them.
+    let carol = world.owner("umbra/carol");
+    let false_engine = engine.replacen("v8-14", "v8-99", 1);
+    assert_ne!(false_engine, engine);
+    assert_eq!(import(&carol, &false_engine, &file).await, 200);
+    assert!(goes_on(&ann, &heap).await && goes_on(&bob, &heap).await);
+    assert_eq!(export(&ann, &heap).await.1, engine);
+}
+
+/// A run that is given a heap which is not there notes its name in the log. That once was enough to fork a session from it, and so to read what was
+/// somebody else's.
+#[tokio::test]
+async fn naming_a_heap_in_a_run_does_not_make_it_ones_own() {
+    let world = World::start();
+    let (ann, bob) = (world.owner("acme/ann"), world.owner("acme/bob"));
+    let heap = ann.run(json!({ "code": "let secret = 'mene-tekel'" })).await["heap"].as_str().expect("a heap").to_owned();
+    let missing = crate::belongings::other(&heap);
+    for other in [&bob, &world.anonymous()] {
+        let session = other.post("/api/sessions", json!({})).await["session_id"].as_str().expect("an id").to_owned();
+        let mut answers = Vec::new();
+        for key in [&heap, &missing] {
+            other.run(json!({ "code": "1", "session": session, "heap": key })).await;
+            let log = other.get(&format!("/api/session-snapshots?session={session}&fields=input_heap")).await;
+            assert!(log.to_string().contains(key.as_str()), "{log}");
+            let (status, forked) = other.ask("POST", &format!("/api/sessions/{session}/fork"), Some(json!({ "heap": key }))).await;
+            answers.push((status, forked.to_string().replace(key, "KEY")));
+        }
+        assert_eq!(answers[0], answers[1]);
+        assert_eq!(answers[0].0, 404, "{answers:?}");
+    }
+}
+
+/// A connection may call its log anything, even what is the id of somebody else's session. That once made the session wait for it.
+#[tokio::test]
+async fn a_log_named_like_anothers_session_is_not_in_its_way() {
+    let world = World::start();
+    let (ann, bob) = (world.owner("acme/ann"), world.owner("acme/bob"));
+    let session = ann.post("/api/sessions", json!({})).await["session_id"].as_str().expect("an id").to_owned();
+    let waits = json!({ "code": "await new Promise(done => setTimeout(done, 250000))", "execution_timeout_secs": 300 });
+    let begun = bob.request("POST", "/api/exec").header("x-mcp-session-id", &session).json(&waits).send().await.expect("an answer");
+    let begun: Value = begun.json().await.expect("JSON");
+    let path = format!("/api/executions/{}", begun["execution_id"].as_str().expect("an id"));
+    assert_eq!(ann.run(json!({ "code": "1 + 1", "session": session })).await["result"], "2", "it does not wait for what is not in it");
+    assert_eq!(ann.ask("DELETE", &format!("/api/sessions/{session}"), None).await.0, 200);
+    assert_eq!(bob.get(&path).await["status"], "running", "and its end ends nothing else");
+}

@@ -1,0 +1,90 @@
+//! Where conversation contexts are kept, as the operator chose: in memory, in a database of their own, or in Redis; encrypted or not.
+
+use heapstead_context::store::{Backing, Flusher, Memory, MemorySettings, Redis, RedisSettings, Sqlite, SqliteSettings};
+use heapstead_context::{
+    Audited, ContextStore, Contexts, Encrypted, InvalidKeyFile, Keyring, Meter, Metered, StoreError, Upkeep,
+};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What has expired leaves at least this often.
+const UPKEEP_MAX: Duration = Duration::from_secs(60);
+
+#[derive(Debug, Clone)]
+pub struct ContextSettings {
+    pub place: ContextPlace,
+    pub ttl: Duration,
+    /// Master keys; what leaves the process is encrypted then.
+    pub key_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone)]
+pub enum ContextPlace {
+    /// In this process; the database is what is flushed to and loaded from.
+    Memory { database: PathBuf, sessions_max: usize, memory_bytes_max: usize, flush_every: Duration },
+    Sqlite { database: PathBuf },
+    Redis { url: String },
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ContextStoreError {
+    #[error("`--context-key-file` can't be used: {0}")]
+    Keys(#[from] InvalidKeyFile),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A store that is open, and what keeps it in order.
+pub struct OpenContexts {
+    pub(crate) contexts: Contexts,
+    pub(crate) meter: Arc<Meter>,
+    /// To be flushed at the end.
+    pub(crate) memory: Option<Arc<Memory>>,
+    pub(crate) _flusher: Option<Flusher>,
+    pub(crate) _upkeep: Upkeep,
+}
+
+impl OpenContexts {
+    /// To be called inside the runtime. A Redis that is not there yet is no error.
+    pub async fn open(settings: ContextSettings) -> Result<Self, ContextStoreError> {
+        let ttl = settings.ttl;
+        let keys = settings.key_file.as_deref().map(Keyring::from_file).transpose()?;
+        match settings.place {
+            ContextPlace::Sqlite { database } => {
+                let sqlite = Sqlite::open(&database, SqliteSettings { ttl, ..SqliteSettings::default() })?;
+                Ok(match keys {
+                    Some(keys) => Self::around(Encrypted::new(sqlite, keys), ttl),
+                    None => Self::around(sqlite, ttl),
+                })
+            }
+            ContextPlace::Redis { url } => {
+                let redis = Redis::open(&url, &RedisSettings { ttl, ..RedisSettings::default() })?;
+                Ok(match keys {
+                    Some(keys) => Self::around(Encrypted::new(redis, keys), ttl),
+                    None => Self::around(redis, ttl),
+                })
+            }
+            ContextPlace::Memory { database, sessions_max, memory_bytes_max, flush_every } => {
+                let sqlite = Sqlite::open(&database, SqliteSettings { ttl, ..SqliteSettings::default() })?;
+                let backing: Arc<dyn Backing> = match keys {
+                    Some(keys) => Arc::new(Encrypted::new(sqlite, keys)),
+                    None => Arc::new(sqlite),
+                };
+                let memory = MemorySettings { ttl, sessions_max, memory_bytes_max, ..MemorySettings::default() };
+                let (memory, _) = Memory::load(memory, backing).await?;
+                let memory = Arc::new(memory);
+                let flusher = memory.flush_every(flush_every);
+                Ok(Self { _flusher: Some(flusher), memory: Some(memory.clone()), ..Self::around(memory, ttl) })
+            }
+        }
+    }
+
+    fn around(store: impl ContextStore, ttl: Duration) -> Self {
+        let store = Metered::new(Audited::new(store));
+        let meter = store.meter();
+        let contexts = Contexts::new(store);
+        let _upkeep = contexts.keep_up((ttl / 4).min(UPKEEP_MAX));
+        Self { contexts, meter, memory: None, _flusher: None, _upkeep }
+    }
+}
