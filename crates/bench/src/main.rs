@@ -1,5 +1,5 @@
 //! `make bench`: prints a table, writes JSON, and says how noisy the machine was. `--check` fails when a bar is missed, `--short` takes less time,
-//! `--only engine`, `server` or `sessions` measures one part.
+//! `--only engine`, `server`, `sessions` or `contexts` measures one part.
 
 mod engine;
 mod noise;
@@ -42,6 +42,9 @@ async fn main() -> std::process::ExitCode {
     }
     if wanted("sessions") {
         server::sessions::measure(effort, &mut report).await;
+    }
+    if wanted("contexts") {
+        server::contexts::measure(effort, &mut report).await;
     }
     report.print();
     match report.write() {

@@ -36,7 +36,12 @@ fn of_what_is_kept(page: &mut Page, kept: &KeptMetrics) {
         page.gauge("heapstead_heap_bytes", "Bytes of all heaps, as their owners have them.", bytes);
     }
     let lookups = [("hit", kept.heap_cache_hits), ("miss", kept.heap_cache_misses)];
-    page.labelled("heapstead_heap_cache_lookups_total", "Heaps that were needed: in memory already, or read from the store.", "result", lookups);
+    page.labelled(
+        "heapstead_heap_cache_lookups_total",
+        "Heaps that were needed: in memory already, or read from the store.",
+        "result",
+        lookups,
+    );
     page.counter("heapstead_isolation_violations_total", "Requests for a session or context of somebody else.", kept.isolation_violations);
 }
 

@@ -116,7 +116,11 @@ impl Archive {
         let Some(conversations) = self.0.conversations.get() else { return };
         let flush = {
             let kept = self.0.clone();
-            async move { if let Some(conversations) = kept.conversations.get() { conversations.flush().await } }
+            async move {
+                if let Some(conversations) = kept.conversations.get() {
+                    conversations.flush().await
+                }
+            }
         };
         let (contexts, id) = (conversations.contexts().clone(), SessionId::from_bytes(*session.as_bytes()));
         // A store that hangs must not hold up who ends the session; it is told all the same, when it can be.
@@ -161,19 +165,12 @@ impl Archive {
     }
 
     /// The id that the context of a call is kept under; none where the call is in no session. `make`: a name that is new becomes a session.
-    pub(crate) async fn context_key(
-        &self,
-        caller: &Caller,
-        session: Option<&str>,
-        make: bool,
-    ) -> Result<Option<ContextKey>, ServiceError> {
+    pub(crate) async fn context_key(&self, caller: &Caller, session: Option<&str>, make: bool) -> Result<Option<ContextKey>, ServiceError> {
         let shown = |id: Session| ContextKey { id: SessionId::from_bytes(*id.as_bytes()), is_shown: true };
         Ok(match self.session_of(caller, session).await? {
             Target::Opened(session) => Some(shown(session.id)),
             Target::Named(name) => self.0.metadata.named_session(&caller.principal, &name, make).await?.map(shown),
-            Target::Alone => {
-                caller.connection.as_ref().map(|connection| ContextKey { is_shown: false, ..shown(connection.context) })
-            }
+            Target::Alone => caller.connection.as_ref().map(|connection| ContextKey { is_shown: false, ..shown(connection.context) }),
         })
     }
 }

@@ -39,7 +39,10 @@ struct Noted {
 
 #[derive(Debug)]
 enum Waiting {
-    Ended { call: Arc<Call>, said: String },
+    Ended {
+        call: Arc<Call>,
+        said: String,
+    },
     /// Answered once the session of everything before it was looked up.
     Flush(oneshot::Sender<()>),
 }

@@ -1,9 +1,7 @@
 //! Where conversation contexts are kept, as the operator chose: in memory, in a database of their own, or in Redis; encrypted or not.
 
 use heapstead_context::store::{Backing, Flusher, Memory, MemorySettings, Redis, RedisSettings, Sqlite, SqliteSettings};
-use heapstead_context::{
-    Audited, ContextStore, Contexts, Encrypted, InvalidKeyFile, Keyring, Meter, Metered, StoreError, Upkeep,
-};
+use heapstead_context::{Audited, ContextStore, Contexts, Encrypted, InvalidKeyFile, Keyring, Meter, Metered, StoreError, Upkeep};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,9 +20,18 @@ pub struct ContextSettings {
 #[derive(Debug, Clone)]
 pub enum ContextPlace {
     /// In this process; the database is what is flushed to and loaded from.
-    Memory { database: PathBuf, sessions_max: usize, memory_bytes_max: usize, flush_every: Duration },
-    Sqlite { database: PathBuf },
-    Redis { url: String },
+    Memory {
+        database: PathBuf,
+        sessions_max: usize,
+        memory_bytes_max: usize,
+        flush_every: Duration,
+    },
+    Sqlite {
+        database: PathBuf,
+    },
+    Redis {
+        url: String,
+    },
 }
 
 #[derive(Debug, thiserror::Error)]

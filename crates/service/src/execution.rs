@@ -4,11 +4,11 @@ use crate::end::{Begun, End};
 use crate::executions::{await_elsewhere, blocking};
 use crate::heap_access::HeapAccess;
 use crate::live::{Live, Stop};
+use crate::logical::{OnStale, Prepared, Wish};
 use crate::origin::{self, Origin, StartsFrom};
 use crate::output_text::OutputText;
-use crate::service::Service;
-use crate::logical::{OnStale, Prepared, Wish};
 use crate::record::ExecutionRecord;
+use crate::service::Service;
 use crate::turns::{InLine, MyTurn};
 use crate::{Caller, ServiceError};
 use crate::{crash_point, sessions, sweep};
@@ -414,7 +414,17 @@ impl Execution {
         let failed = End::Failed(Failure::Store(error.to_string()));
         let record = begun.ended_at(&failed, completed_at);
         self.service.running.meter.ended(record.status);
-        end = ExecutionEnd { status: record.status, result: None, error: record.error.clone(), heap: None, tags: None, log: None, bind: None, continuity: None, ..end };
+        end = ExecutionEnd {
+            status: record.status,
+            result: None,
+            error: record.error.clone(),
+            heap: None,
+            tags: None,
+            log: None,
+            bind: None,
+            continuity: None,
+            ..end
+        };
         self.live.end(record, ended.output);
         while metadata.end_execution(self.live.id().clone(), end.clone()).await.is_err() {
             tokio::time::sleep(RETRY_PAUSE).await;

@@ -129,8 +129,7 @@ impl Service {
         let ([engine, heaps, metadata, outputs], (context_store, contexts), damaged) =
             tokio::join!(self.probe(), self.context_health(), self.running.heaps.damaged());
         let engine_health = EngineHealth { ok: engine.is_none(), ..before };
-        let heap_store =
-            HeapStoreHealth { backend: self.0.heaps.backend().into(), ok: heaps.is_none(), damaged: damaged.len() as u64 };
+        let heap_store = HeapStoreHealth { backend: self.0.heaps.backend().into(), ok: heaps.is_none(), damaged: damaged.len() as u64 };
         let problems = [engine, heaps, metadata, outputs].into_iter().flatten().chain(contexts).collect();
         Health::of(context_store, heap_store, engine_health, problems)
     }

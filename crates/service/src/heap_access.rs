@@ -5,8 +5,8 @@ use heapstead_store::{HeapInfo, HeapStore, HeapStoreError};
 use heapstead_types::{Failure, HeapKey};
 use lru::LruCache;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// Heaps kept in memory, in all. A chain goes on from the heap it just left, which then needs no reading.

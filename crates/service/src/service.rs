@@ -1,11 +1,11 @@
 //! The service: what is kept, and the engine that adds to it. Every edge calls this, and a rule that is not here is in the wrong place.
 
 use crate::archive::{Archive, Policy};
-use crate::heap_access::HeapAccess;
-use crate::turns::Turns;
 use crate::context_recording::Conversations;
 use crate::context_store::OpenContexts;
+use crate::heap_access::HeapAccess;
 use crate::meter::Meter;
+use crate::turns::Turns;
 use crate::{ServiceError, expiry, following, neighbours, sweep};
 use heapstead_catalog::Catalogs;
 use heapstead_engine::Engine;

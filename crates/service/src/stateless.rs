@@ -1,7 +1,7 @@
 //! Stateless mode: code in, output out, nothing kept.
 
-use crate::output_text::OutputText;
 use crate::meter::Meter;
+use crate::output_text::OutputText;
 use crate::{Caller, End, Health, Metrics, ServiceError};
 use heapstead_engine::{Engine, Event, Job, Kind};
 use heapstead_types::{Limits, Status, limits};

@@ -2,6 +2,7 @@
 
 mod bare;
 mod connection;
+pub mod contexts;
 mod fill;
 mod mcp;
 mod process;

@@ -1,7 +1,7 @@
 //! Other names of tools, for hosts that were written to them: `plasm_context`, `plasm` and `plasm_run`.
 
-use super::operation::{Arguments, Operation};
 use super::Api;
+use super::operation::{Arguments, Operation};
 use heapstead_service::ServiceError;
 use serde_json::{Value, json};
 
@@ -82,7 +82,8 @@ mod tests {
         let expected = json!([{ "catalog": "a", "entity": "x" }, { "catalog": "b", "entity": "y" }, { "catalog": "c", "entity": "z" }]);
         assert_eq!(said["seeds"], expected);
         for name in ["plasm", "plasm_run"] {
-            let (tool, said) = resolve(name, arguments(json!({ "logical_session_ref": "s0", "program": "1" }))).expect("an alias").expect("good");
+            let (tool, said) =
+                resolve(name, arguments(json!({ "logical_session_ref": "s0", "program": "1" }))).expect("an alias").expect("good");
             assert_eq!((tool, Value::Object(said)), ("run_js", json!({ "session": "s0", "code": "1" })));
         }
         for bad in [json!({ "intent": "i" }), json!({ "intent": "i", "seeds": "x" })] {

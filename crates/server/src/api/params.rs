@@ -65,7 +65,9 @@ fn fits(property: &Value, value: &Value) -> bool {
         ("string", Value::String(_)) | ("boolean", Value::Bool(_)) => true,
         ("integer", Value::Number(number)) => (number.is_i64() || number.is_u64()) && number.as_f64().is_some_and(in_range),
         ("number", Value::Number(number)) => number.as_f64().is_some_and(in_range),
-        ("object", Value::Object(members)) => property["additionalProperties"]["type"] != "string" || members.values().all(Value::is_string),
+        ("object", Value::Object(members)) => {
+            property["additionalProperties"]["type"] != "string" || members.values().all(Value::is_string)
+        }
         // What is in it is told by its own type.
         ("array", Value::Array(_)) => true,
         _ => false,

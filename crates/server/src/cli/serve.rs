@@ -71,7 +71,9 @@ pub async fn serve(options: ServeOptions) -> ExitCode {
         Err(error) => {
             Screen::new().error(&error.to_string());
             match error {
-                ServeError::Log { .. } | ServeError::Local(LocalError::Flags(_)) | ServeError::Auth(AuthError::Tokens(_)) => ExitCode::from(EXIT_BAD_INPUT),
+                ServeError::Log { .. } | ServeError::Local(LocalError::Flags(_)) | ServeError::Auth(AuthError::Tokens(_)) => {
+                    ExitCode::from(EXIT_BAD_INPUT)
+                }
                 _ => ExitCode::FAILURE,
             }
         }

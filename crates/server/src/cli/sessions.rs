@@ -166,7 +166,8 @@ async fn log(screen: &mut Screen, options: OneOptions) -> Result<(), BackendErro
     }
     let mut table = Table::new(Colours::of(&io::stdout()), ["INDEX", "TIME (UTC)", "HEAP", "CODE"]);
     for entry in entries {
-        let code: String = text(&entry["code"]).chars().map(|character| if character.is_control() { ' ' } else { character }).take(CODE_CHARS).collect();
+        let code: String =
+            text(&entry["code"]).chars().map(|character| if character.is_control() { ' ' } else { character }).take(CODE_CHARS).collect();
         table.row([
             entry["index"].to_string().as_str().into(),
             table::time(text(&entry["timestamp"])).into(),

@@ -2,8 +2,8 @@
 
 use super::batch::Answer;
 use super::dialect::Dialect;
-use super::sessioned::Sessioned;
 use super::http::{is_json, refuse};
+use super::sessioned::Sessioned;
 use super::wire::{self, Connection, QUEUED_MAX, Said, Version};
 use super::{CONNECTIONS_MAX, KEEP_ALIVE};
 use crate::edge::Edge;
@@ -15,8 +15,8 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Router, middleware};
-use heapstead_types::Principal;
 use futures_util::{StreamExt, stream};
+use heapstead_types::Principal;
 use http_body_util::BodyExt;
 use rmcp::model::{ClientJsonRpcMessage, GetExtensions, JsonRpcMessage};
 use rmcp::service::serve_server_with_ct;

@@ -1,10 +1,11 @@
 //! For whoever watches over servers: `/healthz` (alive), `/readyz` (can serve) and `/metrics`.
 
 use super::Rest;
-use crate::http::Problem;
+use crate::http::{self, Problem};
 use crate::metrics;
 use axum::Router;
-use axum::http::header;
+use axum::extract::Request;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use std::sync::Arc;
@@ -14,13 +15,16 @@ use tokio::sync::Mutex;
 /// Anybody may ask whether the server is ready, and to find out costs something: an answer stays true for this long.
 const READY_FOR: Duration = Duration::from_secs(1);
 
+/// The tenant whose subjects run the server.
+const OPERATOR: &str = "operator";
+
 pub fn router(rest: &Rest) -> Router {
     let (ready, measured) = (rest.clone(), rest.clone());
     let known: Arc<Mutex<Option<(Instant, bool)>>> = Arc::default();
     Router::new()
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(async move || is_ready(&ready, &known).await))
-        .route("/metrics", get(async move || page(&measured).await))
+        .route("/metrics", get(async move |request: Request| page(&measured, request).await))
 }
 
 async fn is_ready(rest: &Rest, known: &Mutex<Option<(Instant, bool)>>) -> Result<&'static str, Problem> {
@@ -38,7 +42,12 @@ async fn is_ready(rest: &Rest, known: &Mutex<Option<(Instant, bool)>>) -> Result
     if yes { Ok("ready\n") } else { Err(Problem::unavailable("the server can't serve now: GET /api/health says why")) }
 }
 
-async fn page(rest: &Rest) -> Response {
+/// Totals tell of what others do, so where owners are told apart they are for the operator alone.
+async fn page(rest: &Rest, request: Request) -> Result<Response, Problem> {
+    if rest.edge.authenticator.is_on() && http::principal(request.extensions())?.tenant() != Some(OPERATOR) {
+        let detail = format!("metrics are for the operator: `heapstead auth add {OPERATOR}/NAME` makes a token for whoever collects them");
+        return Err(Problem::new(StatusCode::FORBIDDEN, detail));
+    }
     let page = metrics::page(&rest.edge.metrics().await);
-    ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE), (header::CACHE_CONTROL, "no-store")], page).into_response()
+    Ok(([(header::CONTENT_TYPE, metrics::CONTENT_TYPE), (header::CACHE_CONTROL, "no-store")], page).into_response())
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 /// Flag, a good value, a bad value and what its refusal says. Where there is no bad value, any text is good.
 type Flag = (&'static str, &'static str, Option<(&'static str, &'static str)>);
 
-const FLAGS: [Flag; 45] = [
+const FLAGS: [Flag; 52] = [
     ("http-port", "8420", Some(("65536", "0..=65535"))),
     ("sse-port", "8421", Some(("x", "invalid digit"))),
     ("bind-host", "::1", Some(("localhost", "invalid IP address"))),
@@ -29,13 +29,20 @@ const FLAGS: [Flag; 45] = [
     ("max-memory-mb", "8", Some(("7", "allowed are 8 to"))),
     ("on-missing-heap", "fail", Some(("cry", "fresh, fail"))),
     ("stateless", "true", Some(("perhaps", "allowed are true and false"))),
-    ("session-ttl", "30m", Some(("30", "expected a number from 1 to 9999 and s, m, h, d or w"))),
+    ("session-ttl", "30m", Some(("30y", "expected a number from 1 to 9999 and s, m, h, d or w"))),
     ("catalog", "statistics,dates", None),
     ("require-session", "true", Some(("perhaps", "allowed are true and false"))),
     ("plasm-names", "true", Some(("perhaps", "allowed are true and false"))),
     ("max-sessions-per-owner", "1", Some(("0", "allowed are 1 to 1000000000"))),
     ("max-heap-mb-per-owner", "1", Some(("0", "allowed are 1 to 1073741824"))),
     ("max-running-per-owner", "1", Some(("1000001", "allowed are 1 to 1000000"))),
+    ("context-store", "memory", Some(("disk", "memory, sqlite, redis, none"))),
+    ("context-ttl", "1h", Some(("1y", "expected a number from 1 to 9999 and s, m, h, d or w"))),
+    ("context-max", "1", Some(("0", "allowed are 1 to 100000000"))),
+    ("context-memory-mb", "1", Some(("1048577", "allowed are 1 to 1048576"))),
+    ("context-flush", "10s", Some(("0s", "expected a number from 1 to 9999 and s, m, h, d or w"))),
+    ("redis-url", "redis://127.0.0.1:6379", None),
+    ("context-key-file", "keys", None),
     ("directory-path", "heaps", None),
     ("s3-bucket", "heaps", None),
     ("s3-endpoint", "https://s3.example", None),
@@ -114,7 +121,10 @@ fn bad_values_are_refused_from_everywhere() {
         let Some((bad, allowed)) = bad else { continue };
         check(place.ran(["serve", &format!("--{flag}={bad}")]), flag, bad, allowed);
         check(place.command(["serve"]).env(variable(flag), bad).output().expect("it runs").into(), flag, bad, allowed);
-        if !matches!(flag, "config" | "log" | "stateless" | "insecure-no-auth" | "s3-path-style" | "s3-allow-http" | "sse-port" | "session-id") {
+        if !matches!(
+            flag,
+            "config" | "log" | "stateless" | "insecure-no-auth" | "require-session" | "plasm-names" | "s3-path-style" | "s3-allow-http" | "sse-port" | "session-id"
+        ) {
             let file = place.file("bad.toml", format!("{flag} = {}", as_toml(bad)));
             check(place.ran(["serve", "--config", &file]), flag, bad, allowed);
         }

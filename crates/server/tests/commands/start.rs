@@ -128,8 +128,11 @@ async fn a_port_that_is_taken_is_an_error_that_says_what_to_do() {
 
 #[test]
 fn an_address_that_is_not_ours_is_an_error() {
-    let ran: Ran =
-        Server::command(&Folders::new()).args(["--http-port", "0", "--bind-host", "192.0.2.1", "--insecure-no-auth"]).output().expect("it runs").into();
+    let ran: Ran = Server::command(&Folders::new())
+        .args(["--http-port", "0", "--bind-host", "192.0.2.1", "--insecure-no-auth"])
+        .output()
+        .expect("it runs")
+        .into();
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.err.contains("`--bind-host` has to be an address of this machine"), "{ran:?}");
 }

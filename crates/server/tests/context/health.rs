@@ -48,7 +48,7 @@ async fn sessions_at_the_maximum_and_memory_past_90_percent_degrade_it() {
     let values: Value = (0..3).map(|key| (format!("k{key}"), json!("x".repeat(16_000)))).collect::<serde_json::Map<_, _>>().into();
     let mut degraded = false;
     for session in 0..40 {
-        assert_eq!(heavy.post("/api/context", json!({ "session": format!("s{session}"), "custom": values })).await.0, 200);
+        assert_eq!(heavy.post("/api/context", json!({ "session": format!("heavy-{session}"), "custom": values })).await.0, 200);
         let (_, health) = heavy.get("/api/health").await;
         let over = health["context_store"]["heap_pressure_pct"].as_u64() > Some(90);
         assert_eq!(health["status"] == "degraded", over, "{health}");
@@ -73,6 +73,9 @@ async fn a_store_that_is_gone_is_told_and_the_server_is_not_ready() {
 async fn a_stateless_server_has_health_too() {
     let server = Server::start_with(&Folders::new(), &["--stateless"]);
     let (_, health) = server.get("/api/health").await;
-    assert_eq!((&health["status"], &health["context_store"]["backend"], &health["heap_store"]["backend"]), (&json!("healthy"), &json!("none"), &json!("none")));
+    assert_eq!(
+        (&health["status"], &health["context_store"]["backend"], &health["heap_store"]["backend"]),
+        (&json!("healthy"), &json!("none"), &json!("none"))
+    );
     assert_eq!((status(&server, "/healthz").await, status(&server, "/readyz").await, status(&server, "/metrics").await), (200, 200, 200));
 }

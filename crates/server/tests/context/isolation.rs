@@ -15,7 +15,7 @@ fn token(place: &Place, owner: &str) -> String {
 #[tokio::test]
 async fn another_owners_context_is_not_found_and_asking_is_counted() {
     let place = Place::new();
-    let (ann, bob) = (token(&place, "acme/ann"), token(&place, "acme/bob"));
+    let (ann, bob, operator) = (token(&place, "acme/ann"), token(&place, "acme/bob"), token(&place, "operator/prometheus"));
     let file = place.path("tokens.toml").to_str().expect("UTF-8").to_owned();
     let server = Server::start_with(&Folders::new(), &["--auth-tokens", &file]);
     let ask = async |who: &str, method: reqwest::Method, path: &str, body: Value| {
@@ -46,10 +46,15 @@ async fn another_owners_context_is_not_found_and_asking_is_counted() {
     assert!(ask(&ann, get.clone(), &of(id), json!({})).await.1.contains("of ann"));
     // The same name of two owners is two sessions.
     for who in [&ann, &bob] {
-        assert_eq!(ask(who, post.clone(), "/api/context", json!({ "session": "n", "custom": { "whose": who.as_str()[..8].to_owned() } })).await.0, 200);
+        assert_eq!(
+            ask(who, post.clone(), "/api/context", json!({ "session": "n", "custom": { "whose": who.as_str()[..8].to_owned() } })).await.0,
+            200
+        );
     }
     assert_ne!(ask(&ann, get.clone(), &of("n"), json!({})).await.1, ask(&bob, get.clone(), &of("n"), json!({})).await.1);
-    let metrics = ask(&bob, get.clone(), "/metrics", json!({})).await.1;
+    // Totals tell of what others do, this one whether an id exists.
+    assert_eq!(ask(&bob, get.clone(), "/metrics", json!({})).await.0, 403);
+    let metrics = ask(&operator, get.clone(), "/metrics", json!({})).await.1;
     assert!(metrics.contains("\nheapstead_isolation_violations_total 5\n"), "{metrics}");
     assert!(!metrics.contains("acme"), "no label names a tenant");
     let open = server.client.get(format!("{}/metrics", server.url)).send().await.expect("an answer");

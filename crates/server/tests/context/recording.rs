@@ -13,7 +13,10 @@ async fn a_run_is_recorded_with_what_came_of_it_and_without_secrets() {
     run_in(&server, "a", "const api_key = 'sk-proj-abcdefghijklmnop1234567890'; 1").await;
     let context = context_when(&server, "a", |context| calls(context) == 3).await;
     let recorded = recent(&context);
-    assert_eq!((&recorded[0]["tool"], &recorded[0]["args"]["code"], &recorded[0]["result_summary"]), (&json!("run_js"), &json!("6 * 7"), &json!("42")));
+    assert_eq!(
+        (&recorded[0]["tool"], &recorded[0]["args"]["code"], &recorded[0]["result_summary"]),
+        (&json!("run_js"), &json!("6 * 7"), &json!("42"))
+    );
     let failed = recorded[1]["result_summary"].as_str().expect("a summary");
     assert!(failed.starts_with("Failed:") && failed.contains("no whales"), "{failed}");
     assert!(!context.to_string().contains("abcdefghijklmnop"), "{context:#}");
@@ -40,7 +43,9 @@ async fn an_asynchronous_run_is_recorded_once_when_it_ends_and_polling_is_not() 
     assert_eq!(recent(&context).len(), 1, "{context:#}");
     assert_eq!(recent(&context)[0]["result_summary"], "\"done at last\"");
     // Waiting for the same run twice, and once with progress, makes no second entry.
-    client.ask("tools/call", json!({ "name": "run_js", "arguments": { "code": "2", "wait_secs": 30 }, "_meta": { "progressToken": 1 } })).await;
+    client
+        .ask("tools/call", json!({ "name": "run_js", "arguments": { "code": "2", "wait_secs": 30 }, "_meta": { "progressToken": 1 } }))
+        .await;
     client.call("list_executions", json!({})).await;
     let context = context_when(&server, "a", |context| calls(context) >= 3).await;
     let tools: Vec<Value> = recent(&context).iter().map(|call| call["tool"].clone()).collect();

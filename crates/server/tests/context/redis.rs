@@ -44,6 +44,7 @@ async fn calls_go_on_while_redis_is_dead_and_it_heals_by_itself() {
     assert!(metric(&server, "context_store_unavailable_total").await > Some(0.0));
     assert_eq!(metric(&server, "context_store_up").await, Some(0.0));
     redis.start_again();
+    context_when(&server, "a", |context| calls(context) == 1).await;
     run_in(&server, "a", "5").await;
     let healed = context_when(&server, "a", |context| calls(context) >= 2).await;
     assert_eq!(healed["recent_tool_calls"][0]["args"]["code"], "var kept = 1", "what Redis kept is there: {healed:#}");

@@ -37,7 +37,10 @@ async fn nothing_is_done_twice_by_accident() {
     assert_eq!(server.post("/api/context/record", resource).await.0, 200);
     assert_eq!(server.post("/api/context/record", json!({ "session": "a", "query": "blue whales", "results": 3 })).await.0, 200);
     let known = check("resource_id=doc-1&content_hash=h1").await;
-    assert_eq!((&known["note"], &known["document_id"], &known["summary"]), (&json!("document_already_fetched_this_session"), &json!("doc-1"), &json!("About whales.")));
+    assert_eq!(
+        (&known["note"], &known["document_id"], &known["summary"]),
+        (&json!("document_already_fetched_this_session"), &json!("doc-1"), &json!("About whales."))
+    );
     assert!(known["fetched_at"].is_string(), "{known}");
     assert_eq!(check("resource_id=doc-1&content_hash=h2").await["note"], "document_changed_since_fetched_this_session");
     assert_eq!(check("query=blue++whales").await["note"], "already tried, returned 3 results");

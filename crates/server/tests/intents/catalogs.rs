@@ -12,7 +12,12 @@ async fn entities_are_found_by_words_and_nothing_is_opened() {
     let names = async |query: &str| {
         let (status, found) = ann.get(&server, &format!("/api/catalogs/search?query={query}")).await;
         assert_eq!(status, 200, "{found}");
-        found["entities"].as_array().expect("entities").iter().map(|hit| hit["entity"].as_str().expect("a name").to_owned()).collect::<Vec<_>>()
+        found["entities"]
+            .as_array()
+            .expect("entities")
+            .iter()
+            .map(|hit| hit["entity"].as_str().expect("a name").to_owned())
+            .collect::<Vec<_>>()
     };
     assert_eq!(names("mean").await[0], "mean");
     assert!(names("months").await.contains(&"addMonths".to_owned()));

@@ -15,7 +15,10 @@ const FLEETING: [&str; 8] =
     ["execution_id", "started_at", "completed_at", "timestamp", "taskId", "createdAt", "lastUpdatedAt", "last_used_at"];
 
 pub enum Asker {
-    Rest { owner: Owner, routes: Routes },
+    Rest {
+        owner: Owner,
+        routes: Routes,
+    },
     /// Over Streamable HTTP on a connection.
     Legacy(Http),
     /// Over Streamable HTTP since 2026-07-28.

@@ -89,7 +89,14 @@ pub fn rows() -> Vec<Row> {
             row(thing, Differs, |id| Ask::Operation("show_session", json!({ "session": id }))),
             row(thing, Differs, |id| Ask::Operation("session_fork", json!({ "session": id }))),
             row(thing, Skipped, |id| Ask::Operation("end_session", json!({ "session": id }))),
-            row(thing, Skipped, |id| Ask::Method("tools/call", json!({ "name": "plasm_run", "arguments": { "logical_session_ref": id, "program": "1" } }))),
+            row(thing, Differs, |id| Ask::Operation("context_get", json!({ "session": id }))),
+            row(thing, Differs, |id| Ask::Operation("context_check", json!({ "session": id, "query": "x" }))),
+            row(thing, Skipped, |id| Ask::Operation("context_set", json!({ "session": id, "custom": { "theirs": 1 } }))),
+            row(thing, Skipped, |id| Ask::Operation("context_record", json!({ "session": id, "query": "x" }))),
+            row(thing, Skipped, |id| Ask::Operation("context_clear", json!({ "session": id }))),
+            row(thing, Skipped, |id| {
+                Ask::Method("tools/call", json!({ "name": "plasm_run", "arguments": { "logical_session_ref": id, "program": "1" } }))
+            }),
             row(thing, Skipped, |id| {
                 Ask::Method("tools/call", json!({ "name": "run_js", "arguments": { "code": "1", "session": id }, "task": {} }))
             }),
@@ -111,7 +118,9 @@ pub fn rows() -> Vec<Row> {
             row(thing, Differs, |id| Ask::In(id.into(), "sessions/list", json!({}))),
             row(thing, Differs, |id| Ask::In(id.into(), "logging/setLevel", json!({ "level": "error" }))),
             row(thing, Differs, |id| Ask::In(id.into(), "tools/call", json!({ "name": "list_session_snapshots", "arguments": {} }))),
-            row(thing, Skipped, |id| Ask::In(id.into(), "tools/call", json!({ "name": "run_js", "arguments": { "code": "1", "wait_secs": 60 } }))),
+            row(thing, Skipped, |id| {
+                Ask::In(id.into(), "tools/call", json!({ "name": "run_js", "arguments": { "code": "1", "wait_secs": 60 } }))
+            }),
             row(thing, Skipped, |id| Ask::In(id.into(), "messages/listen", json!({}))),
             row(thing, Skipped, |id| Ask::In(id.into(), "sessions/delete", json!({}))),
             row(thing, Skipped, |id| get_headed("/mcp", "text/event-stream", "last-event-id", format!("listen.{id}.0.0.37"))),
@@ -125,6 +134,8 @@ pub fn rows() -> Vec<Row> {
         row(Log, Differs, |name| Ask::Headed("list_session_snapshots", json!({ "fields": "code" }), named(name))),
         row(Log, Differs, |name| Ask::Operation("list_session_snapshots", json!({ "session": name, "fields": "code" }))),
         row(Log, Differs, |name| Ask::Operation("list_executions", json!({ "session": name }))),
+        row(Log, Same, |name| Ask::Operation("context_check", json!({ "session": name, "query": "x" }))),
+        row(Log, Skipped, |name| Ask::Headed("context_set", json!({ "custom": { "theirs": 1 } }), named(name))),
         row(Log, Same, |name| Ask::Operation("show_session", json!({ "session": name }))),
         row(Log, Same, |name| Ask::Operation("end_session", json!({ "session": name }))),
         row(Log, Same, |name| Ask::Operation("session_fork", json!({ "session": name }))),

@@ -3,7 +3,7 @@
 //! The test: both are asked for in turn, each pair in random order, and the times are compared by rank (Mann–Whitney U, two-sided, by its normal
 //! approximation with the correction for ties). They are told apart when the probability of ranks at least as uneven is below `ALARM`; since a busy
 //! machine may do that once, it has to happen again with three times as many samples, and in the same direction. With ten paths a false alarm then
-//! comes about once in two hundred million runs.
+//! comes about once in twenty million runs.
 
 use crate::belongings::{Belongings, Thing};
 use crate::fixture::torture;
@@ -22,7 +22,9 @@ type Path = (&'static str, Thing, fn(&str) -> (&'static str, String, Option<Valu
 const PATHS: [Path; 7] = [
     ("get_execution", Thing::Execution, |id| ("GET", format!("/api/executions/{id}"), None)),
     ("get_execution of one that runs", Thing::Running, |id| ("GET", format!("/api/executions/{id}"), None)),
-    ("run_js with a heap", Thing::Heap, |key| ("POST", "/api/exec".into(), Some(json!({ "code": "1", "heap": key, "on_missing_heap": "fail", "wait_secs": 60 })))),
+    ("run_js with a heap", Thing::Heap, |key| {
+        ("POST", "/api/exec".into(), Some(json!({ "code": "1", "heap": key, "on_missing_heap": "fail", "wait_secs": 60 })))
+    }),
     ("a session by its id", Thing::Session, |id| ("GET", format!("/api/sessions/{id}"), None)),
     ("a session by its logical id", Thing::Logical, |id| ("POST", "/api/exec".into(), Some(json!({ "code": "1", "session": id })))),
     ("tags", Thing::Heap, |key| ("GET", format!("/api/heaps/{key}/tags"), None)),

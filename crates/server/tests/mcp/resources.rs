@@ -27,7 +27,8 @@ async fn records_outputs_and_results_are_read_by_their_address() {
         let templates = result(client.ask("resources/templates/list", json!({})).await);
         let templates: Vec<_> =
             templates["resourceTemplates"].as_array().expect("templates").iter().map(|one| one["uriTemplate"].clone()).collect();
-        let of_executions = ["", "/output{?byte_offset}", "/result"].map(|path| json!(format!("heapstead://executions/{{execution_id}}{path}")));
+        let of_executions =
+            ["", "/output{?byte_offset}", "/result"].map(|path| json!(format!("heapstead://executions/{{execution_id}}{path}")));
         assert_eq!(templates[..3], of_executions);
         assert_eq!(templates[3..], ["heapstead://sessions/{session_id}/head"]);
     }

@@ -130,7 +130,11 @@ async fn memory_over_all_workers_bounds_what_runs() {
     let record: Value = post.send().await.expect("an answer").json().await.expect("JSON");
     assert_eq!(record["result"], "\"fits\"", "{record}");
     let (_, health) = server.get("/api/health").await;
-    assert_eq!((&health["engine"]["running"], &health["engine"]["queued"]), (&json!(1), &json!(1)), "two of 64 MB are more than 100 MB: {health}");
+    assert_eq!(
+        (&health["engine"]["running"], &health["engine"]["queued"]),
+        (&json!(1), &json!(1)),
+        "two of 64 MB are more than 100 MB: {health}"
+    );
     let (status, problem) = server.post("/api/exec", json!({ "code": "1", "heap_memory_max_mb": 101 })).await;
     assert_eq!(status, 400);
     assert!(

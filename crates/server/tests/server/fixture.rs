@@ -67,6 +67,7 @@ impl Server {
     }
 
     /// As [`start_with`](Self::start_with), with everything it says in a file instead.
+    #[allow(dead_code, reason = "only some tests look at what is logged")]
     pub fn start_logged(folders: &Folders, arguments: &[&str], log: &Path) -> Self {
         let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port").port();
         let said = std::fs::File::create(log).expect("a file");

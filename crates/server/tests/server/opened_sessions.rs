@@ -194,7 +194,12 @@ async fn an_end_cancels_what_runs_and_nobody_can_go_on() {
 async fn a_session_that_nobody_uses_expires_and_use_keeps_it() {
     let server = Server::start_with(&Folders::new(), &["--session-ttl", "2s"]);
     let (idle, used) = (open(&server).await, open(&server).await);
-    let (_, hangs) = server.post("/api/exec", json!({ "code": "await new Promise((done) => setTimeout(done, 60_000))", "session": idle, "execution_timeout_secs": 120 })).await;
+    let (_, hangs) = server
+        .post(
+            "/api/exec",
+            json!({ "code": "await new Promise((done) => setTimeout(done, 60_000))", "session": idle, "execution_timeout_secs": 120 }),
+        )
+        .await;
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(5) {
         assert_eq!(run_in(&server, &used, "1").await["status"], "completed");

@@ -53,7 +53,10 @@ impl Service {
             return Err(ServiceError::bad_value("intent", format!("{} bytes long", request.intent.len()), allowed));
         }
         for pick in &request.picks {
-            self.running.catalogs.entity(&pick.catalog, &pick.entity).map_err(|error| ServiceError::BadInput(format!("`seeds`: {error}")))?;
+            self.running
+                .catalogs
+                .entity(&pick.catalog, &pick.entity)
+                .map_err(|error| ServiceError::BadInput(format!("`seeds`: {error}")))?;
         }
         if self.running.closing.load(Relaxed) {
             return Err(ServiceError::Unavailable("the server is shutting down".into()));
@@ -101,9 +104,8 @@ impl Service {
             return Ok(None);
         }
         let symbols = logical.execute.as_ref().and_then(space::symbols);
-        let known = symbols.is_some_and(|symbols| {
-            symbols.check(&self.running.catalogs).is_ok() && picks.iter().all(|pick| symbols.find(pick).is_some())
-        });
+        let known = symbols
+            .is_some_and(|symbols| symbols.check(&self.running.catalogs).is_ok() && picks.iter().all(|pick| symbols.find(pick).is_some()));
         if !known || !self.can_restore(logical).await {
             return Ok(None);
         }
@@ -117,10 +119,9 @@ impl Service {
 
     /// Whether a use of it has to be taken down: it was used elsewhere, something is now told, or its time moves on by enough to matter.
     fn has_news(&self, logical: &Logical) -> bool {
-        let ages = |execute: &Execute| self.kept_until(Timestamp::now()).duration_since(execute.expires_at) > self.session_ttl() / TOUCH_PART;
-        logical.untold.is_some()
-            || logical.process != self.0.metadata.process_name()
-            || logical.execute.as_ref().is_none_or(ages)
+        let ages =
+            |execute: &Execute| self.kept_until(Timestamp::now()).duration_since(execute.expires_at) > self.session_ttl() / TOUCH_PART;
+        logical.untold.is_some() || logical.process != self.0.metadata.process_name() || logical.execute.as_ref().is_none_or(ages)
     }
 
     async fn can_restore(&self, logical: &Logical) -> bool {

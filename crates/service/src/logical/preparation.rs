@@ -83,8 +83,15 @@ impl From<PrepareError> for ServiceError {
 enum Found {
     /// Never bound yet.
     Unbound,
-    Lives { execute: Execute, symbols: Symbols, heap: Option<HeapImage> },
-    Gone { execute: Execute, reason: Reason },
+    Lives {
+        execute: Execute,
+        symbols: Symbols,
+        heap: Option<HeapImage>,
+    },
+    Gone {
+        execute: Execute,
+        reason: Reason,
+    },
 }
 
 impl Service {
@@ -118,7 +125,9 @@ impl Service {
 impl Service {
     /// Refuses a run that would rather not begin than begin anew, where that is known already.
     pub(crate) async fn refuse_stale(&self, caller: &Caller, request: &RunRequest) -> Result<(), ServiceError> {
-        let (OnStale::Fail, Some(InSession::Opened { logical: Some(id), .. })) = (request.on_stale, &request.session) else { return Ok(()) };
+        let (OnStale::Fail, Some(InSession::Opened { logical: Some(id), .. })) = (request.on_stale, &request.session) else {
+            return Ok(());
+        };
         let Some(logical) = self.0.metadata.logical(&caller.principal, *id).await? else { return Ok(()) };
         let work = Work { service: self, principal: &caller.principal, logical: &logical, heaps: &self.running.heaps };
         match work.find().await? {
@@ -280,7 +289,14 @@ impl Work<'_> {
         let storing = self.service.0.storing.clone().read_owned().await;
         let bytes = heap.length();
         let key = self.heaps.keep(heap.clone()).await?;
-        Ok(Prepared { heap: Some(heap), key: Some(key), bind: Some(bind(Some((key, bytes)))), told, warnings: warned, _storing: Some(storing) })
+        Ok(Prepared {
+            heap: Some(heap),
+            key: Some(key),
+            bind: Some(bind(Some((key, bytes)))),
+            told,
+            warnings: warned,
+            _storing: Some(storing),
+        })
     }
 
     async fn run_script(&self, base: Option<HeapImage>, code: &str) -> Result<(HeapImage, Vec<String>), PrepareError> {

@@ -194,14 +194,11 @@ fn begin_execution(db: &Connection, new: &NewExecution, process: &str, running_m
             return Ok(Beginning::TooMany);
         }
     }
-    match &new.session {
-        Some(InSession::Opened { id, logical, kept_until }) => {
-            let expires_at = logical.is_none().then_some(*kept_until);
-            if !sessions::touch(db, *id, new.started_at, expires_at)? {
-                return Ok(Beginning::SessionEnded);
-            }
+    if let Some(InSession::Opened { id, logical, kept_until }) = &new.session {
+        let expires_at = logical.is_none().then_some(*kept_until);
+        if !sessions::touch(db, *id, new.started_at, expires_at)? {
+            return Ok(Beginning::SessionEnded);
         }
-        _ => {}
     }
     db.prepare_cached(
         "INSERT INTO executions (id, principal, process, session, status, started_at, input_heap, internal) VALUES (?, ?, ?, ?, 'running', ?, ?, ?)",

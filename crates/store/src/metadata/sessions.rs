@@ -162,7 +162,8 @@ impl Metadata {
     pub async fn is_of_another(&self, principal: &Principal, id: SessionId) -> Result<bool, MetadataError> {
         let principal = principal.clone();
         self.read(move |db| {
-            db.prepare_cached("SELECT 1 FROM sessions WHERE sid = ? AND principal <> ?")?.exists(params![id.to_string(), principal.as_str()])
+            db.prepare_cached("SELECT 1 FROM sessions WHERE sid = ? AND principal <> ?")?
+                .exists(params![id.to_string(), principal.as_str()])
         })
         .await
     }

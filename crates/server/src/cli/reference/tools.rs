@@ -2,9 +2,11 @@
 
 use crate::api::{Api, Operation};
 use crate::local::{self, LocalError};
-use heapstead_engine::Engine;
 use heapstead_catalog::Catalogs;
-use heapstead_service::{ContextPlace, ContextSettings, ContextStoreError, OnMissingHeap, OpenContexts, Policy, Quotas, Service, ServiceError, Stateless};
+use heapstead_engine::Engine;
+use heapstead_service::{
+    ContextPlace, ContextSettings, ContextStoreError, OnMissingHeap, OpenContexts, Policy, Quotas, Service, ServiceError, Stateless,
+};
 use heapstead_types::Limits;
 use serde_json::{Map, Value};
 use std::fmt::Write;
@@ -55,8 +57,16 @@ async fn throwaway(engine: Engine, folder: &std::path::Path) -> Result<Service, 
     let metadata = local::open_metadata(&folder.join("sessions"))?;
     let place = ContextPlace::Sqlite { database: folder.join("context.db") };
     let week = Duration::from_secs(7 * 24 * 3600);
-    let policy = Policy { limits: Limits::default(), on_missing_heap: OnMissingHeap::Fresh, retain_executions: week, retain_heaps: week, session_ttl: week, require_session: false, quotas: Quotas::default(),
-        delegated: false };
+    let policy = Policy {
+        limits: Limits::default(),
+        on_missing_heap: OnMissingHeap::Fresh,
+        retain_executions: week,
+        retain_heaps: week,
+        session_ttl: week,
+        require_session: false,
+        quotas: Quotas::default(),
+        delegated: false,
+    };
     let contexts = OpenContexts::open(ContextSettings { place, ttl: week, key_file: None }).await?;
     Ok(Service::open(engine, Arc::new(heaps), metadata, policy, Catalogs::default(), Some(contexts)).await?)
 }

@@ -1,0 +1,236 @@
+//! Conversation contexts: what remembering a call costs it, and what a read costs in each store against the bare look-up that it stands for.
+
+use super::process::Server;
+use super::{CODE, WARM_UP, add_pairs};
+use crate::fail;
+use crate::report::Report;
+use crate::sample::{Effort, Samples};
+use heapstead_context::store::{ContextStore, KEY_PREFIX, Memory, MemorySettings, Redis, RedisSettings, Sqlite, SqliteSettings};
+use heapstead_context::{Access, Audited, Contexts, Meter, Metered, NewResource, Record, ResourceType, SessionId, Timestamp, ToolCall};
+use redis::aio::{ConnectionManager, ConnectionManagerConfig};
+use serde_json::json;
+use std::collections::HashMap;
+use std::hint::black_box;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Reads that are timed together where one is too short to be timed.
+const TOGETHER: u32 = 200;
+const MANY: usize = 10_000;
+const FEW: usize = 100;
+
+pub async fn measure(effort: Effort, report: &mut Report) {
+    eprintln!("measuring conversation contexts …");
+    recording(effort, report).await;
+    let latencies = [in_memory(effort, report).await, in_sqlite(effort, report).await, in_redis(effort, report).await];
+    many_sessions(effort, report).await;
+    println!("\ncontext_read_latency_ms        p50        p99");
+    for (store, times) in ["memory", "sqlite", "redis"].into_iter().zip(latencies) {
+        println!("{store:<24} {:>10.4} {:>10.4}", times.median(), times.quantile(0.99));
+    }
+}
+
+/// The same run in a session of a server that remembers it and of one that does not.
+async fn recording(effort: Effort, report: &mut Report) {
+    let servers = [Server::start(&["--http-port", "0"]), Server::start(&["--http-port", "0", "--context-store", "none"])];
+    let mut connections = [servers[0].connect().await, servers[1].connect().await];
+    let run = json!({ "code": CODE, "session": "bench", "wait_secs": 60 });
+    let mut times = [const { Vec::new() }; 2];
+    for round in 0..effort.choose(60, 400) + WARM_UP {
+        // Who comes first takes turns, so that neither always has the other's work behind it.
+        let order = if round % 2 == 0 { [0, 1] } else { [1, 0] };
+        for which in order {
+            let began = Instant::now();
+            let record = connections[which].post("/api/exec", &run).await;
+            let took = began.elapsed();
+            if record["status"] != "completed" {
+                fail(&format!("a run ended as {record}"));
+            }
+            if round >= WARM_UP {
+                times[which].push(took);
+            }
+        }
+    }
+    let [with, without] = &times;
+    add_pairs(report, "a tool call with recording, against without", with, without, 1.05);
+}
+
+async fn in_memory(effort: Effort, report: &mut Report) -> Samples {
+    let (contexts, session) = filled(Memory::new(MemorySettings::default()), FEW).await;
+    let record = read(&contexts, &session).await;
+    let bare: HashMap<SessionId, Record> = (0..FEW).map(|number| (id(number), (*record).clone())).collect();
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for round in 0..effort.choose(200, 1000) + WARM_UP {
+        let mine = many_reads(&contexts, &session).await;
+        let began = Instant::now();
+        for _ in 0..TOGETHER {
+            black_box(bare.get(black_box(&session)).cloned());
+        }
+        if round >= WARM_UP {
+            theirs.push(began.elapsed() / TOGETHER);
+            ours.push(mine);
+        }
+    }
+    add_pairs(report, "context read in memory, against a hash map and a clone", &ours, &theirs, 3.0);
+    Samples::of(&ours)
+}
+
+async fn in_sqlite(effort: Effort, report: &mut Report) -> Samples {
+    let folder = super::process::folder();
+    let path = folder.path().join("context.db");
+    let sqlite = Sqlite::open(&path, SqliteSettings::default()).unwrap_or_else(|error| fail(&error.to_string()));
+    let (contexts, session) = filled(sqlite, FEW).await;
+    let bare = rusqlite::Connection::open(&path).unwrap_or_else(|error| fail(&error.to_string()));
+    let mut select =
+        bare.prepare("SELECT record FROM context_records WHERE session_id = ?").unwrap_or_else(|error| fail(&error.to_string()));
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for round in 0..effort.choose(200, 1000) + WARM_UP {
+        let mine = many_reads(&contexts, &session).await;
+        let began = Instant::now();
+        for _ in 0..TOGETHER {
+            let bytes: rusqlite::Result<Vec<u8>> = select.query_row([session.as_bytes()], |row| row.get(0));
+            black_box(bytes.unwrap_or_else(|error| fail(&error.to_string())));
+        }
+        if round >= WARM_UP {
+            theirs.push(began.elapsed() / TOGETHER);
+            ours.push(mine);
+        }
+    }
+    add_pairs(report, "context read in SQLite, against a prepared SELECT", &ours, &theirs, 1.5);
+    Samples::of(&ours)
+}
+
+async fn in_redis(effort: Effort, report: &mut Report) -> Samples {
+    let server = RedisServer::start();
+    let url = server.url();
+    let redis = Redis::open(&url, &RedisSettings::default()).unwrap_or_else(|error| fail(&error.to_string()));
+    let (contexts, session) = filled(redis, FEW).await;
+    let client = redis::Client::open(url).unwrap_or_else(|error| fail(&error.to_string()));
+    let bare = ConnectionManager::new_with_config(client, ConnectionManagerConfig::new()).await;
+    let mut bare = bare.unwrap_or_else(|error| fail(&error.to_string()));
+    let key = format!("{KEY_PREFIX}{session}");
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for round in 0..effort.choose(500, 5000) + WARM_UP {
+        let began = Instant::now();
+        black_box(read(&contexts, &session).await);
+        let mine = began.elapsed();
+        let began = Instant::now();
+        let bytes: redis::RedisResult<Vec<u8>> = redis::cmd("GET").arg(&key).query_async(&mut bare).await;
+        black_box(bytes.unwrap_or_else(|error| fail(&error.to_string())));
+        if round >= WARM_UP {
+            theirs.push(began.elapsed());
+            ours.push(mine);
+        }
+    }
+    add_pairs(report, "context read in Redis, against a bare GET", &ours, &theirs, 1.5);
+    Samples::of(&ours)
+}
+
+/// The same session, read among many and among few.
+async fn many_sessions(effort: Effort, report: &mut Report) {
+    let settings = || MemorySettings { sessions_max: MANY * 2, ..MemorySettings::default() };
+    let ((many, session), (few, _)) = (filled(Memory::new(settings()), MANY).await, filled(Memory::new(settings()), FEW).await);
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for round in 0..effort.choose(200, 1000) + WARM_UP {
+        let (mine, their) = (many_reads(&many, &session).await, many_reads(&few, &session).await);
+        if round >= WARM_UP {
+            ours.push(mine);
+            theirs.push(their);
+        }
+    }
+    add_pairs(report, "context read with 10,000 sessions held, against 100", &ours, &theirs, 1.3);
+}
+
+/// As the server has it: metered and audited. Each session has a conversation of some length; the first one's id.
+async fn filled(store: impl ContextStore, sessions: usize) -> (Contexts, SessionId) {
+    let store = Metered::new(Audited::new(store));
+    let _meter: Arc<Meter> = store.meter();
+    let contexts = Contexts::new(store);
+    for number in 0..sessions {
+        let session = id(number);
+        let fill = |record: &mut Record| {
+            let now = Timestamp::from_ms(1_800_000_000_000);
+            for call in 0..8 {
+                let args = json!({ "code": format!("await fetch('https://example.org/{call}')"), "wait_secs": 10 });
+                let args = args.as_object().cloned().unwrap_or_default();
+                record.add_call(ToolCall {
+                    tool: "run_js".into(),
+                    args,
+                    called_at: now,
+                    result_summary: "Three documents, the newest of 2025.".into(),
+                });
+            }
+            for document in 0..10 {
+                let resource_id = format!("document-{document}");
+                let new = NewResource {
+                    resource_id,
+                    resource_type: ResourceType::Document,
+                    content_hash: "ab".repeat(32),
+                    summary: "About whales.".into(),
+                };
+                record.add_resource(new, now)?;
+            }
+            record.add_search("blue whales", 3, now)
+        };
+        contexts.update(Access::new(&session, "bench"), fill).await.unwrap_or_else(|error| fail(&error.to_string()));
+    }
+    (contexts, id(0))
+}
+
+fn id(number: usize) -> SessionId {
+    let mut bytes = [7; 32];
+    bytes[..8].copy_from_slice(&(number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes());
+    SessionId::from_bytes(bytes)
+}
+
+async fn read(contexts: &Contexts, session: &SessionId) -> Arc<Record> {
+    contexts.get(Access::new(session, "bench")).await.unwrap_or_else(|error| fail(&error.to_string()))
+}
+
+/// What one of many reads in a row takes.
+async fn many_reads(contexts: &Contexts, session: &SessionId) -> Duration {
+    let began = Instant::now();
+    for _ in 0..TOGETHER {
+        black_box(read(contexts, session).await);
+    }
+    began.elapsed() / TOGETHER
+}
+
+/// A Redis of our own, on a socket.
+struct RedisServer {
+    child: Child,
+    folder: TempDir,
+}
+
+impl RedisServer {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap_or_else(|error| fail(&error.to_string()));
+        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/tools/redis");
+        let mut command = Command::new(program);
+        command.args(["--port", "0", "--save", "", "--unixsocket"]).arg(folder.path().join("redis.sock")).arg("--dir").arg(folder.path());
+        let child = command.stdout(Stdio::null()).spawn().unwrap_or_else(|error| fail(&format!("Redis does not start: {error}")));
+        let server = Self { child, folder };
+        let began = Instant::now();
+        while std::os::unix::net::UnixStream::connect(server.folder.path().join("redis.sock")).is_err() {
+            if began.elapsed() > Duration::from_secs(120) {
+                fail("Redis does not answer");
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        server
+    }
+
+    fn url(&self) -> String {
+        format!("redis+unix://{}", self.folder.path().join("redis.sock").display())
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
