@@ -154,6 +154,7 @@ impl Archive {
     /// The caller's own; an anonymous caller's are those of its connection.
     pub async fn opened_sessions(&self, caller: &Caller, cursor: Option<&str>, limit: Option<u32>) -> Result<SessionPage, ServiceError> {
         if caller.principal.is_anonymous() && caller.connection.is_none() {
+            cursor.map(session_cursor).transpose()?;
             return Ok(SessionPage { sessions: Vec::new(), next_cursor: None });
         }
         self.sessions_of(&caller.principal, caller.scope(), cursor, limit).await
@@ -167,11 +168,10 @@ impl Archive {
         cursor: Option<&str>,
         limit: Option<u32>,
     ) -> Result<SessionPage, ServiceError> {
-        let bad = |text: &str| ServiceError::bad_value("cursor", format!("`{text}`"), "expected a `next_cursor` from an earlier answer");
-        let after = cursor.map(|text| text.parse().map_err(|_| bad(text))).transpose()?;
+        let after = cursor.map(session_cursor).transpose()?;
         let filter = SessionFilter { connection: connection.map(str::to_owned), after, limit };
         let found = self.0.metadata.opened_sessions(principal, filter, Timestamp::now()).await?;
-        let (sessions, more) = found.ok_or_else(|| bad(cursor.unwrap_or_default()))?;
+        let (sessions, more) = found.ok_or_else(|| bad_cursor(cursor.unwrap_or_default()))?;
         let next_cursor = sessions.last().filter(|_| more).map(|last| last.id.to_string());
         Ok(SessionPage { sessions: sessions.into_iter().map(view).collect(), next_cursor })
     }
@@ -269,6 +269,14 @@ impl From<OpenedSession> for SessionView {
 
 fn view(session: OpenedSession) -> SessionView {
     session.into()
+}
+
+fn session_cursor(text: &str) -> Result<SessionId, ServiceError> {
+    text.parse().map_err(|_| bad_cursor(text))
+}
+
+fn bad_cursor(text: &str) -> ServiceError {
+    ServiceError::bad_value("cursor", format!("`{text}`"), "expected a `next_cursor` from an earlier answer")
 }
 
 pub fn unknown(handle: &str) -> ServiceError {

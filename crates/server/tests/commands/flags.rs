@@ -123,7 +123,16 @@ fn bad_values_are_refused_from_everywhere() {
         check(place.command(["serve"]).env(variable(flag), bad).output().expect("it runs").into(), flag, bad, allowed);
         if !matches!(
             flag,
-            "config" | "log" | "stateless" | "insecure-no-auth" | "require-session" | "plasm-names" | "s3-path-style" | "s3-allow-http" | "sse-port" | "session-id"
+            "config"
+                | "log"
+                | "stateless"
+                | "insecure-no-auth"
+                | "require-session"
+                | "plasm-names"
+                | "s3-path-style"
+                | "s3-allow-http"
+                | "sse-port"
+                | "session-id"
         ) {
             let file = place.file("bad.toml", format!("{flag} = {}", as_toml(bad)));
             check(place.ran(["serve", "--config", &file]), flag, bad, allowed);

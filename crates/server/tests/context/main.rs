@@ -1,7 +1,6 @@
 //! Conversation context on the running server: what is remembered, for whom, where, and who can watch it.
 
 #[path = "../common/mod.rs"]
-#[allow(dead_code, reason = "the tests of commands use the rest")]
 mod common;
 #[path = "../server/fixture.rs"]
 #[allow(dead_code, reason = "each test file uses its part")]

@@ -144,10 +144,10 @@ impl Suite {
     }
 }
 
-/// Connections come and go, heaps that were used last are kept in memory, and the database opens readers as it needs them.
+/// Connections come and go, heaps that were used last are kept in memory, and the databases open readers as they need them.
 fn lasting_kinds(descriptors: Vec<String>) -> Vec<String> {
     let mut kinds: Vec<_> = descriptors.iter().map(|target| target.split(":[").next().unwrap_or(target).to_owned()).collect();
-    kinds.retain(|kind| kind != "socket" && !kind.contains("memfd:") && !kind.contains("heapstead.db"));
+    kinds.retain(|kind| kind != "socket" && !kind.contains("memfd:") && !kind.contains(".db"));
     kinds.sort();
     kinds
 }
