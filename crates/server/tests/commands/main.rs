@@ -16,5 +16,6 @@ mod heaps;
 mod neighbours;
 mod reference;
 mod s3;
+mod sessions;
 mod start;
 mod tour;

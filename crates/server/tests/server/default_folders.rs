@@ -6,11 +6,14 @@ use std::process::{Command, Stdio};
 /// Runs `heapstead serve` where `/tmp` is empty but for what `prepare` does; nobody else sees that.
 fn serve_after(prepare: &str) -> Command {
     let mut command = Command::new("unshare");
-    // The program is opened first: it may lie in the folder that is about to be covered.
+    // What is about to be covered may hold the program and what it needs: those are opened first, and put back.
     let script = format!(
-        "exec 9<\"$0\"; mount --make-rprivate / && mount -t tmpfs tmpfs /tmp && {prepare} && exec /proc/self/fd/9 serve --http-port 0"
+        "exec 9<\"$0\" 8<\"$1\"; mount --make-rprivate / && mount -t tmpfs tmpfs /tmp &&
+         case $1 in /tmp/*) mkdir -p \"$1\" && mount --no-canonicalize --bind /proc/self/fd/8 \"$1\";; esac &&
+         {prepare} && exec /proc/self/fd/9 serve --http-port 0"
     );
-    command.args(["--mount", "sh", "-c", &script, env!("CARGO_BIN_EXE_heapstead")]).stdin(Stdio::null());
+    let repository = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository");
+    command.args(["--mount", "sh", "-c", &script, env!("CARGO_BIN_EXE_heapstead")]).arg(repository).stdin(Stdio::null());
     command
 }
 

@@ -127,10 +127,12 @@ fn responses(operation: &Operation, has_body: bool, kept: bool, examples: &Value
     }
     responses.insert("200".into(), answer);
     let mut refusals = vec![("400", "BadRequest"), ("403", "Forbidden"), ("406", "NotAcceptable"), ("503", "Unavailable")];
-    if operation.route.path.contains('{') {
+    // What is named may not be there.
+    let names = |argument: &str| operation.input["properties"].get(argument).is_some();
+    if operation.route.path.contains('{') || names("session") || names("logical_session_id") {
         refusals.push(("404", "NotFound"));
     }
-    if operation.name == "cancel_execution" || operation.name == "show_heap" {
+    if matches!(operation.name, "cancel_execution" | "show_heap" | "run_js") {
         refusals.push(("409", "Conflict"));
     }
     if has_body {

@@ -1,0 +1,69 @@
+//! `heapstead sessions`: the same answers from a server and from its stores.
+
+use crate::common::Place;
+use crate::fixture::Server;
+use crate::heaps::{at_stores, both, json_of_both};
+use serde_json::json;
+
+async fn open(server: &Server) -> String {
+    let (status, session) = server.post("/api/sessions", json!({})).await;
+    assert_eq!(status, 200, "{session}");
+    session["session_id"].as_str().expect("an id").to_owned()
+}
+
+#[tokio::test]
+async fn sessions_are_listed_shown_forked_and_ended() {
+    let server = Server::start();
+    let session = open(&server).await;
+    let first = server.run_with(json!({ "code": "let n = 1", "session": session })).await;
+    server.run_with(json!({ "code": "++n", "session": session })).await;
+
+    // Without credentials there is nothing to list on a server: whoever holds an id has the session. The stores are the operator's.
+    let listed = at_stores(server.folders(), &["sessions", "ls", "--json"]).json();
+    assert_eq!(listed["sessions"][0]["session_id"], json!(session), "{listed}");
+    let asked = Place::new().ran(["sessions", "ls", "--json", "--url", &server.url]).json();
+    assert_eq!(asked, json!({ "sessions": [] }));
+
+    let shown = json_of_both(&server, &["sessions", "show", &session]);
+    assert_eq!(shown["runs"], 2, "{shown}");
+    let log = json_of_both(&server, &["sessions", "log", &session]);
+    let codes: Vec<_> = log["entries"].as_array().expect("entries").iter().map(|entry| entry["code"].clone()).collect();
+    assert_eq!(codes, [json!("let n = 1"), json!("++n")]);
+    for ran in both(&server, &["sessions", "log", &session]) {
+        assert!(ran.code == Some(0) && ran.out.starts_with("INDEX ") && ran.out.contains("++n"), "{ran:?}");
+    }
+
+    let heap = first["heap"].as_str().expect("a heap");
+    for ran in both(&server, &["sessions", "fork", &session, "--heap", heap, "--json"]) {
+        let fork = ran.json();
+        assert_eq!((&fork["head"], &fork["runs"]), (&first["heap"], &json!(0)), "{fork}");
+        let on = server.run_with(json!({ "code": "n", "session": fork["session_id"] })).await;
+        assert_eq!(on["result"], "1");
+    }
+
+    for by_stores in [true, false] {
+        let session = open(&server).await;
+        let arguments = ["sessions", "end", &session];
+        let ran = match by_stores {
+            true => at_stores(server.folders(), &arguments),
+            false => Place::new().ran(arguments.iter().chain(&["--url", &server.url])),
+        };
+        assert_eq!((ran.code, ran.err.as_str()), (Some(0), format!("ended {session}\n").as_str()), "{ran:?}");
+        for ran in both(&server, &["sessions", "show", &session]) {
+            assert_eq!(ran.code, Some(1), "{ran:?}");
+            assert!(ran.err.contains(&session) && ran.err.contains("next: "), "{ran:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_key_of_states_is_rotated_where_the_stores_are() {
+    let server = Server::start();
+    let done = at_stores(server.folders(), &["sessions", "rotate-key", "--json"]);
+    assert_eq!((done.code, done.json()), (Some(0), json!({ "ok": true })), "{done:?}");
+    let refused = Place::new().ran(["sessions", "rotate-key", "--url", &server.url]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    let database = rusqlite::Connection::open(server.folders().database().join("heapstead.db")).expect("the database");
+    let keys: i64 = database.query_row("SELECT count(*) FROM state_keys", [], |row| row.get(0)).expect("a count");
+    assert!(keys >= 1, "{keys}");
+}
