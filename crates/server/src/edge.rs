@@ -2,8 +2,8 @@
 
 use crate::api::Api;
 use crate::auth::Authenticator;
-use heapstead_service::{HealthStatus, Metrics, Service, Stateless};
-use heapstead_types::SessionName;
+use heapstead_service::{HealthStatus, Metrics, Service, ServiceError, Stateless};
+use heapstead_types::{Principal, SessionName};
 
 pub struct Edge {
     pub api: Api,
@@ -31,11 +31,11 @@ impl Edge {
         }
     }
 
-    pub async fn metrics(&self) -> Metrics {
+    pub async fn metrics(&self, principal: &Principal) -> Result<Metrics, ServiceError> {
         match (&self.service, &self.stateless) {
-            (Some(service), _) => service.metrics().await,
-            (None, Some(stateless)) => stateless.metrics(),
-            (None, None) => Metrics::default(),
+            (Some(service), _) => service.metrics(principal).await,
+            (None, Some(stateless)) => stateless.metrics(principal),
+            (None, None) => Ok(Metrics::default()),
         }
     }
 }

@@ -19,6 +19,8 @@ pub enum ServiceError {
     #[error("{0}")]
     SessionRequired(String),
     #[error("{0}")]
+    Forbidden(String),
+    #[error("{0}")]
     WrongState(String),
     #[error("{0}")]
     Busy(String),
@@ -27,6 +29,10 @@ pub enum ServiceError {
 }
 
 impl ServiceError {
+    pub fn bad_cursor(text: &str) -> Self {
+        Self::bad_value("cursor", format!("`{text}`"), "expected a `next_cursor` from an earlier answer")
+    }
+
     /// A value that is not one of those allowed. Long values are cut: they are the caller's own and it knows them.
     pub fn bad_value(parameter: &str, value: impl std::fmt::Display, allowed: impl std::fmt::Display) -> Self {
         let value: String = value.to_string().chars().take(VALUE_CHARS_MAX).collect();

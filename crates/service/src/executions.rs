@@ -195,7 +195,7 @@ impl Archive {
             Ok(id) => self.0.metadata.after_execution(&caller.principal, &id).await?,
             Err(_) => None,
         };
-        found.ok_or_else(|| ServiceError::bad_value("cursor", format!("`{cursor}`"), "expected a `next_cursor` from an earlier answer"))
+        found.ok_or_else(|| ServiceError::bad_cursor(cursor))
     }
 
     /// Follows an execution of this process by its progress; none when it runs elsewhere or has ended.

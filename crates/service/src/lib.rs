@@ -56,7 +56,7 @@ pub use heap_access::HeapAccess;
 pub use heaps::{Collected, HeapSummary};
 pub use hub::{Event, Heard, Level, Listener, Position, Scope, Topic};
 pub use live::{Live, Progress};
-pub use logical::{ContextRequest, Continuity, ExecuteBinding, OnStale, Reason, SessionContext, Told, Wave, WaveMode};
+pub use logical::{ContextRequest, Continuity, ExecuteBinding, OnStale, Reason, SessionContext, Told, Wave, WaveMode, logical_id};
 pub use meter::{ContextMetrics, KeptMetrics, Metrics, Times};
 pub use origin::{OnMissingHeap, Origin, StartsFrom};
 pub use record::{ExecutionRecord, iso_8601};

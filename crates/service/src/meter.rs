@@ -1,9 +1,9 @@
 //! What is counted and timed since the process began, and a moment's view of it for whoever watches.
 
-use crate::Service;
+use crate::{Service, ServiceError};
 use heapstead_context::store::Stats;
 use heapstead_context::{Counts, RecorderCounts};
-use heapstead_types::Status;
+use heapstead_types::{Principal, Status};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -112,8 +112,24 @@ impl Buckets {
     }
 }
 
+/// The tenant whose subjects run the server.
+const OPERATOR: &str = "operator";
+
+/// Totals tell of what others do, so where owners are told apart they are for the operator alone.
+pub fn may_watch(principal: &Principal) -> Result<(), ServiceError> {
+    match principal.tenant() {
+        None | Some(OPERATOR) => Ok(()),
+        Some(_) => {
+            let text =
+                format!("metrics are for the operator: `heapstead auth add {OPERATOR}/NAME` makes a token for whoever collects them");
+            Err(ServiceError::Forbidden(text))
+        }
+    }
+}
+
 impl Service {
-    pub async fn metrics(&self) -> Metrics {
+    pub async fn metrics(&self, principal: &Principal) -> Result<Metrics, ServiceError> {
+        may_watch(principal)?;
         let (totals, contexts) = tokio::join!(self.0.metadata.totals(), self.context_metrics());
         let in_contexts = contexts.as_ref().map_or(0, |contexts| contexts.counts.isolation_violations);
         let (heap_cache_hits, heap_cache_misses) = self.running.heaps.looked_up();
@@ -124,7 +140,7 @@ impl Service {
             heap_cache_misses,
             isolation_violations: self.0.isolation_violations.load(Relaxed) + in_contexts,
         };
-        Metrics { kept: Some(kept), contexts, ..self.running.meter.view(self.engine().load()) }
+        Ok(Metrics { kept: Some(kept), contexts, ..self.running.meter.view(self.engine().load()) })
     }
 
     async fn context_metrics(&self) -> Option<ContextMetrics> {

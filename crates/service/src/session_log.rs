@@ -105,9 +105,7 @@ impl Archive {
     pub async fn session_log(&self, caller: &Caller, request: LogRequest) -> Result<SessionEntries, ServiceError> {
         let from = match &request.cursor {
             None => 0,
-            Some(text) => text
-                .parse()
-                .map_err(|_| ServiceError::bad_value("cursor", format!("`{text}`"), "expected a `next_cursor` from an earlier answer"))?,
+            Some(text) => text.parse().map_err(|_| ServiceError::bad_cursor(text))?,
         };
         // One more than asked for tells whether there are more.
         let limit = request.limit.map(|limit| limit + 1);

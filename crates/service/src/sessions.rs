@@ -77,8 +77,18 @@ impl Archive {
             ))),
             (Some(named), _) => Ok(named),
             (None, Some(within)) => Ok(Target::Opened(self.opened(caller, within).await?)),
-            (None, None) => Ok(caller.session.clone().map_or(Target::Alone, Target::Named)),
+            (None, None) => self.session_of_connection(caller).await,
         }
+    }
+
+    /// What a connection calls its session is a name, unless it is the id of an opened one of the caller's.
+    async fn session_of_connection(&self, caller: &Caller) -> Result<Target, ServiceError> {
+        let Some(name) = caller.session.clone() else { return Ok(Target::Alone) };
+        let opened = match name.as_str().parse() {
+            Ok(id) => self.0.metadata.opened_session(&caller.principal, id, Timestamp::now()).await?,
+            Err(_) => None,
+        };
+        Ok(opened.map_or(Target::Named(name), Target::Opened))
     }
 
     async fn handle<'a>(&self, caller: &Caller, text: &'a str) -> Result<Handle<'a>, ServiceError> {
@@ -148,7 +158,7 @@ impl Archive {
     }
 
     pub async fn show_session(&self, caller: &Caller, handle: &str) -> Result<SessionView, ServiceError> {
-        Ok(view(self.found(caller, handle).await?))
+        Ok(self.found(caller, handle).await?.into())
     }
 
     /// The caller's own; an anonymous caller's are those of its connection.
@@ -171,9 +181,9 @@ impl Archive {
         let after = cursor.map(session_cursor).transpose()?;
         let filter = SessionFilter { connection: connection.map(str::to_owned), after, limit };
         let found = self.0.metadata.opened_sessions(principal, filter, Timestamp::now()).await?;
-        let (sessions, more) = found.ok_or_else(|| bad_cursor(cursor.unwrap_or_default()))?;
+        let (sessions, more) = found.ok_or_else(|| ServiceError::bad_cursor(cursor.unwrap_or_default()))?;
         let next_cursor = sessions.last().filter(|_| more).map(|last| last.id.to_string());
-        Ok(SessionPage { sessions: sessions.into_iter().map(view).collect(), next_cursor })
+        Ok(SessionPage { sessions: sessions.into_iter().map(Into::into).collect(), next_cursor })
     }
 
     /// A new session that goes on from a heap of another: its head, or any that a run in it began from or left.
@@ -194,7 +204,7 @@ impl Archive {
                 }
             }
         };
-        Ok(view(self.open_session_at(caller, head).await?))
+        Ok(self.open_session_at(caller, head).await?.into())
     }
 
     async fn has_heap(&self, session: &OpenedSession, heap: HeapKey) -> Result<bool, ServiceError> {
@@ -267,16 +277,8 @@ impl From<OpenedSession> for SessionView {
     }
 }
 
-fn view(session: OpenedSession) -> SessionView {
-    session.into()
-}
-
 fn session_cursor(text: &str) -> Result<SessionId, ServiceError> {
-    text.parse().map_err(|_| bad_cursor(text))
-}
-
-fn bad_cursor(text: &str) -> ServiceError {
-    ServiceError::bad_value("cursor", format!("`{text}`"), "expected a `next_cursor` from an earlier answer")
+    text.parse().map_err(|_| ServiceError::bad_cursor(text))
 }
 
 pub fn unknown(handle: &str) -> ServiceError {

@@ -1,10 +1,10 @@
 //! Stateless mode: code in, output out, nothing kept.
 
-use crate::meter::Meter;
+use crate::meter::{Meter, may_watch};
 use crate::output_text::OutputText;
 use crate::{Caller, End, Health, Metrics, ServiceError};
 use heapstead_engine::{Engine, Event, Job, Kind};
-use heapstead_types::{Limits, Status, limits};
+use heapstead_types::{Limits, Principal, Status, limits};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::Arc;
@@ -80,8 +80,9 @@ impl Stateless {
         Health::stateless(&self.engine).await
     }
 
-    pub fn metrics(&self) -> Metrics {
-        self.meter.view(self.engine.load())
+    pub fn metrics(&self, principal: &Principal) -> Result<Metrics, ServiceError> {
+        may_watch(principal)?;
+        Ok(self.meter.view(self.engine.load()))
     }
 }
 

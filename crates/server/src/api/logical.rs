@@ -2,10 +2,9 @@
 
 use super::operation::{Description, FailureShape, Operation, Route};
 use heapstead_catalog::Pick;
-use heapstead_service::{ContextRequest, Service, ServiceError};
+use heapstead_service::{ContextRequest, Service, ServiceError, logical_id};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use uuid::Uuid;
 
 /// Seeds of one call: more are a mistake, not a wish.
 const SEEDS_MAX: usize = 200;
@@ -85,13 +84,10 @@ fn session_context(service: &Service) -> Operation {
             }
             Some(seeds) => seeds.into_iter().map(|seed| Pick::new(seed.catalog, seed.entity)).collect(),
         };
-        let logical = params.logical_session_id.map(|text| logical_id(&text)).transpose()?;
-        service.session_context(&caller, ContextRequest { intent: params.intent, picks, logical }).await
+        let unknown = |text: &str| ServiceError::NoSession(text.chars().take(80).collect());
+        let held = params.logical_session_id.map(|text| logical_id(&text).ok_or_else(|| unknown(&text))).transpose()?;
+        service.session_context(&caller, ContextRequest { intent: params.intent, picks, logical: held }).await
     })
-}
-
-fn logical_id(text: &str) -> Result<Uuid, ServiceError> {
-    text.parse().map_err(|_| ServiceError::NoSession(text.chars().take(80).collect()))
 }
 
 fn catalog_search(service: &Service) -> Operation {

@@ -62,6 +62,7 @@ impl From<ServiceError> for Problem {
         match error {
             ServiceError::BadInput(_) | ServiceError::SessionRequired(_) => Self::bad_input(detail),
             ServiceError::NotFound { .. } | ServiceError::NoSession(_) => Self::new(StatusCode::NOT_FOUND, detail),
+            ServiceError::Forbidden(_) => Self::new(StatusCode::FORBIDDEN, detail),
             ServiceError::WrongState(_) => Self::new(StatusCode::CONFLICT, detail),
             ServiceError::Busy(_) => Self::busy(detail),
             ServiceError::Unavailable(_) => Self::unavailable(detail),

@@ -9,7 +9,7 @@ use super::listen::{self, Told};
 use super::session_meta::Era;
 use super::session_methods as methods;
 use super::{KEEP_ALIVE, wire};
-use crate::http::Problem;
+use crate::http::{self, Problem};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -27,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 const LAST_EVENT_HEADER: &str = "last-event-id";
 const PREFIX: &str = "listen.";
+const EVENTS: &str = "text/event-stream";
 
 /// Who listens, and on what.
 pub struct Ears<'a> {
@@ -59,9 +60,7 @@ pub async fn listen(ears: Ears<'_>, id: RequestId, meta: &JsonObject, headers: &
         let body = serde_json::to_string(&wire::refusal(error, Some(id.clone()))).unwrap_or_default();
         ([(header::CONTENT_TYPE, "application/json")], body).into_response()
     };
-    if !accepts_events(headers) {
-        return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, "`Accept` must allow text/event-stream").into_response());
-    }
+    http::require_accept(headers, EVENTS).map_err(IntoResponse::into_response)?;
     let session = match Era::Legacy.read(meta).map_err(refuse)? {
         None => None,
         Some(named) => {
@@ -85,9 +84,7 @@ pub async fn listen(ears: Ears<'_>, id: RequestId, meta: &JsonObject, headers: &
 
 /// Goes on with a stream that its client lost.
 pub async fn go_on(ears: Ears<'_>, headers: &HeaderMap) -> Result<Response, Response> {
-    if !accepts_events(headers) {
-        return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, "`Accept` must allow text/event-stream").into_response());
-    }
+    http::require_accept(headers, EVENTS).map_err(IntoResponse::into_response)?;
     let last = last_event(headers).and_then(|id| id.parse::<EventId>().ok());
     let last = last.ok_or_else(|| Problem::bad_input("`Last-Event-ID` is not the id of an event").into_response())?;
     let heard = match last.session {
@@ -100,10 +97,6 @@ pub async fn go_on(ears: Ears<'_>, headers: &HeaderMap) -> Result<Response, Resp
     };
     let (listener, missed) = heard.map_err(|error| Problem::from(error).into_response())?;
     Ok(ears.stream(Ear::new(listener, last.session, last.request), missed, Vec::new()))
-}
-
-fn accepts_events(headers: &HeaderMap) -> bool {
-    headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).is_some_and(|accepted| accepted.contains("text/event-stream"))
 }
 
 fn connection_scope(caller: &Caller) -> Option<Scope> {

@@ -1,5 +1,7 @@
 //! `sessions/create`, `sessions/delete`, `sessions/list` and `sessions/resume`.
 
+pub use super::execution_task::error as failed;
+
 use super::session_meta::{Era, session_id};
 use heapstead_service::{Caller, Service, ServiceError};
 use heapstead_store::metadata::OpenedSession;
@@ -100,11 +102,4 @@ pub async fn metadata(service: &Service, session: &OpenedSession) -> Result<Valu
 
 async fn session_result(service: &Service, session: &OpenedSession) -> Result<CustomResult, ErrorData> {
     Ok(CustomResult::new(json!({ "session": metadata(service, session).await.map_err(failed)? })))
-}
-
-pub fn failed(error: ServiceError) -> ErrorData {
-    match error {
-        ServiceError::Busy(_) | ServiceError::Unavailable(_) => ErrorData::internal_error(error.to_string(), None),
-        _ => ErrorData::invalid_params(error.to_string(), None),
-    }
 }

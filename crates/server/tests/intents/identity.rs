@@ -1,6 +1,7 @@
 //! The same intent of the same owner is the same session: whoever asks at once, after a reconnect, after a restart, on another server.
 
 use crate::owner::{Owner, Site, context, table};
+use crate::peer::Http;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
@@ -43,6 +44,22 @@ async fn a_session_outlives_its_server_and_is_the_same_on_another() {
     let another = ann.context(&other, "another task", &[]).await;
     assert_ne!(another["logical_session_id"], first["logical_session_id"]);
     assert_eq!(another["logical_session_ref"], "s1");
+}
+
+#[tokio::test]
+async fn a_client_with_credentials_finds_its_session_again_on_another_connection() {
+    let site = Site::new();
+    let token = format!("Bearer {}", site.token("acme/ann"));
+    let server = site.start(&[]);
+    let mut found = Vec::new();
+    for code in ["let x = 1; x", "++x"] {
+        let client = Http::connect(&server, "2025-11-25", &[("authorization", &token)]).await;
+        let opened = client.call("session_context", context("a task", &[])).await["structuredContent"].clone();
+        let run = json!({ "code": code, "session": opened["logical_session_ref"], "wait_secs": 60 });
+        found.push((opened["logical_session_id"].clone(), client.call("run_js", run).await["structuredContent"]["result"].clone()));
+    }
+    assert_eq!(found[0].0, found[1].0);
+    assert_eq!((&found[0].1, &found[1].1), (&json!("1"), &json!("2")));
 }
 
 #[tokio::test]

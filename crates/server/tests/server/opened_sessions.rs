@@ -49,6 +49,26 @@ async fn each_run_goes_on_from_what_the_run_before_left() {
     assert_eq!(server.get("/api/sessions").await.1, json!({ "sessions": ["notes"] }), "an opened session has no name to be listed by");
 }
 
+/// A connection that called its session by the id of an opened one made entries in that one's log which its head knew nothing of.
+#[tokio::test]
+async fn a_connection_that_names_an_opened_session_is_in_it_and_any_other_name_is_a_name() {
+    let server = Server::start();
+    let session = open(&server).await;
+    run_in(&server, &session, "let x = 1").await;
+    let on_connection = server.client.post(format!("{}/api/exec", server.url)).header("x-mcp-session-id", &session);
+    let answer = on_connection.json(&json!({ "code": "++x", "wait_secs": 60 })).send().await.expect("an answer");
+    assert_eq!(answer.json::<Value>().await.expect("a record")["result"], "2");
+    assert_eq!(run_in(&server, &session, "x").await["result"], "2");
+    for pair in log(&server, &session).await.windows(2) {
+        assert_eq!(pair[0]["output_heap"], pair[1]["input_heap"]);
+    }
+    // What only looks like an id of ours, or like a UUID written in another way, is what somebody calls a log.
+    for name in ["0123456789abcdef0123456789abcdef", "urn:uuid:8254ca42-805e-4025-a653-aaaf1d715d06", "s", "s0x"] {
+        assert_eq!(run_in(&server, name, "1").await["status"], "completed", "{name}");
+        assert_eq!(log(&server, name).await.len(), 1, "{name}");
+    }
+}
+
 #[tokio::test]
 async fn a_heap_that_is_given_becomes_the_head() {
     let server = Server::start();

@@ -18,19 +18,24 @@ use crate::{Archive, Caller, ServiceError};
 use heapstead_types::SessionId;
 use uuid::Uuid;
 
+/// A logical id as we write it. Other ways to write a UUID are not taken: 32 hex digits may be anybody's name of a session.
+pub fn logical_id(text: &str) -> Option<Uuid> {
+    text.parse::<Uuid>().ok().filter(|id| id.to_string() == text)
+}
+
 impl Archive {
     /// The session behind `s0` or a logical id; none when the text is neither.
     pub(crate) async fn logical_handle(&self, caller: &Caller, text: &str) -> Result<Option<SessionId>, ServiceError> {
         let number = text.strip_prefix('s').filter(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()));
-        let logical: Option<Uuid> = match (number, text.parse::<Uuid>()) {
+        let logical: Option<Uuid> = match (number, logical_id(text)) {
             (Some(digits), _) => match (digits.parse::<u64>(), &caller.connection) {
                 (Err(_), _) => None,
                 (Ok(number), Some(connection)) => connection.numbered(usize::try_from(number).unwrap_or(usize::MAX)),
                 (Ok(_), None) if caller.principal.is_anonymous() => None,
                 (Ok(number), None) => self.0.metadata.referred(&caller.principal, number).await?,
             },
-            (None, Ok(id)) => Some(id),
-            (None, Err(_)) => return Ok(None),
+            (None, Some(id)) => Some(id),
+            (None, None) => return Ok(None),
         };
         let found = match logical {
             Some(id) => self.0.metadata.logical(&caller.principal, id).await?,
