@@ -5,9 +5,9 @@ use crate::hub::Hub;
 use crate::live::Registry;
 use crate::origin::OnMissingHeap;
 use crate::state::StateKeys;
+use crate::trespass::Trespasses;
 use heapstead_store::{HeapStore, Metadata, Outputs};
 use heapstead_types::Limits;
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::{Notify, RwLock};
@@ -57,8 +57,8 @@ pub(crate) struct Kept {
     pub hub: Arc<Hub>,
     /// What conversations have done, where that is kept.
     pub conversations: OnceLock<Conversations>,
-    /// How often somebody asked for a session that is somebody else's.
-    pub isolation_violations: AtomicU64,
+    /// Who asked for sessions that are not theirs.
+    pub trespasses: Trespasses,
 }
 
 impl Archive {
@@ -76,7 +76,7 @@ impl Archive {
             state_keys: StateKeys::default(),
             hub: Arc::default(),
             conversations: OnceLock::new(),
-            isolation_violations: AtomicU64::new(0),
+            trespasses: Trespasses::default(),
         }))
     }
 

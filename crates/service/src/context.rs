@@ -137,19 +137,17 @@ impl Archive {
         let conversations = self.0.conversations.get();
         let contexts = conversations.ok_or_else(|| ServiceError::Unavailable("this server keeps no contexts".into()))?.contexts();
         if let Some(asked) = session {
-            self.refuse_foreign(contexts, caller, asked).await?;
+            self.refuse_other(contexts, caller, asked).await?;
         }
         let none = "there is no session here: name one with `session`, or with the header X-MCP-Session-Id";
         let key = self.context_key(caller, session, true).await?.ok_or_else(|| ServiceError::BadInput(none.into()))?;
         Ok((contexts.clone(), key))
     }
 
-    /// Only the session that a call is sent in, or one of its owner's, has a context for it. Who asks for another's is answered as if there were
-    /// none, and noticed.
-    async fn refuse_foreign(&self, contexts: &Contexts, caller: &Caller, asked: &str) -> Result<(), ServiceError> {
+    /// A call that is sent in a session finds no other's context. Who asks for one is answered as if there were none, and noticed.
+    async fn refuse_other(&self, contexts: &Contexts, caller: &Caller, asked: &str) -> Result<(), ServiceError> {
         let Ok(id) = asked.parse::<Session>() else { return self.check_form(caller, asked).await };
-        let is_foreign = caller.within.is_some_and(|within| within != id) || self.0.metadata.is_of_another(&caller.principal, id).await?;
-        if is_foreign {
+        if caller.within.is_some_and(|within| within != id) {
             contexts.foreign(&SessionId::from_bytes(*id.as_bytes()));
             return Err(unknown(asked));
         }

@@ -40,6 +40,7 @@ mod state;
 mod stateless;
 mod sweep;
 mod tags;
+mod trespass;
 mod turns;
 
 pub use archive::{Archive, Policy, Quotas};

@@ -130,7 +130,7 @@ pub fn may_watch(principal: &Principal) -> Result<(), ServiceError> {
 impl Service {
     pub async fn metrics(&self, principal: &Principal) -> Result<Metrics, ServiceError> {
         may_watch(principal)?;
-        let (totals, contexts) = tokio::join!(self.0.metadata.totals(), self.context_metrics());
+        let (totals, contexts, trespasses) = tokio::join!(self.0.metadata.totals(), self.context_metrics(), self.trespasses());
         let in_contexts = contexts.as_ref().map_or(0, |contexts| contexts.counts.isolation_violations);
         let (heap_cache_hits, heap_cache_misses) = self.running.heaps.looked_up();
         let kept = KeptMetrics {
@@ -138,7 +138,7 @@ impl Service {
             heap_bytes: totals.as_ref().ok().map(|totals| totals.heap_bytes),
             heap_cache_hits,
             heap_cache_misses,
-            isolation_violations: self.0.isolation_violations.load(Relaxed) + in_contexts,
+            isolation_violations: trespasses + in_contexts,
         };
         Ok(Metrics { kept: Some(kept), contexts, ..self.running.meter.view(self.engine().load()) })
     }

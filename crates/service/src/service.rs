@@ -6,7 +6,7 @@ use crate::context_store::OpenContexts;
 use crate::heap_access::HeapAccess;
 use crate::meter::Meter;
 use crate::turns::Turns;
-use crate::{ServiceError, expiry, following, neighbours, sweep};
+use crate::{ServiceError, expiry, following, neighbours, sweep, trespass};
 use heapstead_catalog::Catalogs;
 use heapstead_engine::Engine;
 use heapstead_store::{HeapStore, Metadata};
@@ -62,6 +62,7 @@ impl Service {
         sweep::start(&service);
         expiry::start(&service);
         following::start(&service);
+        trespass::start(&service);
         Ok(service)
     }
 
