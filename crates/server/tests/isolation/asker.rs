@@ -1,12 +1,12 @@
 //! Somebody who asks, over one transport, and all that they see of the answer: status, headers and body.
 
 use crate::fixture::Folders;
-use crate::peer::{Http, Sse, Stdio, initialize, result};
+use crate::peer::{Http, Sse, Stdio, modern};
 use crate::rows::Ask;
+use crate::talk::LEGACY;
 use crate::world::{Owner, World};
 use serde_json::{Map, Value, json};
 
-const LEGACY: &str = "2025-11-25";
 /// The id of every request, so that answers can be compared.
 const ID: u64 = 7;
 
@@ -26,6 +26,8 @@ pub enum Asker {
     Sse(Box<Sse>, Option<String>),
     /// Who asks here is the local owner.
     Stdio(Box<Stdio>),
+    /// The same, since 2026-07-28.
+    ModernStdio(Box<Stdio>),
 }
 
 /// Method and path of every operation, as the server itself documents them.
@@ -87,9 +89,7 @@ impl Asker {
         let authorization = owner.authorization();
         let headers: Vec<_> = authorization.iter().map(|value| ("authorization", value.as_str())).collect();
         let mut sse = Sse::open_with(world.sse_server(owner), &headers).await;
-        let hello = initialize(LEGACY);
-        assert_eq!(sse.post(&hello, &headers).await, 202);
-        result(sse.answer_to(&hello["id"]).await);
+        sse.greet(LEGACY).await;
         vec![
             Self::Rest { owner: owner.clone(), routes: Routes::of(owner).await },
             Self::Legacy(Http::connect(world.server(owner), LEGACY, &headers).await),
@@ -98,8 +98,10 @@ impl Asker {
         ]
     }
 
-    pub async fn local(folders: &Folders) -> Self {
-        Self::Stdio(Box::new(Stdio::connect(folders, LEGACY, &["--log", "error"]).await))
+    /// Who starts a server of their own, in both eras.
+    pub async fn local(folders: &Folders) -> [Self; 2] {
+        let quiet = ["--log", "error"];
+        [Self::Stdio(Box::new(Stdio::connect(folders, LEGACY, &quiet).await)), Self::ModernStdio(Box::new(Stdio::start(folders, &quiet)))]
     }
 
     pub fn way(&self) -> &'static str {
@@ -109,6 +111,7 @@ impl Asker {
             Self::Modern(_) => "MCP of 2026-07-28",
             Self::Sse(..) => "MCP over SSE",
             Self::Stdio(_) => "MCP over stdio",
+            Self::ModernStdio(_) => "MCP of 2026-07-28 over stdio",
         }
     }
 
@@ -144,12 +147,13 @@ impl Asker {
                 Some(masked(&sse.answer_to(&json!(ID)).await.to_string()))
             }
             Self::Stdio(stdio) => Some(masked(&stdio.answer(&message).await.to_string())),
+            Self::ModernStdio(stdio) => Some(masked(&stdio.answer(&modern(message, json!({}))).await.to_string())),
             Self::Rest { .. } => None,
         }
     }
 
     fn key(&self) -> &'static str {
-        if matches!(self, Self::Modern(_)) { "dev.heapstead/session" } else { "io.modelcontextprotocol/session" }
+        if matches!(self, Self::Modern(_) | Self::ModernStdio(_)) { "dev.heapstead/session" } else { "io.modelcontextprotocol/session" }
     }
 }
 

@@ -6,9 +6,13 @@ mod fixture;
 #[path = "../mcp/peer.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod peer;
+#[path = "../sessions/talk.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod talk;
 
 mod asker;
 mod belongings;
+mod listening;
 mod lists;
 mod matrix;
 mod rows;

@@ -2,8 +2,9 @@
 
 use crate::asker::{Asker, Routes};
 use crate::belongings::{Belongings, Thing};
-use crate::peer::Http;
+use crate::peer::{Http, Sse};
 use crate::rows::{Ask, Control, NAMELESS, Row, rows};
+use crate::talk::{Client, LEGACY};
 use crate::world::{Owner, World};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -62,9 +63,10 @@ async fn what_is_foreign_answers_like_what_does_not_exist() {
             }
         }
     }
-    let mut local = Asker::local(&world.folders).await;
-    told.extend(check(&mut local, "local", &anns).await);
-    told.extend(check(&mut local, "local", &nobodys).await);
+    for local in &mut Asker::local(&world.folders).await {
+        told.extend(check(local, "local", &anns).await);
+        told.extend(check(local, "local", &nobodys).await);
+    }
     assert!(told.is_empty(), "{} cells can be told apart:\n{}", told.len(), told.join("\n\n"));
     let after = (inventory(&ann, &anns).await, inventory(&anonymous, &nobodys).await);
     assert_eq!(before, after, "and nothing happened to any of it");
@@ -119,14 +121,19 @@ async fn a_connection_that_names_what_is_anothers_has_an_empty_log() {
     for thing in [Thing::Log, Thing::Session, Thing::LogicalSession] {
         let mut seen = Vec::new();
         for name in [anns.name(thing).expect("a name").to_owned(), anns.missing(thing).expect("a name")] {
-            let client = Http::connect(world.server(&bob), "2025-11-25", &[("authorization", &token), ("x-mcp-session-id", &name)]).await;
-            let before = client.call("list_session_snapshots", json!({})).await;
-            let ran = client.call("run_js", json!({ "code": "typeof secret + typeof kept", "wait_secs": 60 })).await;
-            assert_eq!(ran["structuredContent"]["result"], "\"undefinedundefined\"");
-            let after = client.call("list_session_snapshots", json!({ "fields": "index,code" })).await;
-            seen.push((before.to_string().replace(&name, "NAME"), after.to_string().replace(&name, "NAME")));
+            let headers = [("authorization", token.as_str()), ("x-mcp-session-id", &name)];
+            let http = Client::Http(Http::connect(world.server(&bob), LEGACY, &headers).await);
+            let mut sse = Sse::open_with(world.sse_server(&bob), &headers).await;
+            sse.greet(LEGACY).await;
+            for mut client in [http, Client::Sse(Box::new(sse))] {
+                let before = client.call("list_session_snapshots", json!({ "fields": "index,code" })).await;
+                let ran = client.call("run_js", json!({ "code": "typeof secret + typeof kept", "wait_secs": 60 })).await;
+                assert_eq!(ran["structuredContent"]["result"], "\"undefinedundefined\"");
+                let after = client.call("list_session_snapshots", json!({ "fields": "index,code" })).await;
+                seen.push((before.to_string().replace(&name, "NAME"), after.to_string().replace(&name, "NAME")));
+            }
         }
-        assert_eq!(seen[0], seen[1], "{thing:?}");
+        assert_eq!(seen[..2], seen[2..], "{thing:?}");
     }
 }
 

@@ -63,6 +63,7 @@ pub fn rows() -> Vec<Row> {
             row(thing, Differs, |id| Ask::Method("tasks/get", json!({ "taskId": id }))),
             row(thing, Skipped, |id| Ask::Method("tasks/cancel", json!({ "taskId": id }))),
             row(thing, Skipped, |id| Ask::Method("tasks/result", json!({ "taskId": id }))),
+            row(thing, Skipped, |id| Ask::Method("tasks/update", json!({ "taskId": id, "inputResponses": {} }))),
             row(thing, Differs, |id| Ask::Method("tasks/list", json!({ "cursor": id }))),
         ]);
     }
@@ -122,6 +123,7 @@ pub fn rows() -> Vec<Row> {
                 Ask::In(id.into(), "tools/call", json!({ "name": "run_js", "arguments": { "code": "1", "wait_secs": 60 } }))
             }),
             row(thing, Skipped, |id| Ask::In(id.into(), "messages/listen", json!({}))),
+            row(thing, Skipped, |id| Ask::In(id.into(), "subscriptions/listen", json!({ "notifications": {} }))),
             row(thing, Skipped, |id| Ask::In(id.into(), "sessions/delete", json!({}))),
             row(thing, Skipped, |id| get_headed("/mcp", "text/event-stream", "last-event-id", format!("listen.{id}.0.0.37"))),
             row(thing, Skipped, |id| Ask::Headed("run_js", json!({ "code": "1", "wait_secs": 60 }), named(id))),

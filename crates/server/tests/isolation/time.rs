@@ -2,13 +2,15 @@
 //!
 //! The test: both are asked for in turn, each pair in random order, and the times are compared by rank (Mann–Whitney U, two-sided, by its normal
 //! approximation with the correction for ties). They are told apart when the probability of ranks at least as uneven is below `ALARM`; since a busy
-//! machine may do that once, it has to happen again with three times as many samples, and in the same direction. With ten paths a false alarm then
-//! comes about once in twenty million runs.
+//! machine may do that once, it has to happen again with three times as many samples, and in the same direction. With a hundred ways to ask, a false
+//! alarm then comes about once in two million runs.
 
+use crate::asker::Asker;
 use crate::belongings::{Belongings, Thing};
 use crate::fixture::torture;
-use crate::world::{Owner, World};
-use serde_json::{Value, json};
+use crate::rows::Ask;
+use crate::world::World;
+use serde_json::json;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const ALARM: f64 = 1e-4;
@@ -16,57 +18,62 @@ const ALARM: f64 = 1e-4;
 const SAMPLES: usize = 200;
 const WARM_UP: usize = 20;
 
-/// The most exposed paths: what is asked for, and how.
-type Path = (&'static str, Thing, fn(&str) -> (&'static str, String, Option<Value>));
-
-const PATHS: [Path; 7] = [
-    ("get_execution", Thing::Execution, |id| ("GET", format!("/api/executions/{id}"), None)),
-    ("get_execution of one that runs", Thing::Running, |id| ("GET", format!("/api/executions/{id}"), None)),
-    ("run_js with a heap", Thing::Heap, |key| {
-        ("POST", "/api/exec".into(), Some(json!({ "code": "1", "heap": key, "on_missing_heap": "fail", "wait_secs": 60 })))
-    }),
-    ("a session by its id", Thing::Session, |id| ("GET", format!("/api/sessions/{id}"), None)),
-    ("a session by its logical id", Thing::Logical, |id| ("POST", "/api/exec".into(), Some(json!({ "code": "1", "session": id })))),
-    ("tags", Thing::Heap, |key| ("GET", format!("/api/heaps/{key}/tags"), None)),
-    ("a heap file", Thing::Heap, |key| ("GET", format!("/api/heaps/{key}/file"), None)),
+/// The most exposed ways to name something.
+const WAYS: [(Thing, fn(&str) -> Ask); 10] = [
+    (Thing::Execution, |id| Ask::Operation("get_execution", json!({ "execution_id": id }))),
+    (Thing::Running, |id| Ask::Operation("get_execution", json!({ "execution_id": id }))),
+    (Thing::Heap, |key| Ask::Operation("run_js", json!({ "code": "1", "heap": key, "on_missing_heap": "fail", "wait_secs": 60 }))),
+    (Thing::Heap, |key| Ask::Operation("get_heap_tags", json!({ "heap": key }))),
+    (Thing::Heap, |key| Ask::Route { method: "GET", path: format!("/api/heaps/{key}/file"), headers: Vec::new(), body: None }),
+    (Thing::Session, |id| Ask::Operation("show_session", json!({ "session": id }))),
+    (Thing::Session, |id| Ask::Operation("context_get", json!({ "session": id }))),
+    (Thing::Session, |id| Ask::In(id.into(), "tools/list", json!({}))),
+    (Thing::Session, |id| Ask::Operation("run_js", json!({ "code": "1", "session": id }))),
+    (Thing::Logical, |id| Ask::Operation("run_js", json!({ "code": "1", "session": id }))),
 ];
 
 #[tokio::test]
 async fn what_is_foreign_takes_as_long_as_what_does_not_exist() {
     let world = World::start();
-    let ann = world.owner("acme/ann");
-    let anns = Belongings::of(&world, &ann).await;
+    let anns = Belongings::of(&world, &world.owner("acme/ann")).await;
     let mut random = Random::new();
-    for other in [world.owner("acme/bob"), world.anonymous()] {
-        for path in PATHS.iter().filter(|(_, thing, _)| other.token.is_some() || *thing == Thing::Heap) {
-            let samples = if torture() { 10 * SAMPLES } else { SAMPLES };
-            let first = compare(&other, path, &anns, samples, &mut random).await;
-            if first.probability > ALARM {
-                continue;
-            }
-            eprintln!("{} by {}: {first:?}, so once more", path.0, other.name);
-            let again = compare(&other, path, &anns, 3 * samples, &mut random).await;
-            let told_apart = again.probability < ALARM && (again.shift > 0.0) == (first.shift > 0.0);
-            assert!(!told_apart, "{} by {}: {first:?}, then {again:?}; seed {}", path.0, other.name, random.seed);
+    for stranger in [world.owner("acme/bob"), world.anonymous()] {
+        for mut asker in Asker::all_of(&world, &stranger).await {
+            check(&mut asker, stranger.name, &anns, &mut random).await;
         }
+    }
+    for mut asker in Asker::local(&world.folders).await {
+        check(&mut asker, "local", &anns, &mut random).await;
     }
 }
 
-async fn compare(owner: &Owner, (_, thing, request): &Path, of: &Belongings, samples: usize, random: &mut Random) -> Comparison {
-    let names = [of.name(*thing).expect("a name").to_owned(), of.missing(*thing).expect("a name")];
+async fn check(asker: &mut Asker, who: &str, anns: &Belongings, random: &mut Random) {
+    let samples = if torture() { 10 * SAMPLES } else { SAMPLES };
+    for (thing, ask) in WAYS {
+        let asks = [ask(anns.name(thing).expect("a name")), ask(&anns.missing(thing).expect("a name"))];
+        let what = format!("{:?} by {who} over {}", asks[0], asker.way());
+        let Some(first) = compare(asker, &asks, samples, random).await.filter(|first| first.probability < ALARM) else { continue };
+        eprintln!("{what}: {first:?}, so once more");
+        let again = compare(asker, &asks, 3 * samples, random).await.expect("it could be asked before");
+        let told_apart = again.probability < ALARM && (again.shift > 0.0) == (first.shift > 0.0);
+        assert!(!told_apart, "{what}: {first:?}, then {again:?}; seed {}", random.seed);
+    }
+}
+
+/// None where this can't be asked in this way.
+async fn compare(asker: &mut Asker, asks: &[Ask; 2], samples: usize, random: &mut Random) -> Option<Comparison> {
     let mut times = [Vec::new(), Vec::new()];
     for round in 0..samples + WARM_UP {
         let first = usize::from(random.bit());
         for which in [first, 1 - first] {
-            let (method, path, body) = request(&names[which]);
             let began = Instant::now();
-            owner.ask(method, &path, body).await;
+            asker.ask(&asks[which]).await?;
             if round >= WARM_UP {
                 times[which].push(began.elapsed());
             }
         }
     }
-    Comparison::of(&times[0], &times[1])
+    Some(Comparison::of(&times[0], &times[1]))
 }
 
 /// How two sets of times differ.

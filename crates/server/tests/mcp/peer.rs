@@ -199,6 +199,8 @@ pub struct Sse {
     base: String,
     pub endpoint: String,
     client: reqwest::Client,
+    /// What it was opened with, and what is asked by itself goes with.
+    headers: Vec<(String, String)>,
     events: std::pin::Pin<Box<dyn futures_util::Stream<Item = reqwest::Result<bytes::Bytes>> + Send>>,
     unread: String,
 }
@@ -215,8 +217,9 @@ impl Sse {
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["content-type"], "text/event-stream");
         let events = Box::pin(response.bytes_stream());
-        let mut sse =
-            Self { base: server.url.clone(), endpoint: String::new(), client: server.client.clone(), events, unread: String::new() };
+        let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let (base, client) = (server.url.clone(), server.client.clone());
+        let mut sse = Self { base, endpoint: String::new(), client, headers, events, unread: String::new() };
         let (event, data) = sse.event().await.expect("an event");
         assert_eq!(event, "endpoint");
         sse.endpoint = data;
@@ -248,9 +251,17 @@ impl Sse {
         post.send().await.expect("an answer").status().as_u16()
     }
 
+    pub async fn greet(&mut self, version: &str) {
+        result(self.answer(&initialize(version)).await);
+    }
+
     pub async fn ask(&mut self, method: &str, params: Value) -> Value {
-        let message = request(method, params);
-        assert_eq!(self.post(&message, &[]).await, 202);
+        self.answer(&request(method, params)).await
+    }
+
+    async fn answer(&mut self, message: &Value) -> Value {
+        let headers: Vec<_> = self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!(self.post(message, &headers).await, 202);
         self.answer_to(&message["id"]).await
     }
 

@@ -227,9 +227,7 @@ async fn on_stdio_notifications_name_their_session_and_the_request_is_answered_a
 async fn on_the_older_http_transport_too() {
     let server = Server::start_with(&Folders::new(), &["--sse-port", "0"]);
     let mut sse = Sse::open(&server).await;
-    let hello = initialize(LEGACY);
-    assert_eq!(sse.post(&hello, &[]).await, 202);
-    result(sse.answer_to(&hello["id"]).await);
+    sse.greet(LEGACY).await;
     let session = result(sse.ask("sessions/create", json!({})).await)["session"].clone();
     let listen = request("messages/listen", json!({ "_meta": { LEGACY_KEY: session } }));
     assert_eq!(sse.post(&listen, &[]).await, 202);

@@ -37,6 +37,10 @@ impl Client {
         }
     }
 
+    pub async fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        result(self.ask("tools/call", json!({ "name": tool, "arguments": arguments })).await)
+    }
+
     pub fn key(&self) -> &'static str {
         match self {
             Self::Http(http) if http.connection.is_none() => MODERN_KEY,
@@ -82,9 +86,7 @@ pub async fn everywhere(steps: impl AsyncFn(&mut Client)) {
     steps(&mut Client::modern(&server)).await;
     let server = Server::start_with(&Folders::new(), &["--sse-port", "0"]);
     let mut sse = Sse::open(&server).await;
-    let initialize = crate::peer::initialize(LEGACY);
-    assert_eq!(sse.post(&initialize, &[]).await, 202);
-    result(sse.answer_to(&initialize["id"]).await);
+    sse.greet(LEGACY).await;
     steps(&mut Client::Sse(Box::new(sse))).await;
 }
 

@@ -1,0 +1,56 @@
+//! Who listens for what is another's is answered like who listens for what is not there, and hears nothing of it.
+
+use crate::belongings::{Belongings, Thing, other};
+use crate::peer::{Http, request};
+use crate::talk::{Ear, UPDATED};
+use crate::world::{Owner, World};
+use serde_json::{Value, json};
+
+fn modern(world: &World, owner: &Owner) -> Http {
+    let authorization = owner.authorization();
+    let headers: Vec<_> = authorization.iter().map(|value| ("authorization", value.as_str())).collect();
+    Http::modern(world.server(owner), &headers)
+}
+
+fn head(session: &str) -> String {
+    format!("heapstead://sessions/{session}/head")
+}
+
+/// A listener, and what it was told at its beginning.
+async fn listen(http: &Http, uris: &[String]) -> (Ear, Value) {
+    let mut ear =
+        Ear::new(http.send(&request("subscriptions/listen", json!({ "notifications": { "resourceSubscriptions": uris } }))).await);
+    let accepted = ear.next_of("notifications/subscriptions/acknowledged").await["notifications"].clone();
+    (ear, accepted)
+}
+
+#[tokio::test]
+async fn a_request_that_listens_for_what_is_anothers_hears_nothing_of_it() {
+    let world = World::start();
+    let ann = world.owner("acme/ann");
+    let anns = Belongings::of(&world, &ann).await;
+    let name = |thing| anns.name(thing).expect("a name");
+    let (session, running) = (name(Thing::Session), name(Thing::Running));
+    let uris = [head(session), format!("heapstead://executions/{running}"), format!("heapstead://executions/{running}/output")];
+    let missing = uris.each_ref().map(|uri| uri.replace(session, &other(session)).replace(running, &other(running)));
+    let mut listeners = Vec::new();
+    for stranger in [world.owner("acme/bob"), world.owner("umbra/carol"), world.anonymous()] {
+        let http = modern(&world, &stranger);
+        let own = stranger.post("/api/sessions", json!({})).await["session_id"].as_str().expect("an id").to_owned();
+        let with_own = |uris: &[String]| [uris, &[head(&own)]].concat();
+        let (ear, accepted) = listen(&http, &with_own(&uris)).await;
+        let (_, accepted_missing) = listen(&http, &with_own(&missing)).await;
+        let accepted_missing = accepted_missing.to_string().replace(&other(session), session).replace(&other(running), running);
+        assert_eq!(accepted.to_string(), accepted_missing, "{}", stranger.name);
+        listeners.push((stranger, own, ear));
+    }
+    let (mut hers, _) = listen(&modern(&world, &ann), &uris).await;
+    ann.run(json!({ "code": "1", "session": session })).await;
+    hers.updated(&uris[0]).await;
+    ann.post(&format!("/api/executions/{running}/cancel"), json!({})).await;
+    hers.updated(&uris[1]).await;
+    for (stranger, own, mut ear) in listeners {
+        stranger.run(json!({ "code": "1", "session": own })).await;
+        assert_eq!(ear.next_of(UPDATED).await["uri"], *head(&own), "{} hears of its own first", stranger.name);
+    }
+}
