@@ -1,8 +1,9 @@
-//! The hostile suite through the running server: each case of `tests/hostile` on a fresh heap, in a session, and on the heap of its own first run.
+//! The hostile suite through the running server: each case of `tests/hostile` on a fresh heap, in an opened session, and on the heap of its own first
+//! run.
 //!
 //! The suite in `testkit` runs the same cases on the engine, one at a time and with its memory watched; here several run at once, and what is
-//! looked at is what callers are told, and the server's own processes, descriptors and files. The short form takes one way of each case, all of
-//! them over all cases; `HEAPSTEAD_TORTURE=1` takes every way, in full. `HOSTILE=012 cargo test … hostile` runs some.
+//! looked at is what callers are told, and the server's own processes, descriptors and files. The short form takes one of the ways that every case
+//! has, all of them over all cases; `HEAPSTEAD_TORTURE=1` takes every way, in full. `HOSTILE=012 cargo test … hostile` runs some.
 
 use crate::fixture::{Folders, Server};
 use futures_util::StreamExt;
@@ -11,6 +12,7 @@ use heapstead_testkit::{Process, Seen};
 use heapstead_types::{Failure, Status};
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use std::collections::HashSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -19,6 +21,8 @@ const AT_ONCE: usize = 5;
 /// How late after its limit a run may be seen to end, beside others and with its heap stored.
 const LATE: Duration = Duration::from_secs(2);
 const OUTPUT_MB: u64 = 1;
+/// Makes a state that is known.
+const CANARY: &str = "let canary = 41; let log = ['start'];";
 const SECRET: &str = "the-headers-of-a-run-are-of-that-run-alone";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +31,17 @@ enum Way {
     Session,
     Second,
     Stateless,
+    Chain,
+    Many,
+}
+
+/// What a run begins on.
+#[derive(Clone, Copy)]
+enum On<'a> {
+    Fresh,
+    Heap(&'a str),
+    /// The head of an opened session.
+    Session(&'a str),
 }
 
 struct Suite {
@@ -55,7 +70,12 @@ fn ways(case: &Case, number: usize) -> Vec<Way> {
     if case.file.mode != Mode::Stateful {
         ways.push(Way::Stateless);
     }
-    if crate::fixture::torture() { ways } else { vec![ways[number % ways.len()]] }
+    if !crate::fixture::torture() {
+        ways = vec![ways[number % ways.len()]];
+    }
+    ways.extend(case.file.chain.is_some().then_some(Way::Chain));
+    ways.extend(case.file.many.is_some().then_some(Way::Many));
+    ways
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -70,7 +90,7 @@ async fn whatever_code_does_the_server_goes_on() {
     let mb = OUTPUT_MB.to_string();
     let server = Server::start_with(&Folders::new(), &["--output-max-mb", &mb]);
     let stateless = Server::start_with(&Folders::new(), &["--stateless", "--output-max-mb", &mb]);
-    let canary = server.run("let canary = 41; let log = ['start'];").await["heap"].as_str().expect("a heap").to_owned();
+    let canary = server.run(CANARY).await["heap"].as_str().expect("a heap").to_owned();
     let suite = Suite { server, stateless, canary };
     let before = suite.surroundings();
     let trials = cases.iter().enumerate().flat_map(|(number, case)| ways(case, number).into_iter().map(move |way| (*case, way)));
@@ -95,6 +115,8 @@ impl Suite {
             Way::Session => trial.session().await,
             Way::Second => trial.second().await,
             Way::Stateless => trial.stateless().await,
+            Way::Chain => trial.chain().await,
+            Way::Many => trial.many().await,
         }
         let (began, record) = (Instant::now(), self.server.run_with(json!({ "code": "canary + 1", "heap": self.canary })).await);
         if record["result"] != "42" {
@@ -159,25 +181,26 @@ impl Trial<'_> {
     }
 
     async fn fresh(&mut self) {
-        let (record, _) = self.checked("the run", &self.case.code, None, &self.case.file.ends).await;
+        let record = self.checked("the run", &self.case.code, On::Fresh, &self.case.file.ends).await;
         self.after(&record).await;
     }
 
     async fn session(&mut self) {
-        let session = format!("{}-{}", self.case.name, Instant::now().elapsed().as_nanos());
-        let head = self.suite.canary.clone();
-        let (record, _) =
-            self.checked_in("the run in the session", &self.case.code, Some(&head), Some(&session), &self.case.file.ends).await;
-        let completed = record["status"] == "completed";
-        let (_, log) = self.suite.server.get(&format!("/api/session-snapshots?session={session}&fields=output_heap")).await;
-        let expected = if completed { json!([{ "output_heap": record["heap"] }]) } else { json!([]) };
-        if log["entries"] != expected {
-            self.wrong(format!("the session's log is {log}, expected {expected}"));
+        let server = &self.suite.server;
+        let (_, opened) = server.post("/api/sessions", json!({})).await;
+        let session = opened["session_id"].as_str().expect("an id");
+        let before = server.run_with(json!({ "code": CANARY, "session": session })).await;
+        let record = self.checked("the run in the session", &self.case.code, On::Session(session), &self.case.file.ends).await;
+        // Only a run that completed moves the head; any other leaves it where it was.
+        let head = if record["status"] == "completed" { &record["heap"] } else { &before["heap"] };
+        let (_, shown) = server.get(&format!("/api/sessions/{session}")).await;
+        let (_, log) = server.get(&format!("/api/session-snapshots?session={session}&fields=output_heap")).await;
+        let last = log["entries"].as_array().and_then(|entries| entries.last()).map(|last| &last["output_heap"]);
+        if (&shown["head"], last) != (head, Some(head)) {
+            self.wrong(format!("the session is {shown}, and its log {log}; the head should be {head}"));
         }
-        // Only a run that completed moves on; any other leaves what was there as it was.
-        let head = record["heap"].as_str().map_or(head, str::to_owned);
         self.after(&record).await;
-        self.checked("the session afterwards", "canary + log.length", Some(&head), &Expected::completed("42")).await;
+        self.checked("the session afterwards", "canary + log.length", On::Session(session), &Expected::completed("42")).await;
     }
 
     async fn second(&mut self) {
@@ -188,11 +211,42 @@ impl Trial<'_> {
             None if file.ends.may_complete() => (case.code.clone(), &file.ends, case.code.clone()),
             None => (case.keeping_code(), &saves, case.kept_code()),
         };
-        let (record, _) = self.checked("the first run", &first, None, expected).await;
+        let record = self.checked("the first run", &first, On::Fresh, expected).await;
         let Some(heap) = record["heap"].as_str() else { return };
         let ends = file.second.as_ref().unwrap_or(&file.ends);
-        let (record, _) = self.checked("the second run", &second, Some(heap), ends).await;
+        let record = self.checked("the second run", &second, On::Heap(heap), ends).await;
         self.after(&record).await;
+    }
+
+    /// On its own heap until it is refused.
+    async fn chain(&mut self) {
+        let Some(chain) = &self.case.file.chain else { return };
+        let mut last = Value::Null;
+        for completed in 0..chain.runs_max {
+            let on = last["heap"].as_str().map_or(On::Fresh, On::Heap);
+            let (record, seen) = self.run("a run of the chain", self.body(&self.case.code, on, self.case.limits().heap_mb)).await;
+            if seen.status == Status::Completed {
+                last = record;
+                continue;
+            }
+            self.compare("the run that ends the chain", seen, &chain.ends);
+            if completed < chain.completes_min {
+                self.wrong(format!("{completed} runs of the chain completed, {} should: {record}", chain.completes_min));
+            }
+            return self.after(&last).await;
+        }
+        self.wrong(format!("{} runs completed, and none was refused", chain.runs_max));
+    }
+
+    /// All of them give different results.
+    async fn many(&mut self) {
+        let count = self.case.many_runs();
+        let body = self.body(&self.case.code, On::Fresh, self.case.limits().heap_mb);
+        let runs = futures_util::stream::iter(0..count).map(|_| self.suite.server.run_with(body.clone()));
+        let results: HashSet<String> = runs.buffer_unordered(AT_ONCE).map(|record| record["result"].to_string()).collect().await;
+        if results.len() != count {
+            self.wrong(format!("{count} runs gave only {} different results", results.len()));
+        }
     }
 
     async fn stateless(&mut self) {
@@ -217,34 +271,25 @@ impl Trial<'_> {
     async fn after(&mut self, record: &Value) {
         let (Some(after), Some(heap)) = (&self.case.file.after, record["heap"].as_str()) else { return };
         let limits = self.case.limits();
-        let body = self.body(&after.code, Some(heap), after.heap_mb.unwrap_or(limits.heap_mb));
+        let body = self.body(&after.code, On::Heap(heap), after.heap_mb.unwrap_or(limits.heap_mb));
         let (_, seen) = self.run("the code afterwards", body).await;
         self.compare("the code afterwards", seen, &after.ends);
     }
 
-    async fn checked(&mut self, what: &str, code: &str, heap: Option<&str>, ends: &Expected) -> (Value, Duration) {
-        self.checked_in(what, code, heap, None, ends).await
-    }
-
-    async fn checked_in(
-        &mut self,
-        what: &str,
-        code: &str,
-        heap: Option<&str>,
-        session: Option<&str>,
-        ends: &Expected,
-    ) -> (Value, Duration) {
-        let mut body = self.body(code, heap, self.case.limits().heap_mb);
-        body["session"] = json!(session);
-        let (record, seen) = self.run(what, body).await;
-        let wall = seen.wall;
+    async fn checked(&mut self, what: &str, code: &str, on: On<'_>, ends: &Expected) -> Value {
+        let (record, seen) = self.run(what, self.body(code, on, self.case.limits().heap_mb)).await;
         self.compare(what, seen, ends);
-        (record, wall)
+        record
     }
 
-    fn body(&self, code: &str, heap: Option<&str>, heap_mb: u32) -> Value {
+    fn body(&self, code: &str, on: On<'_>, heap_mb: u32) -> Value {
         let timeout_secs = self.case.limits().timeout_secs;
-        json!({ "code": code, "heap": heap, "on_missing_heap": "fail", "heap_memory_max_mb": heap_mb, "execution_timeout_secs": timeout_secs, "wait_secs": 300 })
+        let (heap, session) = match on {
+            On::Fresh => (None, None),
+            On::Heap(key) => (Some(key), None),
+            On::Session(id) => (None, Some(id)),
+        };
+        json!({ "code": code, "heap": heap, "session": session, "on_missing_heap": "fail", "heap_memory_max_mb": heap_mb, "execution_timeout_secs": timeout_secs, "wait_secs": 300 })
     }
 
     /// Makes a run, and checks what holds for every one.

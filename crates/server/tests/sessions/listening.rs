@@ -1,7 +1,7 @@
 //! Being told: listeners over HTTP and on connections, what they hear, what they do not, and how they end and go on.
 
 use crate::fixture::{Folders, Server};
-use crate::peer::{Http, Sse, Stdio, initialize, request, result};
+use crate::peer::{Http, Sse, Stdio, request, result};
 use crate::talk::{Client, Ear, LEGACY, LEGACY_KEY, MODERN_KEY, UPDATED, code, head_of};
 use serde_json::{Value, json};
 
