@@ -1,8 +1,10 @@
 //! Where conversation contexts are kept, as the operator chose: in memory, in a database of their own, or in Redis; encrypted or not.
 
 use heapstead_context::store::{Backing, Flusher, Memory, MemorySettings, Redis, RedisSettings, Sqlite, SqliteSettings};
-use heapstead_context::{Audited, ContextStore, Contexts, Encrypted, InvalidKeyFile, Keyring, Meter, Metered, StoreError, Upkeep};
-use std::path::PathBuf;
+use heapstead_context::{
+    Access, Audited, ContextStore, Contexts, Encrypted, InvalidKeyFile, Keyring, Meter, Metered, SessionId, StoreError, Upkeep,
+};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,6 +42,14 @@ pub enum ContextStoreError {
     Keys(#[from] InvalidKeyFile),
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// Removes a context from a database that servers use, where there is one. Nothing else is touched: how long the others live is for those to know.
+pub(crate) async fn remove_from(database: &Path, session: &SessionId) -> Result<(), StoreError> {
+    if database.is_file() {
+        Sqlite::open(database, SqliteSettings::default())?.remove(Access::new(session, "end_session")).await?;
+    }
+    Ok(())
 }
 
 /// A store that is open, and what keeps it in order.
