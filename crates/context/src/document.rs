@@ -32,7 +32,7 @@ impl Document {
         Ok(Self::with(bytes.into(), OnceLock::from(Ok(Arc::new(record))), None))
     }
 
-    pub(crate) fn opened(bytes: Vec<u8>, sealed: Bytes) -> Self {
+    pub(crate) fn opened(bytes: impl Into<Bytes>, sealed: Bytes) -> Self {
         Self::with(bytes.into(), OnceLock::new(), Some(sealed))
     }
 

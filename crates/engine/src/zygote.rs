@@ -6,11 +6,12 @@ use crate::worker::Worker;
 use crate::zygote_process::{Ended, Process, START_TIMEOUT};
 use rustix::io::Errno;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc::{self, error::TryRecvError};
+use tokio::sync::oneshot;
 
 /// Between two starts of a zygote that keeps dying.
 const RESTART_PAUSE: Duration = Duration::from_millis(100);
-/// Zygotes that a job asks for its worker, each gone before it answered.
+/// Zygotes that a job asks for its worker, each gone before it answered; and starts in a row that fail before jobs are told that there is none.
 const ZYGOTES_MAX: usize = 3;
 /// Fork requests on their way; each belongs to a job that holds a slot.
 const REQUESTS_MAX: usize = 1024;
@@ -74,14 +75,40 @@ async fn keep_alive(config: Config, mut process: Process, mut incoming: mpsc::Re
         }
         tracing::warn!(?why, "the zygote is gone; starting another");
         drop(process);
-        process = loop {
-            match Process::start(&config).await {
-                Ok((process, _)) => break process,
-                Err(error) => {
-                    tracing::error!(%error, "no zygote can be started");
-                    tokio::time::sleep(RESTART_PAUSE).await;
-                }
-            }
+        match start_another(&config, &mut incoming).await {
+            Ok(another) => process = another,
+            Err(_unneeded) => return,
+        }
+    }
+}
+
+/// Tries until one starts. Who waits meanwhile waits for a start or two; when those fail too, it is told why there is none.
+async fn start_another(config: &Config, incoming: &mut mpsc::Receiver<ForkRequest>) -> Result<Process, Ended> {
+    let mut failed = 0;
+    loop {
+        let error = match Process::start(config).await {
+            Ok((process, _)) => return Ok(process),
+            Err(error) => error,
         };
+        failed += 1;
+        // What keeps failing does so ten times a second.
+        if failed <= ZYGOTES_MAX {
+            tracing::error!(%error, "no zygote can be started; trying again until one can");
+        }
+        if failed >= ZYGOTES_MAX {
+            refuse_waiting(incoming, &error)?;
+        }
+        tokio::time::sleep(RESTART_PAUSE).await;
+    }
+}
+
+fn refuse_waiting(incoming: &mut mpsc::Receiver<ForkRequest>, error: &ZygoteError) -> Result<(), Ended> {
+    loop {
+        match incoming.try_recv() {
+            // Whoever asked may have left.
+            Ok(request) => drop(request.answer.send(Err(error.to_string()))),
+            Err(TryRecvError::Empty) => return Ok(()),
+            Err(TryRecvError::Disconnected) => return Err(Ended::Unneeded),
+        }
     }
 }

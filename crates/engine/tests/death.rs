@@ -4,9 +4,10 @@ mod common;
 
 use common::processes::{self, children_of, freeze, is_alive, kill, wait_for, zygote_of};
 use common::{begun, config, end_of, job, probes, production, run, start, start_with, submit};
-use heapstead_engine::{Config, Job, Kind, Outcome, Spares};
+use heapstead_engine::{Artifacts, Config, Job, Kind, Outcome, Spares};
 use heapstead_types::Failure;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -60,6 +61,33 @@ async fn only_what_ran_is_lost_when_zygotes_keep_dying() {
         }
     }
     assert!(matches!(run(&engine, job("fake nothing", Kind::Stateless)).await, Outcome::Completed { .. }));
+}
+
+/// What waited for a worker waited for ever while no zygote could be started.
+#[tokio::test(flavor = "multi_thread")]
+async fn when_no_zygote_can_be_started_runs_fail_with_the_reason_until_one_can() {
+    let (all, own) = (probes(), Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("host-{}", std::process::id())));
+    let (host, away) = (own.with_extension("here"), own.with_extension("away"));
+    std::os::unix::fs::symlink(&all.host, &host).expect("a link");
+    let parts = Artifacts { host: host.clone(), ..all };
+    let engine = start_with(config(parts.clone())).await;
+    std::fs::rename(&host, &away).expect("taken away");
+    kill(zygote_of(processes::this(), &parts.base_heap).expect("a zygote"));
+    let waiting: Vec<_> = (0..20).map(|_| submit(&engine, job("fake nothing", Kind::Stateless))).collect();
+    for execution in waiting {
+        match end_of(execution).await.1 {
+            Outcome::Failed(Failure::NoWorker(why)) => assert!(why.contains("can't be started"), "{why}"),
+            // Its worker was there before the zygote was gone.
+            Outcome::Failed(Failure::ZygoteDied) | Outcome::Completed { .. } => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    let none = run(&engine, job("fake nothing", Kind::Stateless)).await;
+    assert!(matches!(none, Outcome::Failed(Failure::NoWorker(_))), "{none:?}");
+    std::fs::rename(&away, &host).expect("put back");
+    wait_for(SOON * 10, || zygote_of(processes::this(), &parts.base_heap)).expect("another zygote");
+    assert!(matches!(run(&engine, job("fake nothing", Kind::Stateless)).await, Outcome::Completed { .. }));
+    std::fs::remove_file(host).expect("removed");
 }
 
 /// A worker that waits for its run may die of anything, like any process; a run that gets a dead one has lost nothing.

@@ -4,8 +4,19 @@ mod common;
 
 use common::{Place, Ran};
 
-const NAMES: [&str; 10] =
-    ["V8 host", "worker library", "Landlock", "seccomp", "pidfd_open", "memfd sealing", "engine", "heap folder", "disk space", "database"];
+const NAMES: [&str; 11] = [
+    "V8 host",
+    "worker library",
+    "Landlock",
+    "seccomp",
+    "pidfd_open",
+    "memfd sealing",
+    "engine",
+    "heap folder",
+    "disk space",
+    "database",
+    "contexts",
+];
 
 #[test]
 fn a_machine_that_runs_code_passes() {
@@ -77,4 +88,30 @@ fn a_host_that_can_not_be_executed_is_told_apart_from_one_that_is_missing() {
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.out.contains("✗ V8 host: ") && ran.out.contains("can't be used: Permission denied"), "{ran:?}");
     assert!(ran.out.contains("✓ worker library: "), "{ran:?}");
+}
+
+#[test]
+fn the_store_of_contexts_is_tried_as_a_server_would_use_it() {
+    let place = Place::new();
+    let contexts = |arguments: &[&str]| -> Option<serde_json::Value> {
+        let report = place.ran(["doctor", "--json"].iter().chain(arguments)).json();
+        report["checks"].as_array().expect("a list").iter().find(|check| check["name"] == "contexts").cloned()
+    };
+    let keys = place.file("keys", format!("k7 {}\n", "ab".repeat(32)));
+    std::fs::set_permissions(&keys, std::os::unix::fs::PermissionsExt::from_mode(0o600)).expect("private");
+    for (arguments, is_ok, says) in [
+        (&[][..], true, "context.db can be read and written"),
+        (&["--context-store", "memory"], true, "in memory; "),
+        (&["--context-key-file", &keys], true, "the key `k7` encrypts"),
+        (&["--context-key-file", "none"], false, "the key file none can't be read"),
+        (&["--context-store", "redis", "--redis-url", "redis://127.0.0.1:1"], false, "the context store (redis) can't be used now"),
+        (&["--context-store", "redis"], false, "`--redis-url` is missing"),
+    ] {
+        let check = contexts(arguments).unwrap_or_else(|| panic!("{arguments:?}: nothing is said"));
+        assert_eq!((&check["ok"], check["fix"].is_string()), (&is_ok.into(), !is_ok), "{check}");
+        assert!(check["detail"].as_str().is_some_and(|detail| detail.contains(says)), "{check}");
+    }
+    for arguments in [["--context-store", "none"].as_slice(), &["--stateless"]] {
+        assert_eq!(contexts(arguments), None, "{arguments:?}");
+    }
 }

@@ -8,6 +8,7 @@ use crate::state::StateKeys;
 use crate::trespass::Trespasses;
 use heapstead_store::{HeapStore, Metadata, Outputs};
 use heapstead_types::Limits;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::{Notify, RwLock};
@@ -57,6 +58,8 @@ pub(crate) struct Kept {
     pub hub: Arc<Hub>,
     /// What conversations have done, where that is kept.
     pub conversations: OnceLock<Conversations>,
+    /// The database in which servers may have left contexts, for a process that keeps none itself.
+    pub left_contexts: OnceLock<PathBuf>,
     /// Who asked for sessions that are not theirs.
     pub trespasses: Trespasses,
 }
@@ -76,8 +79,15 @@ impl Archive {
             state_keys: StateKeys::default(),
             hub: Arc::default(),
             conversations: OnceLock::new(),
+            left_contexts: OnceLock::new(),
             trespasses: Trespasses::default(),
         }))
+    }
+
+    /// Sessions that end here take along what servers have left of them in this database.
+    pub fn end_contexts_in(&self, database: PathBuf) {
+        // Set once, where the archive is opened.
+        let _ = self.0.left_contexts.set(database);
     }
 
     pub fn policy(&self) -> &Policy {

@@ -1,7 +1,7 @@
 //! The context of a conversation as its tools see it: read, set, added to, asked and cleared, and only through its own session.
 
 use crate::sessions::{Target, unknown};
-use crate::{Archive, Caller, ServiceError};
+use crate::{Archive, Caller, ServiceError, context_store};
 use heapstead_context::{Access, Contexts, Error, NewResource, Record, ResourceType, SessionId, check};
 use heapstead_types::SessionId as Session;
 use serde::Serialize;
@@ -11,6 +11,7 @@ use std::time::Duration;
 
 /// How long the end of a session waits for the end of its context.
 const END_MAX: Duration = Duration::from_secs(1);
+const STAYS: &str = "the context of a session that has ended stays until its time is over";
 /// How long a reader waits for calls that ended just before.
 const FLUSH_MAX: Duration = Duration::from_millis(500);
 
@@ -113,7 +114,8 @@ impl Archive {
 
     /// The session has ended, and its context goes with it: after what was recorded in it, or that would bring it back.
     pub(crate) async fn end_context(&self, session: Session) {
-        let Some(conversations) = self.0.conversations.get() else { return };
+        let id = SessionId::from_bytes(*session.as_bytes());
+        let Some(conversations) = self.0.conversations.get() else { return self.end_left_context(&id).await };
         let flush = {
             let kept = self.0.clone();
             async move {
@@ -122,15 +124,23 @@ impl Archive {
                 }
             }
         };
-        let (contexts, id) = (conversations.contexts().clone(), SessionId::from_bytes(*session.as_bytes()));
+        let contexts = conversations.contexts().clone();
         // A store that hangs must not hold up who ends the session; it is told all the same, when it can be.
         let removed = tokio::spawn(async move {
             flush.await;
             if let Err(error) = contexts.end(Access::new(&id, "end_session")).await {
-                tracing::warn!(%error, "the context of a session that has ended stays until its time is over");
+                tracing::warn!(%error, "{STAYS}");
             }
         });
         let _ = tokio::time::timeout(END_MAX, removed).await;
+    }
+
+    /// In a process that keeps no contexts itself.
+    async fn end_left_context(&self, session: &SessionId) {
+        let Some(database) = self.0.left_contexts.get() else { return };
+        if let Err(error) = context_store::remove_from(database, session).await {
+            tracing::warn!(%error, "{STAYS}");
+        }
     }
 
     async fn context_of(&self, caller: &Caller, session: Option<&str>) -> Result<(Contexts, ContextKey), ServiceError> {

@@ -1,8 +1,10 @@
 //! Where conversation contexts are kept, as the operator chose: in memory, in a database of their own, or in Redis; encrypted or not.
 
 use heapstead_context::store::{Backing, Flusher, Memory, MemorySettings, Redis, RedisSettings, Sqlite, SqliteSettings};
-use heapstead_context::{Audited, ContextStore, Contexts, Encrypted, InvalidKeyFile, Keyring, Meter, Metered, StoreError, Upkeep};
-use std::path::PathBuf;
+use heapstead_context::{
+    Access, Audited, ContextStore, Contexts, Encrypted, InvalidKeyFile, Keyring, Meter, Metered, SessionId, StoreError, Upkeep,
+};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,6 +44,42 @@ pub enum ContextStoreError {
     Store(#[from] StoreError),
 }
 
+impl ContextSettings {
+    /// Tries what a server would use, and says in words what that is. Nothing is taken over from a server that uses it.
+    pub async fn check(&self) -> Result<String, ContextStoreError> {
+        let keys = self.keys()?;
+        let found = match &self.place {
+            ContextPlace::Sqlite { database } => check_database(database).await?,
+            ContextPlace::Memory { database, .. } => format!("in memory; {}", check_database(database).await?),
+            ContextPlace::Redis { url } => {
+                Redis::open(url, &RedisSettings::default())?.check().await?;
+                "Redis can be read and written".into()
+            }
+        };
+        Ok(match keys {
+            Some(keys) => format!("{found}; the key `{}` encrypts", keys.newest()),
+            None => found,
+        })
+    }
+
+    fn keys(&self) -> Result<Option<Keyring>, InvalidKeyFile> {
+        self.key_file.as_deref().map(Keyring::from_file).transpose()
+    }
+}
+
+async fn check_database(database: &Path) -> Result<String, StoreError> {
+    Sqlite::open(database, SqliteSettings::default())?.check().await?;
+    Ok(format!("{} can be read and written", database.display()))
+}
+
+/// Removes a context from a database that servers use, where there is one. Nothing else is touched: how long the others live is for those to know.
+pub(crate) async fn remove_from(database: &Path, session: &SessionId) -> Result<(), StoreError> {
+    if database.is_file() {
+        Sqlite::open(database, SqliteSettings::default())?.remove(Access::new(session, "end_session")).await?;
+    }
+    Ok(())
+}
+
 /// A store that is open, and what keeps it in order.
 pub struct OpenContexts {
     pub(crate) contexts: Contexts,
@@ -56,7 +94,7 @@ impl OpenContexts {
     /// To be called inside the runtime. A Redis that is not there yet is no error.
     pub async fn open(settings: ContextSettings) -> Result<Self, ContextStoreError> {
         let ttl = settings.ttl;
-        let keys = settings.key_file.as_deref().map(Keyring::from_file).transpose()?;
+        let keys = settings.keys()?;
         match settings.place {
             ContextPlace::Sqlite { database } => {
                 let sqlite = Sqlite::open(&database, SqliteSettings { ttl, ..SqliteSettings::default() })?;

@@ -10,6 +10,7 @@ mod processes;
 mod recorder;
 mod redis_down;
 mod redis_server;
+mod rotation;
 mod sqlite;
 mod suite;
 mod summariser;

@@ -8,7 +8,7 @@ use super::serve;
 use crate::auth::{self, TokenFile};
 use crate::local::{self, LocalError};
 use heapstead_engine::Artifacts;
-use heapstead_service::{End, Mode, Request, Run};
+use heapstead_service::{ContextPlace, End, Mode, Request, Run};
 use heapstead_store::HeapStore;
 use heapstead_types::Limits;
 use rustix::fs::{Access, access, statvfs};
@@ -85,6 +85,7 @@ pub async fn doctor(options: DoctorOptions) -> ExitCode {
     take(vec![engine().await]);
     take(heaps(&options.server).await);
     take(vec![database(&options.server).await]);
+    take(contexts(&options.server).await);
     take(authentication(&options.server).await);
     take(ports(&options.server).await);
     if options.json {
@@ -232,6 +233,24 @@ async fn database(server: &ServeOptions) -> Check {
     };
     let fix = "give this account the right to write there, or choose another folder with `--session-db-path DIR`";
     Check::new("database", found.map(|()| format!("{} can be read and written", folder.display())), fix)
+}
+
+/// What conversations are remembered in, if they are.
+async fn contexts(server: &ServeOptions) -> Vec<Check> {
+    let settings = match server.contexts.settings(&server.stores.session_db_path) {
+        Err(error) => return vec![Check::new("contexts", Err(error), "put the flags right")],
+        Ok(settings) => settings.filter(|_| !server.stateless),
+    };
+    let Some(settings) = settings else { return Vec::new() };
+    let fix = match &settings.place {
+        ContextPlace::Redis { .. } => {
+            "start Redis, or check `--redis-url` and `--context-key-file`; a server would serve without it, and remember nothing"
+        }
+        _ => {
+            "give this account the right to write there, or choose another folder with `--session-db-path DIR`; check `--context-key-file`"
+        }
+    };
+    vec![Check::new("contexts", settings.check().await, fix)]
 }
 
 /// Who may call, as far as anybody is asked.

@@ -1,7 +1,7 @@
 //! `heapstead sessions`: the same answers from a server and from its stores.
 
 use crate::common::Place;
-use crate::fixture::Server;
+use crate::fixture::{Folders, Server};
 use crate::heaps::{at_stores, both, json_of_both};
 use serde_json::json;
 
@@ -66,4 +66,24 @@ async fn the_key_of_states_is_rotated_where_the_stores_are() {
     let database = rusqlite::Connection::open(server.folders().database().join("heapstead.db")).expect("the database");
     let keys: i64 = database.query_row("SELECT count(*) FROM state_keys", [], |row| row.get(0)).expect("a count");
     assert!(keys >= 1, "{keys}");
+}
+
+#[tokio::test]
+async fn a_session_that_is_ended_at_the_stores_takes_its_context_along() {
+    let folders = Folders::new();
+    let kept = || {
+        let database = rusqlite::Connection::open(folders.database().join("context.db")).expect("the database");
+        database.query_row("SELECT count(*) FROM context_records", [], |row| row.get::<_, i64>(0)).expect("a count")
+    };
+    for store in ["sqlite", "memory"] {
+        let server = Server::start_with(&folders, &["--context-store", store]);
+        let ended = open(&server).await;
+        for session in [&ended, "stays"] {
+            assert_eq!(server.post("/api/context", json!({ "session": session, "custom": { "k": 1 } })).await.0, 200);
+        }
+        assert_eq!(server.terminate(), Some(0));
+        assert_eq!(kept(), 2, "{store}");
+        let ran = at_stores(&folders, &["sessions", "end", &ended]);
+        assert_eq!((ran.code, kept()), (Some(0), 1), "{store}: {ran:?}");
+    }
 }

@@ -1,8 +1,13 @@
 //! Health: one document, found by trying, and the two questions that a supervisor asks.
 
 use crate::fixture::{Folders, Server};
+use crate::health_when;
 use crate::peer::Http;
+use heapstead_engine::Artifacts;
+use heapstead_testkit::Process;
 use serde_json::{Value, json};
+use std::os::unix::fs::symlink;
+use std::time::{Duration, Instant};
 
 async fn status(server: &Server, path: &str) -> u16 {
     server.client.get(format!("{}{path}", server.url)).send().await.expect("an answer").status().as_u16()
@@ -67,6 +72,59 @@ async fn a_store_that_is_gone_is_told_and_the_server_is_not_ready() {
     let (health, ready) = tokio::join!(server.get("/api/health"), status(&server, "/readyz"));
     assert_eq!((&health.1["status"], ready), (&json!("degraded"), 503), "{}", health.1);
     assert_eq!(status(&server, "/healthz").await, 200, "it is alive");
+}
+
+/// An engine whose parts can be taken away from it.
+fn own_engine(folders: &Folders) -> Artifacts {
+    let (parts, folder) = (Artifacts::find().expect("an engine"), folders.path().join("engine"));
+    std::fs::create_dir(&folder).expect("a folder");
+    let own = Artifacts::in_folder(&folder);
+    for (theirs, ours) in [(&parts.host, &own.host), (&parts.worker, &own.worker), (&parts.base_heap, &own.base_heap)] {
+        symlink(theirs, ours).expect("a link");
+    }
+    own
+}
+
+fn kill_zygote(server: &Server) {
+    let children = Process::of(server.pid()).expect("the server").children();
+    let zygote = children.into_iter().find(|child| child.command_line().iter().any(|word| word == "zygote")).expect("a zygote");
+    let pid = rustix::process::Pid::from_raw(zygote.pid as i32).expect("a process");
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("killed");
+}
+
+/// A run must not wait for a worker that can't come, either: that was so while nothing told those who waited that no zygote could be started.
+#[tokio::test]
+async fn when_no_worker_can_start_health_says_why_and_it_heals_with_the_cause() {
+    for (mode, run) in [("--stateless=false", json!({ "code": "1", "wait_secs": 30 })), ("--stateless=true", json!({ "code": "1" }))] {
+        let folders = Folders::new();
+        let parts = own_engine(&folders);
+        let engine_folder = parts.host.parent().and_then(|folder| folder.to_str()).expect("UTF-8");
+        let server = Server::start_in(&folders, &[mode, "--log", "off"], &[("HEAPSTEAD_ENGINE_DIR", engine_folder)]);
+        let away = parts.host.with_extension("away");
+        std::fs::rename(&parts.host, &away).expect("taken away");
+        kill_zygote(&server);
+
+        // Whoever still got one of the workers that waited is told first that it died.
+        let host = parts.host.to_str().expect("UTF-8");
+        let names_host = |problem: &Value| problem.as_str().is_some_and(|text| text.starts_with("engine: ") && text.contains(host));
+        let health = health_when(&server, |health| names_host(&health["problems"][0])).await;
+        assert_eq!((&health["status"], &health["engine"]["ok"]), (&json!("degraded"), &json!(false)), "{health}");
+        assert_eq!(health["problems"].as_array().map(Vec::len), Some(1), "the rest is well: {health}");
+        assert_eq!((status(&server, "/healthz").await, status(&server, "/readyz").await), (200, 503), "{mode}");
+        let client = Http::connect(&server, "2025-11-25", &[]).await;
+        let answer = client.call("health_check", json!({})).await;
+        assert_eq!((&answer["isError"], &answer["structuredContent"]["status"]), (&json!(true), &json!("degraded")), "{answer}");
+        let ran = client.call("run_js", run).await;
+        assert!(ran.to_string().contains("can't be started"), "{ran}");
+
+        std::fs::rename(&away, &parts.host).expect("put back");
+        health_when(&server, |health| health["status"] == "healthy").await;
+        let begun = Instant::now();
+        while status(&server, "/readyz").await != 200 {
+            assert!(begun.elapsed() < Duration::from_secs(30), "{mode}: it does not heal");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
 }
 
 #[tokio::test]

@@ -13,12 +13,16 @@ mod peer;
 mod redis_server;
 
 mod encryption;
+mod endings;
 mod health;
 mod isolation;
+mod kill;
+mod load;
 mod metrics;
 mod recording;
 mod redis;
 mod restart;
+mod rotation;
 mod tools;
 mod writers;
 
@@ -35,6 +39,19 @@ async fn context_when(server: &Server, session: &str, looks: impl Fn(&Value) -> 
             return context;
         }
         assert!(begun.elapsed() < Duration::from_secs(30), "{status}: {context:#}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Health, once it looks like this.
+async fn health_when(server: &Server, looks: impl Fn(&Value) -> bool) -> Value {
+    let begun = Instant::now();
+    loop {
+        let (status, health) = server.get("/api/health").await;
+        if status == 200 && looks(&health) {
+            return health;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30), "{status}: {health:#}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

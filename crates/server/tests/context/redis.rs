@@ -1,8 +1,9 @@
 //! Redis as the store: what it holds, and that its death costs nothing but the memory of what happens meanwhile.
 
-use crate::fixture::{Folders, Server};
+use crate::fixture::{Folders, Random, Server, torture};
+use crate::load::Load;
 use crate::redis_server::{self, RedisServer};
-use crate::{calls, context_when, metric, run_in};
+use crate::{calls, context_when, health_when, metric, run_in};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -50,4 +51,27 @@ async fn calls_go_on_while_redis_is_dead_and_it_heals_by_itself() {
     assert_eq!(healed["recent_tool_calls"][0]["args"]["code"], "var kept = 1", "what Redis kept is there: {healed:#}");
     assert_eq!(server.get("/api/health").await.1["status"], "healthy");
     assert!(metric(&server, "context_calls_total{result=\"failed\"}").await > Some(0.0));
+}
+
+#[tokio::test]
+async fn killed_again_and_again_under_load_it_costs_no_call_and_nothing_that_was_acknowledged() {
+    let (random, redis) = (Random::new(), RedisServer::start());
+    let servers = [server(&redis)];
+    let load = Load::start(&servers);
+    for _ in 0..if torture() { 20 } else { 3 } {
+        load.advance(1 + random.below(10)).await;
+        redis.kill();
+        let refused = load.unavailable();
+        load.advance(3).await;
+        assert!(load.unavailable() > refused, "contexts can't be changed, and that is said");
+        let health = health_when(&servers[0], |health| health["status"] == "degraded").await;
+        let problem = health["problems"][0].as_str().unwrap_or_default();
+        assert!(problem.starts_with("context store: the context store (redis) can't be used now: "), "{health}");
+        assert_eq!((&health["context_store"]["redis_ok"], &health["engine"]["ok"]), (&json!(false), &json!(true)), "{health}");
+        redis.start_again();
+        let healed = health_when(&servers[0], |health| health["status"] == "healthy").await;
+        assert_eq!((&healed["context_store"]["redis_ok"], healed.get("problems")), (&json!(true), None), "{healed}");
+    }
+    load.advance(3).await;
+    load.end_acknowledged_by(&servers[0]).await;
 }

@@ -3,11 +3,10 @@
 //! Clients run chains in sessions of their own and write down what the server told them. The server is killed at a random moment, or kills itself
 //! at a named point; the next one on the same folders has to know all of it. `SEED=… cargo test … crash` replays a failure.
 
-use crate::fixture::{Folders, Server};
+use crate::fixture::{Folders, Random, Server};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 const CLIENTS: usize = 4;
@@ -38,24 +37,11 @@ enum Look {
     Everything,
 }
 
-struct Random(AtomicU64);
-
-impl Random {
-    fn below(&self, bound: u64) -> u64 {
-        // SplitMix64: enough to pick moments, and a seed replays it.
-        let mut mixed = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Relaxed);
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_that_was_acknowledged_is_lost_or_doubled() {
     let rounds = if crate::fixture::torture() { 500 } else { 40 };
-    let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| u64::from(std::process::id()));
-    println!("SEED={seed}");
-    let random = Arc::new(Random(AtomicU64::new(seed)));
+    let random = Arc::new(Random::new());
+    let seed = random.seed;
     let folders = Folders::new();
     let mut clients: Vec<Told> = (0..CLIENTS).map(|_| Told::default()).collect();
     for round in 0..rounds {

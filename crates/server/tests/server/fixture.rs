@@ -4,6 +4,7 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -162,6 +163,28 @@ impl Server {
 /// Whether the long forms of tests are asked for: `make torture`.
 pub fn torture() -> bool {
     std::env::var_os("HEAPSTEAD_TORTURE").is_some()
+}
+
+/// Random moments, which `SEED=…` in the environment replays.
+pub struct Random {
+    pub seed: u64,
+    state: AtomicU64,
+}
+
+impl Random {
+    pub fn new() -> Self {
+        let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| u64::from(std::process::id()));
+        println!("SEED={seed}");
+        Self { seed, state: AtomicU64::new(seed) }
+    }
+
+    pub fn below(&self, bound: u64) -> u64 {
+        // SplitMix64: enough to pick moments.
+        let mut mixed = self.state.fetch_add(0x9e37_79b9_7f4a_7c15, Relaxed);
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % bound
+    }
 }
 
 impl Drop for Server {

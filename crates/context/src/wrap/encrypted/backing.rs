@@ -6,6 +6,28 @@ use crate::store::{Backing, Flush, LastRun, Page, Pending, Saved};
 use crate::{Access, Document, SessionId, StoreError};
 use std::sync::Arc;
 
+impl<S: Backing> Encrypted<S> {
+    /// What was only read is written all the same while it is under an older key, so that this one can leave.
+    async fn seal_used_anew(&self, flush: &mut Flush) -> Result<(), StoreError> {
+        if !self.keys.now().has_older() {
+            return Ok(());
+        }
+        for (session, used_at) in &flush.used {
+            let Some(found) = self.store.read(Access::new(session, "flush")).await? else { continue };
+            let tenant: Arc<str> = envelope::tenant(found.bytes()).unwrap_or_default().into();
+            match self.open(Access::new(session, "flush").of_tenant(&tenant), &found) {
+                Ok(opened) if !opened.is_under_newest => {
+                    let document = Document::from_bytes(opened.plain);
+                    flush.changed.push(Saved { session: *session, tenant, document, used_at: *used_at });
+                }
+                // As it should be; or the next load finds out what is wrong with it.
+                Ok(_) | Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
 impl<S: Backing> Backing for Encrypted<S> {
     fn begin(&self) -> Pending<'_, Option<LastRun>> {
         self.store.begin()
@@ -35,6 +57,7 @@ impl<S: Backing> Backing for Encrypted<S> {
 
     fn flush(&self, mut flush: Flush) -> Pending<'_, ()> {
         Box::pin(async move {
+            self.seal_used_anew(&mut flush).await?;
             let mut headers = Vec::with_capacity(flush.changed.len());
             for saved in &mut flush.changed {
                 let header = self.seen.next(&saved.session).unwrap_or_else(|| Header::first(self.clock.now()));

@@ -24,6 +24,8 @@ pub struct Header {
 
 pub struct Opened {
     pub header: Header,
+    /// Whether the key that encrypts now encrypted it.
+    pub is_under_newest: bool,
     pub plain: Vec<u8>,
 }
 
@@ -90,7 +92,7 @@ pub fn open(keys: &Keyring, access: Access<'_>, found: &Document) -> Result<Open
         .map_err(|_| tampered("it was changed, or encrypted for another session"))?
         .len();
     plain.truncate(length);
-    Ok(Opened { header: parsed.header, plain })
+    Ok(Opened { header: parsed.header, is_under_newest: parsed.key_id == keys.newest(), plain })
 }
 
 /// Not to be trusted unless the document has been opened.

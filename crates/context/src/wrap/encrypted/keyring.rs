@@ -1,12 +1,13 @@
 //! The key file: one master key per line, `ID 64-HEX-DIGITS`. The first encrypts, all decrypt. Lines that begin with `#` are comments.
 //!
 //! To rotate: add the new key as the last line on every server, then move it to the top on every server, and remove the old one when the time
-//! to live has passed. A server reads its file again when it meets a key that it does not know.
+//! to live has passed. Servers follow their file meanwhile (see `keys.rs`).
 
 use ring::aead::{AES_256_GCM, LessSafeKey, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, Prk, Salt};
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 const SALT: &[u8] = b"mcp conversation context v1";
 pub const KEY_ID_BYTES_MAX: usize = 64;
@@ -15,8 +16,17 @@ const FILE_BYTES_MAX: u64 = 64 * 1024;
 
 pub struct Keyring {
     keys: Vec<(String, Prk)>,
-    path: Option<PathBuf>,
+    file: Option<KeyFile>,
 }
+
+/// Where keys were read, and which version of it.
+struct KeyFile {
+    path: PathBuf,
+    stamp: Stamp,
+}
+
+/// What differs between two versions of a file.
+type Stamp = (Option<SystemTime>, u64);
 
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidKeyFile {
@@ -41,7 +51,7 @@ impl Keyring {
             return Err(unreadable(std::io::ErrorKind::FileTooLarge.into()));
         }
         let keyring = Self::parse(&std::fs::read_to_string(path).map_err(unreadable)?)?;
-        Ok(Self { path: Some(path.to_owned()), ..keyring })
+        Ok(Self { file: Some(KeyFile { path: path.to_owned(), stamp: stamp(&about) }), ..keyring })
     }
 
     pub fn parse(text: &str) -> Result<Self, InvalidKeyFile> {
@@ -61,17 +71,24 @@ impl Keyring {
             hex::decode_to_slice(digits.trim(), &mut master).map_err(|_| wrong("the key is not 64 hex digits"))?;
             keys.push((id.to_owned(), Salt::new(HKDF_SHA256, SALT).extract(&master)));
         }
-        if keys.is_empty() { Err(InvalidKeyFile::Empty) } else { Ok(Self { keys, path: None }) }
+        if keys.is_empty() { Err(InvalidKeyFile::Empty) } else { Ok(Self { keys, file: None }) }
     }
 
-    /// What the file holds now, if there is one and it can be used.
-    pub fn read_again(&self) -> Option<Self> {
-        Self::from_file(self.path.as_deref()?).ok()
+    /// What its file holds now. None where there is no file, or it is as it was read.
+    pub fn read_again(&self) -> Option<Result<Self, InvalidKeyFile>> {
+        let KeyFile { path, stamp: read } = self.file.as_ref()?;
+        let is_as_read = std::fs::metadata(path).is_ok_and(|about| stamp(&about) == *read);
+        (!is_as_read).then(|| Self::from_file(path))
     }
 
     /// The id of the key that encrypts.
     pub fn newest(&self) -> &str {
         self.keys.first().map_or("", |(id, _)| id)
+    }
+
+    /// Whether there may be something under another key than the newest.
+    pub fn has_older(&self) -> bool {
+        self.keys.len() > 1
     }
 
     /// The key of one tenant under this master key.
@@ -87,6 +104,10 @@ impl fmt::Debug for Keyring {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.keys.iter().map(|(id, _)| id)).finish()
     }
+}
+
+fn stamp(about: &std::fs::Metadata) -> Stamp {
+    (about.modified().ok(), about.len())
 }
 
 #[cfg(unix)]

@@ -7,6 +7,7 @@
 mod backing;
 mod envelope;
 mod keyring;
+mod keys;
 mod replay;
 
 pub use keyring::{InvalidKeyFile, Keyring};
@@ -14,50 +15,41 @@ pub use keyring::{InvalidKeyFile, Keyring};
 use crate::store::{ContextStore, Pending, Stats};
 use crate::{Access, Clock, Document, StoreError, SystemClock};
 use envelope::{Header, Opened};
+use keys::Keys;
 use replay::Seen;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 pub struct Encrypted<S> {
     store: S,
-    keys: RwLock<Arc<Keyring>>,
+    keys: Keys,
     seen: Seen,
     clock: Arc<dyn Clock>,
 }
 
 impl<S: ContextStore> Encrypted<S> {
     pub fn new(store: S, keys: Keyring) -> Self {
-        Self { store, keys: RwLock::new(Arc::new(keys)), seen: Seen::default(), clock: Arc::new(SystemClock) }
+        Self { store, keys: Keys::new(keys), seen: Seen::default(), clock: Arc::new(SystemClock) }
     }
 
     pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
         Self { clock, ..self }
     }
 
-    /// Other keys from now on. What was encrypted under an older one is encrypted anew with its next write.
+    /// Other keys from now on. What was encrypted under an older one is encrypted anew when it is next used.
     pub fn rotate(&self, keys: Keyring) {
-        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys);
-    }
-
-    fn keys(&self) -> Arc<Keyring> {
-        self.keys.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.keys.rotate(keys);
     }
 
     fn seal(&self, access: Access<'_>, header: Header, document: &Document) -> Result<Document, StoreError> {
-        envelope::seal(&self.keys(), access, header, document.bytes())
+        envelope::seal(&self.keys.now(), access, header, document.bytes())
             .map(Document::from_bytes)
             .map_err(|why| StoreError::Unavailable { backend: self.backend(), why: why.to_owned() })
     }
 
     /// What another server encrypted under a key that has just been added is read as soon as it is in our key file too.
     fn open(&self, access: Access<'_>, found: &Document) -> Result<Opened, StoreError> {
-        match envelope::open(&self.keys(), access, found) {
-            Err(StoreError::UnknownKey { key_id }) => match self.keys().read_again() {
-                Some(keys) => {
-                    self.rotate(keys);
-                    envelope::open(&self.keys(), access, found)
-                }
-                None => Err(StoreError::UnknownKey { key_id }),
-            },
+        match envelope::open(&self.keys.now(), access, found) {
+            Err(StoreError::UnknownKey { .. }) => envelope::open(&self.keys.look(), access, found),
             opened => opened,
         }
     }
@@ -71,18 +63,34 @@ impl<S: ContextStore> Encrypted<S> {
             return Err(StoreError::Tampered { why: "an older version was put in place of a newer one", found });
         }
         self.seen.note(access.session, opened.header);
-        Ok(Some(Document::opened(opened.plain, found.bytes().clone())))
+        let document = Document::opened(opened.plain, found.bytes().clone());
+        Ok(Some(if opened.is_under_newest { document } else { self.sealed_anew(access, document).await }))
     }
 
-    async fn replace_sealed(&self, access: Access<'_>, expected: Option<&Document>, new: &Document) -> Result<bool, StoreError> {
+    /// Under the newest key, so that an older one can leave even where a context is only ever read. Where that is not possible now, as it was found.
+    async fn sealed_anew(&self, access: Access<'_>, document: Document) -> Document {
+        match self.replace_sealed(access, Some(&document), &document).await {
+            Ok(Some(sealed)) => Document::opened(document.bytes().clone(), sealed.bytes().clone()),
+            // Somebody else has written it meanwhile, or the store is gone.
+            Ok(None) | Err(_) => document,
+        }
+    }
+
+    /// What is in the store now, if it was replaced.
+    async fn replace_sealed(
+        &self,
+        access: Access<'_>,
+        expected: Option<&Document>,
+        new: &Document,
+    ) -> Result<Option<Document>, StoreError> {
         let before = expected.and_then(Document::sealed).and_then(|sealed| envelope::header(sealed));
         let header = before.map_or_else(|| Header::first(self.clock.now()), Header::next);
         let sealed = self.seal(access, header, new)?;
-        let replaced = self.store.replace(access, expected.map(Document::as_sealed).as_ref(), &sealed).await?;
-        if replaced {
-            self.seen.note(access.session, header);
+        if !self.store.replace(access, expected.map(Document::as_sealed).as_ref(), &sealed).await? {
+            return Ok(None);
         }
-        Ok(replaced)
+        self.seen.note(access.session, header);
+        Ok(Some(sealed))
     }
 }
 
@@ -96,7 +104,7 @@ impl<S: ContextStore> ContextStore for Encrypted<S> {
     }
 
     fn replace<'a>(&'a self, access: Access<'a>, expected: Option<&'a Document>, new: &'a Document) -> Pending<'a, bool> {
-        Box::pin(self.replace_sealed(access, expected, new))
+        Box::pin(async move { Ok(self.replace_sealed(access, expected, new).await?.is_some()) })
     }
 
     fn remove<'a>(&'a self, access: Access<'a>) -> Pending<'a, bool> {

@@ -1,7 +1,7 @@
 //! The stores of this machine, looked into by this very process. What runs in a server that shares them is asked of that server.
 
 use super::{Answer, BackendError, ExecutionQuery, HeapFile, Needs};
-use crate::cli::flags::{HeapPlace, StoreOptions};
+use crate::cli::flags::{HeapPlace, StoreOptions, context_database};
 use crate::local;
 use heapstead_service::{Archive, Caller, EntryField, ListRequest, LogRequest, OnMissingHeap, Policy, Quotas, ServiceError};
 use heapstead_store::outputs::PageRequest;
@@ -47,7 +47,9 @@ impl Local {
                 _ => Principal::local(),
             },
         };
-        Ok(Self { archive: Archive::open(options.heaps.open()?, metadata, policy), caller: Caller { principal, ..Caller::default() } })
+        let archive = Archive::open(options.heaps.open()?, metadata, policy);
+        archive.end_contexts_in(context_database(&options.session_db_path));
+        Ok(Self { archive, caller: Caller { principal, ..Caller::default() } })
     }
 
     pub async fn heaps(&self, limit: Option<u32>, cursor: Option<HeapKey>) -> Answer {

@@ -7,8 +7,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const CONTEXTS: &str = "Conversation context";
-/// In the folder of the metadata database.
-const DATABASE: &str = "context.db";
+
+/// Where contexts are, in the folder of the metadata database, unless they are in Redis.
+pub fn context_database(database_folder: &Path) -> PathBuf {
+    database_folder.join("context.db")
+}
 
 #[derive(clap::Args)]
 pub struct ContextOptions {
@@ -50,7 +53,7 @@ enum Store {
 impl ContextOptions {
     /// None where conversations are not remembered.
     pub fn settings(&self, database_folder: &Path) -> Result<Option<ContextSettings>, FlagError> {
-        let database = database_folder.join(DATABASE);
+        let database = context_database(database_folder);
         let place = match (self.context_store, &self.redis_url) {
             (Store::None, _) => return Ok(None),
             (Store::Redis, None) => return Err(FlagError::NoRedis),

@@ -10,7 +10,7 @@ mod stores;
 mod values;
 
 pub use auth::{AuthOptions, TokenFileOptions};
-pub use context::ContextOptions;
+pub use context::{ContextOptions, context_database};
 pub use sessions::SessionOptions;
 pub use stores::{FlagError, HeapPlace, HeapStoreOptions, StoreOptions, WhereOptions};
 pub use values::{duration, heap_key};

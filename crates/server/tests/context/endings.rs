@@ -1,0 +1,61 @@
+//! A context lives as long as its session: it leaves the store when that is ended, and when that expires.
+
+use crate::fixture::{Folders, Server};
+use crate::redis_server::RedisServer;
+use crate::{calls, context_when, run_in};
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+/// Opens a session, which is remembered, as is one that nobody ends.
+async fn remembered(server: &Server) -> String {
+    let (_, session) = server.post("/api/sessions", json!({})).await;
+    let id = session["session_id"].as_str().expect("an id").to_owned();
+    for session in [&id, "stays"] {
+        assert_eq!(server.post("/api/context", json!({ "session": session, "custom": { "k": 1 } })).await.0, 200);
+    }
+    id
+}
+
+/// Waits until the session is gone, and only the other one is left in the store.
+async fn only_the_other_is_left(server: &Server, id: &str) {
+    let begun = Instant::now();
+    loop {
+        let status = server.get(&format!("/api/sessions/{id}")).await.0;
+        let left = server.get("/api/health").await.1["context_store"]["session_count"].clone();
+        if (status, &left) == (404, &json!(1)) {
+            break;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30), "{status}, {left} contexts");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(server.get(&format!("/api/context?session={id}")).await.0, 404);
+    assert_eq!(server.get("/api/context?session=stays").await.1["custom"], json!({ "k": 1 }));
+}
+
+#[tokio::test]
+async fn when_it_expires() {
+    let redis = RedisServer::start();
+    for store in
+        [&["--context-store", "sqlite"][..], &["--context-store", "memory"], &["--context-store", "redis", "--redis-url", &redis.url()]]
+    {
+        let server = Server::start_with(&Folders::new(), &[store, &["--session-ttl", "2s"]].concat());
+        let id = remembered(&server).await;
+        run_in(&server, &id, "1").await;
+        only_the_other_is_left(&server, &id).await;
+    }
+}
+
+#[tokio::test]
+async fn when_it_is_ended() {
+    let redis = RedisServer::start();
+    for store in
+        [&["--context-store", "sqlite"][..], &["--context-store", "memory"], &["--context-store", "redis", "--redis-url", &redis.url()]]
+    {
+        let server = Server::start_with(&Folders::new(), store);
+        let id = remembered(&server).await;
+        run_in(&server, &id, "1").await;
+        context_when(&server, &id, |context| calls(context) == 1).await;
+        assert_eq!(server.delete(&format!("/api/sessions/{id}")).await.0, 200);
+        only_the_other_is_left(&server, &id).await;
+    }
+}

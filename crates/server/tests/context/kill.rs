@@ -1,0 +1,125 @@
+//! `kill -9` at random moments under load: what was acknowledged is there afterwards, or the server says what may be missing.
+
+use crate::fixture::{Folders, Random, Server, torture};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+const CLIENTS: usize = 3;
+const LOST: &str = "changes to contexts since its last flush at ";
+
+/// What a client was told: the numbers that were acknowledged last.
+#[derive(Default)]
+struct Told {
+    set: u64,
+    recorded: u64,
+    /// When each number was acknowledged as set.
+    times: Vec<(u64, Timestamp)>,
+}
+
+/// Sets and records one number after another until the server is gone.
+async fn count_up(client: reqwest::Client, url: String, session: String, mut told: Told) -> Told {
+    let acknowledged = async |path: &str, body: Value| {
+        let Ok(response) = client.post(format!("{url}{path}")).json(&body).send().await else { return false };
+        let status = response.status();
+        // Half an answer is none.
+        let Ok(body) = response.text().await else { return false };
+        assert_eq!(status, 200, "{body}");
+        true
+    };
+    loop {
+        let next = told.set.max(told.recorded) + 1;
+        if !acknowledged("/api/context", json!({ "session": session, "custom": { "n": next } })).await {
+            return told;
+        }
+        told.set = next;
+        told.times.push((next, Timestamp::now()));
+        if !acknowledged("/api/context/record", json!({ "session": session, "resource_id": format!("r{next}") })).await {
+            return told;
+        }
+        told.recorded = next;
+    }
+}
+
+/// Lets all clients count for this long, then kills the server.
+async fn count_and_kill(server: &mut Server, clients: Vec<Told>, time: Duration) -> Vec<Told> {
+    let counting = clients
+        .into_iter()
+        .enumerate()
+        .map(|(number, told)| tokio::spawn(count_up(server.client.clone(), server.url.clone(), format!("c{number}"), told)));
+    let counting: Vec<_> = counting.collect();
+    tokio::time::sleep(time).await;
+    server.kill();
+    futures_util::future::join_all(counting).await.into_iter().map(|told| told.expect("acknowledged")).collect()
+}
+
+fn clients() -> Vec<Told> {
+    (0..CLIENTS).map(|_| Told::default()).collect()
+}
+
+async fn number_in(server: &Server, client: usize) -> u64 {
+    let (status, context) = server.get(&format!("/api/context?session=c{client}")).await;
+    assert_eq!(status, 200, "{context}");
+    context["custom"]["n"].as_u64().unwrap_or(0)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sqlite_loses_nothing_that_was_acknowledged() {
+    let rounds = if torture() { 50 } else { 5 };
+    let (random, folders) = (Random::new(), Folders::new());
+    let mut clients = clients();
+    for round in 0..=rounds {
+        let mut server = Server::start_with(&folders, &["--log", "error"]);
+        for (number, told) in clients.iter().enumerate() {
+            let where_from = format!("round {round}, client {number}, SEED={}", random.seed);
+            let found = number_in(&server, number).await;
+            assert!(found >= told.set, "{where_from}: {found} is there, {} was acknowledged", told.set);
+            if told.recorded > 0 {
+                let (_, note) = server.get(&format!("/api/context/check?session=c{number}&resource_id=r{}", told.recorded)).await;
+                assert_eq!(note["note"], "document_already_fetched_this_session", "{where_from}: {note}");
+            }
+        }
+        if round < rounds {
+            clients = count_and_kill(&mut server, clients, Duration::from_millis(30 + random.below(500))).await;
+        }
+    }
+    assert!(clients.iter().all(|told| told.recorded > rounds), "hardly anything was done");
+}
+
+/// Since when changes are lost, if the server says that some are.
+async fn lost_since(server: &Server, log: &std::path::Path) -> Option<Timestamp> {
+    // It listens before it looks at its stores.
+    server.get("/healthz").await;
+    let said = std::fs::read_to_string(log).expect("a log");
+    let (_, since) = said.split_once(LOST)?;
+    Some(since.split_whitespace().next().and_then(|since| since.parse().ok()).unwrap_or_else(|| panic!("no time: {said}")))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn memory_loses_at_most_what_came_after_the_last_flush_and_says_so() {
+    const FLUSH: Duration = Duration::from_secs(1);
+    // Ticks that come late on a machine under load.
+    const LATE: Duration = Duration::from_millis(1500);
+    let rounds = if torture() { 10 } else { 2 };
+    let (random, folders) = (Random::new(), Folders::new());
+    let (log, arguments) = (folders.path().join("log"), ["--context-store", "memory", "--context-flush", "1s"]);
+    for round in 0..rounds {
+        let mut server = Server::start_logged(&folders, &arguments, &log);
+        assert_eq!(lost_since(&server, &log).await, None, "the one before ended well");
+        for number in 0..CLIENTS {
+            server.delete(&format!("/api/context?session=c{number}")).await;
+        }
+        let clients = count_and_kill(&mut server, clients(), FLUSH * 3 + Duration::from_millis(random.below(1000))).await;
+        let killed_at = Timestamp::now();
+        let server = Server::start_logged(&folders, &arguments, &log);
+        let since = lost_since(&server, &log).await.expect("it says since when changes are lost");
+        let lost = Duration::try_from(killed_at.duration_since(since)).expect("flushed before it was killed");
+        assert!(lost < FLUSH + LATE, "round {round}: {lost:?} are lost");
+        for (number, told) in clients.iter().enumerate() {
+            let safe = told.times.iter().filter(|(_, time)| *time < since).map(|(number, _)| *number).max();
+            let (found, safe) = (number_in(&server, number).await, safe.expect("some came before the flush"));
+            assert!(found >= safe, "round {round}: {found} is there, {safe} was acknowledged before the flush at {since}");
+        }
+        assert_eq!(server.terminate(), Some(0));
+    }
+}
