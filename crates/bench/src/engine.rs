@@ -3,7 +3,7 @@
 use crate::fail;
 use crate::raw_loop::RawLoop;
 use crate::report::{Bar, Report, Row};
-use crate::sample::{Effort, Samples, ratios};
+use crate::sample::{Effort, Samples};
 use heapstead_engine::{Artifacts, Config, Engine, Event, HeapImage, Job, Kind, Lane, Outcome};
 use heapstead_types::Limits;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -45,10 +45,8 @@ async fn pairs(engine: &Engine, raw: &mut RawLoop, effort: Effort, report: &mut 
             theirs.push(their);
         }
     }
-    let ratios = ratios(&ours, &theirs);
-    let detail = format!("{:.2} ms against {:.2} ms, {rounds} pairs", Samples::of(&ours).median(), Samples::of(&theirs).median());
     let name = if what == "stateful" { "stateful run on the base heap, against raw V8" } else { "stateless run, against raw V8" };
-    report.add(Row::new(name, " ×", Bar::AtMost(most), ratios.median(), (ratios.quantile(0.1), ratios.quantile(0.9)), detail));
+    report.add_pairs(name, &ours, &theirs, most);
 }
 
 /// Executions per second of two chains side by side against one, in alternating windows. What the machine itself makes of a second process is

@@ -1,7 +1,9 @@
 //! The table of what was measured against its bar.
 
+use crate::sample::{Samples, ratios};
 use std::io::Result;
 use std::path::PathBuf;
+use std::time::Duration;
 
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -50,6 +52,13 @@ impl Report {
         self.rows.push(row);
     }
 
+    /// Compares two ways by the ratios of neighbouring runs.
+    pub fn add_pairs(&mut self, what: &'static str, ours: &[Duration], theirs: &[Duration], most: f64) {
+        let (ratios, median) = (ratios(ours, theirs), |times| time(Samples::of(times).median()));
+        let detail = format!("{} against {}, {} pairs", median(ours), median(theirs), ours.len());
+        self.add(Row::new(what, " ×", Bar::AtMost(most), ratios.median(), (ratios.quantile(0.1), ratios.quantile(0.9)), detail));
+    }
+
     pub fn all_met(&self) -> bool {
         self.rows.iter().all(|row| row.met)
     }
@@ -77,4 +86,9 @@ impl Report {
         std::fs::write(&file, serde_json::to_vec_pretty(self)?)?;
         Ok(file)
     }
+}
+
+/// Milliseconds for people: what is far below one is told in microseconds.
+fn time(ms: f64) -> String {
+    if ms < 0.1 { format!("{:.1} µs", ms * 1000.0) } else { format!("{ms:.2} ms") }
 }

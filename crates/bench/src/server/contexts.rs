@@ -1,7 +1,7 @@
 //! Conversation contexts: what remembering a call costs it, and what a read costs in each store against the bare look-up that it stands for.
 
 use super::process::Server;
-use super::{CODE, WARM_UP, add_pairs};
+use super::{CODE, WARM_UP};
 use crate::fail;
 use crate::report::Report;
 use crate::sample::{Effort, Samples};
@@ -55,7 +55,7 @@ async fn recording(effort: Effort, report: &mut Report) {
         }
     }
     let [with, without] = &times;
-    add_pairs(report, "a tool call with recording, against without", with, without, 1.05);
+    report.add_pairs("a tool call with recording, against without", with, without, 1.05);
 }
 
 async fn in_memory(effort: Effort, report: &mut Report) -> Samples {
@@ -74,7 +74,7 @@ async fn in_memory(effort: Effort, report: &mut Report) -> Samples {
             ours.push(mine);
         }
     }
-    add_pairs(report, "context read in memory, against a hash map and a clone", &ours, &theirs, 3.0);
+    report.add_pairs("context read in memory, against a hash map and a clone", &ours, &theirs, 3.0);
     Samples::of(&ours)
 }
 
@@ -99,7 +99,7 @@ async fn in_sqlite(effort: Effort, report: &mut Report) -> Samples {
             ours.push(mine);
         }
     }
-    add_pairs(report, "context read in SQLite, against a prepared SELECT", &ours, &theirs, 1.5);
+    report.add_pairs("context read in SQLite, against a prepared SELECT", &ours, &theirs, 1.5);
     Samples::of(&ours)
 }
 
@@ -125,7 +125,7 @@ async fn in_redis(effort: Effort, report: &mut Report) -> Samples {
             ours.push(mine);
         }
     }
-    add_pairs(report, "context read in Redis, against a bare GET", &ours, &theirs, 1.5);
+    report.add_pairs("context read in Redis, against a bare GET", &ours, &theirs, 1.5);
     Samples::of(&ours)
 }
 
@@ -141,7 +141,7 @@ async fn many_sessions(effort: Effort, report: &mut Report) {
             theirs.push(their);
         }
     }
-    add_pairs(report, "context read with 10,000 sessions held, against 100", &ours, &theirs, 1.3);
+    report.add_pairs("context read with 10,000 sessions held, against 100", &ours, &theirs, 1.3);
 }
 
 /// As the server has it: metered and audited. Each session has a conversation of some length; the first one's id.

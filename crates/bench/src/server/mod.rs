@@ -13,7 +13,7 @@ pub use fill::known_session;
 use crate::fail;
 use crate::raw_loop::RawLoop;
 use crate::report::{Bar, Report, Row};
-use crate::sample::{Effort, Samples, ratios};
+use crate::sample::{Effort, Samples};
 use bare::Bare;
 use connection::Connection;
 use heapstead_engine::{Artifacts, Config, Engine};
@@ -60,15 +60,8 @@ async fn chain_over_each_way_in(artifacts: &Artifacts, effort: Effort, report: &
         ("chain over MCP stdio, against engine and bare syncs", stdio, 1.7),
     ];
     for (what, ours, most) in rows {
-        add_pairs(report, what, ours, bare, most);
+        report.add_pairs(what, ours, bare, most);
     }
-}
-
-/// Compares two ways by the ratios of neighbouring runs.
-fn add_pairs(report: &mut Report, what: &'static str, ours: &[Duration], theirs: &[Duration], most: f64) {
-    let ratios = ratios(ours, theirs);
-    let detail = format!("{:.2} ms against {:.2} ms, {} pairs", Samples::of(ours).median(), Samples::of(theirs).median(), ours.len());
-    report.add(Row::new(what, " ×", Bar::AtMost(most), ratios.median(), (ratios.quantile(0.1), ratios.quantile(0.9)), detail));
 }
 
 async fn timed(work: impl Future<Output = ()>) -> Duration {
@@ -111,7 +104,7 @@ async fn stateless(artifacts: &Artifacts, effort: Effort, report: &mut Report) {
             theirs.push(their);
         }
     }
-    add_pairs(report, "stateless run over HTTP, against raw V8", &ours, &theirs, 4.0);
+    report.add_pairs("stateless run over HTTP, against raw V8", &ours, &theirs, 4.0);
 }
 
 /// Executions per second of eight chains against one, in alternating windows.
@@ -168,7 +161,7 @@ async fn pages(effort: Effort, report: &mut Report) {
     let page = |number: u64| format!("/api/executions/{id}/output?line_offset={}&line_limit={PAGE_LINES}", (number - 1) * PAGE_LINES + 1);
     let (first, far) = (page(1), page(PAGE_FAR));
     let (far_times, first_times) = alternate(&mut connection, &far, &mut server.connect().await, &first, effort).await;
-    add_pairs(report, "page 100,000 of an output, against page 1", &far_times, &first_times, 1.2);
+    report.add_pairs("page 100,000 of an output, against page 1", &far_times, &first_times, 1.2);
 }
 
 /// The same request on two connections, in turn.
@@ -189,7 +182,7 @@ async fn large_stores(effort: Effort, report: &mut Report) {
     let (mut on_large, mut on_small) = (large.connect().await, small.connect().await);
     let path = format!("/api/executions/{}", fill::known_execution());
     let (ours, theirs) = alternate(&mut on_large, &path, &mut on_small, &path, effort).await;
-    add_pairs(report, "get_execution among 100,000, against among 100", &ours, &theirs, 1.5);
+    report.add_pairs("get_execution among 100,000, against among 100", &ours, &theirs, 1.5);
     let query = json!({ "tags": { "rare": "yes" } });
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for round in 0..effort.choose(100, 1000) + WARM_UP {
@@ -207,5 +200,5 @@ async fn large_stores(effort: Effort, report: &mut Report) {
             theirs.push(their);
         }
     }
-    add_pairs(report, "tag query among 100,000 heaps, against among 100", &ours, &theirs, 2.0);
+    report.add_pairs("tag query among 100,000 heaps, against among 100", &ours, &theirs, 2.0);
 }

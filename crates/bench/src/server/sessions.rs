@@ -3,7 +3,7 @@
 use super::fill;
 use super::mcp::McpHttp;
 use super::process::{self, Server};
-use super::{CODE, Rest, WARM_UP, add_pairs, timed};
+use super::{CODE, Rest, WARM_UP, timed};
 use crate::fail;
 use crate::report::{Bar, Report, Row};
 use crate::resolve;
@@ -42,7 +42,7 @@ async fn opened_session(effort: Effort, report: &mut Report) {
             theirs.push(their);
         }
     }
-    add_pairs(report, "run_js in an opened session, against a chain with heaps", &ours, &theirs, 1.1);
+    report.add_pairs("run_js in an opened session, against a chain with heaps", &ours, &theirs, 1.1);
 }
 
 /// A `session_context` whose session has everything already, among many sessions and among few.
@@ -63,7 +63,7 @@ async fn unchanged_context(effort: Effort, report: &mut Report) {
             theirs.push(their);
         }
     }
-    add_pairs(report, "session_context, no change, among 100,000, against 100", &ours, &theirs, 1.5);
+    report.add_pairs("session_context, no change, among 100,000, against 100", &ours, &theirs, 1.5);
 }
 
 async fn unchanged(client: &mut McpHttp, arguments: &Value) {
