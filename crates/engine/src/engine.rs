@@ -6,7 +6,8 @@ use crate::zygote::{Zygote, ZygoteError};
 use crate::{Config, HeapImage, Lane, Refused, v8_version};
 use heapstead_types::{EngineId, EngineMismatch, Failure, Limits};
 use sha2::{Digest, Sha256};
-use tokio::sync::{mpsc, oneshot};
+use std::sync::Arc;
+use tokio::sync::{Mutex, mpsc, oneshot};
 
 /// Chunks of output between a run and whoever follows it; when they are full the run waits.
 const EVENTS_MAX: usize = 16;
@@ -135,6 +136,8 @@ pub struct Engine {
     scheduler: Scheduler,
     info: EngineInfo,
     generation: String,
+    /// Held by whoever tries the engine out.
+    trial: Arc<Mutex<()>>,
 }
 
 impl Engine {
@@ -145,7 +148,7 @@ impl Engine {
         // The zygote has read it, so it is there; where that changes meanwhile, so does the name.
         let base = std::fs::read(base_heap).map(|heap| hex::encode(Sha256::digest(heap))).unwrap_or_default();
         let generation = format!("{}/base-{base}", info.id);
-        Ok(Self { zygote, scheduler, info, generation })
+        Ok(Self { zygote, scheduler, info, generation, trial: Arc::default() })
     }
 
     pub fn info(&self) -> &EngineInfo {
@@ -159,6 +162,15 @@ impl Engine {
     /// Accepts a job, or refuses it with nothing left behind. Dropping the execution cancels it.
     pub fn submit(&self, job: Job) -> Result<Execution, Refused> {
         Ok(self.reserve(job.lane, job.limits.heap_mb)?.submit(job))
+    }
+
+    /// Runs a job beside all others, whether there is a slot for it or not: a busy engine is not a broken one. Trials come one after another.
+    pub async fn try_out(&self, job: Job) -> (Vec<u8>, Outcome) {
+        let _trial = self.trial.lock().await;
+        let (start, permit) = oneshot::channel();
+        // It is waited for right here.
+        let _ = start.send(Permit::beside());
+        Place { permit, zygote: self.zygote.clone() }.submit(job).finish().await
     }
 
     /// Takes a job in that has to wait for something else first: it counts against the bound of the queue, and holds up nobody.

@@ -207,6 +207,13 @@ impl State {
     }
 }
 
+impl Permit {
+    /// One that takes no slot and no memory of others.
+    pub fn beside() -> Self {
+        Self { heap_mb: 0, scheduler: None }
+    }
+}
+
 impl Drop for Permit {
     fn drop(&mut self) {
         let Some(scheduler) = self.scheduler.take() else { return };

@@ -1,7 +1,7 @@
 //! The context of a conversation as its tools see it: read, set, added to, asked and cleared, and only through its own session.
 
-use crate::sessions::{Target, unknown};
-use crate::{Archive, Caller, ServiceError, context_store};
+use crate::sessions::{Target, new_session_id, unknown};
+use crate::{Archive, Caller, Connection, ServiceError, context_store};
 use heapstead_context::{Access, Contexts, Error, NewResource, Record, ResourceType, SessionId, check};
 use heapstead_types::SessionId as Session;
 use serde::Serialize;
@@ -20,6 +20,17 @@ pub struct ContextKey {
     pub id: SessionId,
     /// Whether its callers may know that id.
     pub is_shown: bool,
+}
+
+impl ContextKey {
+    fn of(id: Session) -> Self {
+        Self { id: SessionId::from_bytes(*id.as_bytes()), is_shown: true }
+    }
+
+    /// Where nothing is, and nothing will be.
+    fn of_nobody() -> Self {
+        Self { is_shown: false, ..Self::of(new_session_id()) }
+    }
 }
 
 /// A context as it is shown: without its id where nobody is shown that.
@@ -56,7 +67,7 @@ impl Archive {
     }
 
     pub async fn context_get(&self, caller: &Caller, session: Option<&str>) -> Result<ShownContext, ServiceError> {
-        let (contexts, key) = self.context_of(caller, session).await?;
+        let (contexts, key) = self.context_of(caller, session, false).await?;
         // Who asks after a call wants to see that call.
         if let Some(conversations) = self.0.conversations.get() {
             let _ = tokio::time::timeout(FLUSH_MAX, conversations.flush()).await;
@@ -73,7 +84,7 @@ impl Archive {
         preferences: Option<Map<String, Value>>,
         custom: Option<Map<String, Value>>,
     ) -> Result<(), ServiceError> {
-        let (contexts, key) = self.context_of(caller, session).await?;
+        let (contexts, key) = self.context_of(caller, session, true).await?;
         let set = |record: &mut Record| {
             preferences.as_ref().map_or(Ok(()), |given| record.set_preferences(given))?;
             custom.as_ref().map_or(Ok(()), |given| record.set_custom(given))
@@ -82,7 +93,7 @@ impl Archive {
     }
 
     pub async fn context_record(&self, caller: &Caller, session: Option<&str>, new: NewFinding) -> Result<(), ServiceError> {
-        let (contexts, key) = self.context_of(caller, session).await?;
+        let (contexts, key) = self.context_of(caller, session, true).await?;
         let now = contexts.clock().now();
         let add = |record: &mut Record| match &new {
             NewFinding::Resource(resource) => record.add_resource(resource.clone(), now),
@@ -92,7 +103,7 @@ impl Archive {
     }
 
     pub async fn context_check(&self, caller: &Caller, session: Option<&str>, asked: CheckRequest) -> Result<Value, ServiceError> {
-        let (contexts, key) = self.context_of(caller, session).await?;
+        let (contexts, key) = self.context_of(caller, session, false).await?;
         let record = contexts.get(access(caller, &key, "context_check")).await?;
         Ok(match asked {
             CheckRequest::Resource { id, kind, content_hash } => {
@@ -104,7 +115,7 @@ impl Archive {
 
     /// Starts afresh: nothing that ended before this comes back.
     pub async fn context_clear(&self, caller: &Caller, session: Option<&str>) -> Result<Cleared, ServiceError> {
-        let (contexts, key) = self.context_of(caller, session).await?;
+        let (contexts, key) = self.context_of(caller, session, true).await?;
         if let Some(conversations) = self.0.conversations.get() {
             let _ = tokio::time::timeout(FLUSH_MAX, conversations.flush()).await;
         }
@@ -143,14 +154,24 @@ impl Archive {
         }
     }
 
-    async fn context_of(&self, caller: &Caller, session: Option<&str>) -> Result<(Contexts, ContextKey), ServiceError> {
+    /// The context of a connection that has left.
+    pub async fn end_connection(&self, connection: &Connection) {
+        self.end_context(connection.context).await;
+    }
+
+    /// `make`: a name that is new becomes a session. Where it does not, its context is as empty as that of any other.
+    async fn context_of(&self, caller: &Caller, session: Option<&str>, make: bool) -> Result<(Contexts, ContextKey), ServiceError> {
         let conversations = self.0.conversations.get();
         let contexts = conversations.ok_or_else(|| ServiceError::Unavailable("this server keeps no contexts".into()))?.contexts();
         if let Some(asked) = session {
             self.refuse_other(contexts, caller, asked).await?;
         }
         let none = "there is no session here: name one with `session`, or with the header X-MCP-Session-Id";
-        let key = self.context_key(caller, session, true).await?.ok_or_else(|| ServiceError::BadInput(none.into()))?;
+        let key = match self.context_key(caller, session, make).await? {
+            Some(key) => key,
+            None if session.is_some() || caller.session.is_some() => ContextKey::of_nobody(),
+            None => return Err(ServiceError::BadInput(none.into())),
+        };
         Ok((contexts.clone(), key))
     }
 
@@ -174,11 +195,12 @@ impl Archive {
 
     /// The id that the context of a call is kept under; none where the call is in no session. `make`: a name that is new becomes a session.
     pub(crate) async fn context_key(&self, caller: &Caller, session: Option<&str>, make: bool) -> Result<Option<ContextKey>, ServiceError> {
-        let shown = |id: Session| ContextKey { id: SessionId::from_bytes(*id.as_bytes()), is_shown: true };
         Ok(match self.session_of(caller, session).await? {
-            Target::Opened(session) => Some(shown(session.id)),
-            Target::Named(name) => self.0.metadata.named_session(&caller.principal, &name, make).await?.map(shown),
-            Target::Alone => caller.connection.as_ref().map(|connection| ContextKey { is_shown: false, ..shown(connection.context) }),
+            Target::Opened(session) => Some(ContextKey::of(session.id)),
+            Target::Named(name) => self.0.metadata.named_session(&caller.principal, &name, make).await?.map(ContextKey::of),
+            Target::Alone => {
+                caller.connection.as_ref().map(|connection| ContextKey { is_shown: false, ..ContextKey::of(connection.context) })
+            }
         })
     }
 }

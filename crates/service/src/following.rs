@@ -31,7 +31,7 @@ impl Archive {
     }
 
     pub(crate) fn follow(&self, live: &Arc<Live>) {
-        if self.0.hub.begin_following(live.id()) {
+        if live.begin_following() {
             tokio::spawn(follow(self.clone(), live.clone()));
         }
     }
@@ -102,7 +102,6 @@ async fn follow(archive: Archive, live: Arc<Live>) {
     if let Some(session) = live.session {
         archive.look_at_heads(vec![session]).await;
     }
-    hub.end_following(&id);
 }
 
 fn log(archive: &Archive, live: &Live, level: Level, text: String) {

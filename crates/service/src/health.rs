@@ -3,8 +3,9 @@
 use crate::executions::blocking;
 use crate::record::iso_8601;
 use crate::{End, Service};
-use heapstead_engine::{Engine, Execution, Job, Kind, Lane, Refused};
+use heapstead_engine::{Engine, Job, Kind, Lane};
 use heapstead_types::Limits;
+use heapstead_types::limits::HEAP_MB_MIN;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -80,18 +81,11 @@ async fn check<E: Display>(name: &str, check: impl Future<Output = Result<(), E>
     }
 }
 
-/// Whether code can be run: runs some. A queue that is full says nothing against it.
+/// Whether code can be run: runs some, however much runs already.
 async fn check_engine(engine: &Engine) -> Option<String> {
-    let limits = Limits { timeout_secs: CHECK_MAX.as_secs() as u32, ..Limits::default() };
-    let job = Job { code: "1".into(), kind: Kind::Stateless, limits, headers: Vec::new(), lane: Lane(u64::MAX) };
-    let ran = async {
-        match engine.submit(job).map(Execution::finish) {
-            Err(Refused::QueueFull { .. }) => Ok(()),
-            Err(refused) => Err(refused.to_string()),
-            Ok(finished) => End::from(finished.await.1).error().map_or(Ok(()), Err),
-        }
-    };
-    check("engine", ran).await
+    let limits = Limits { heap_mb: HEAP_MB_MIN, timeout_secs: CHECK_MAX.as_secs() as u32, ..Limits::default() };
+    let job = Job { code: "1".into(), kind: Kind::Stateless, limits, headers: Vec::new(), lane: Lane::default() };
+    check("engine", async { End::from(engine.try_out(job).await.1).error().map_or(Ok(()), Err) }).await
 }
 
 impl Health {

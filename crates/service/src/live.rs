@@ -6,6 +6,7 @@ use heapstead_store::outputs::Extent;
 use heapstead_types::{ExecutionId, Failure, Principal, SessionId};
 use jiff::Timestamp;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
@@ -17,6 +18,7 @@ pub struct Live {
     pub session: Option<SessionId>,
     progress: watch::Sender<Progress>,
     stop: watch::Sender<Option<Stop>>,
+    is_followed: AtomicBool,
 }
 
 /// Who asked for the end of an execution.
@@ -49,7 +51,13 @@ pub struct Progress {
 
 impl Live {
     pub fn new(begun: Begun, principal: Principal) -> Self {
-        Self { begun, principal, session: None, progress: watch::Sender::default(), stop: watch::Sender::default() }
+        let (progress, stop) = (watch::Sender::default(), watch::Sender::default());
+        Self { begun, principal, session: None, progress, stop, is_followed: AtomicBool::new(false) }
+    }
+
+    /// False when somebody follows it already, or has: what becomes of it is told once.
+    pub fn begin_following(&self) -> bool {
+        !self.is_followed.swap(true, Relaxed)
     }
 
     pub fn in_session(self, session: Option<SessionId>) -> Self {

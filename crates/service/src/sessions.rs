@@ -65,29 +65,50 @@ impl Archive {
     pub async fn session_of(&self, caller: &Caller, argument: Option<&str>) -> Result<Target, ServiceError> {
         let named = match argument {
             None => None,
-            Some(text) => Some(match self.handle(caller, text).await? {
-                Handle::Id(id) => Target::Opened(self.opened(caller, id).await?),
-                Handle::Name(name) => Target::Named(session_name(name)?),
-            }),
+            Some(text) => Some(self.named(caller, text).await?),
         };
+        let connection = self.session_of_connection(caller).await;
+        let said = [named.as_ref().and_then(Target::id), caller.within, connection.as_ref().ok().and_then(Target::id)];
+        let mut said = said.into_iter().flatten();
+        if let Some(first) = said.next()
+            && let Some(other) = said.find(|other| *other != first)
+        {
+            let text =
+                format!("the call names two sessions, `{first}` and `{other}`: of `session`, `_meta` and the connection leave one out");
+            return Err(ServiceError::BadInput(text));
+        }
         match (named, caller.within) {
-            (Some(Target::Opened(named)), Some(within)) if named.id != within => Err(ServiceError::BadInput(format!(
-                "`session` names another session than the one that the call is sent in (`{within}`): leave one of them out"
-            ))),
             (Some(named), _) => Ok(named),
             (None, Some(within)) => Ok(Target::Opened(self.opened(caller, within).await?)),
-            (None, None) => self.session_of_connection(caller).await,
+            (None, None) => connection,
         }
     }
 
-    /// What a connection calls its session is a name, unless it is the id of an opened one of the caller's.
+    /// The session that an argument means: by its handle, or as it was named.
+    async fn named(&self, caller: &Caller, text: &str) -> Result<Target, ServiceError> {
+        let found = match self.handle(caller, text).await {
+            Ok(Handle::Id(id)) => self.opened(caller, id).await.map(Target::Opened),
+            Ok(Handle::Name(name)) => Ok(Target::Named(session_name(name)?)),
+            Err(error) => Err(error),
+        };
+        match found {
+            // What looks like a handle may be the id of a session without a head, or be what a connection calls its own.
+            Err(error @ (ServiceError::NotFound { .. } | ServiceError::NoSession(_))) => {
+                self.0.metadata.named_as(&caller.principal, text).await?.map(Target::Named).ok_or(error)
+            }
+            found => found,
+        }
+    }
+
+    /// What a connection calls its session is a name, unless it is the id of one that the caller opened.
     async fn session_of_connection(&self, caller: &Caller) -> Result<Target, ServiceError> {
         let Some(name) = caller.session.clone() else { return Ok(Target::Alone) };
-        let opened = match name.as_str().parse() {
-            Ok(id) => self.0.metadata.opened_session(&caller.principal, id, Timestamp::now()).await?,
-            Err(_) => None,
-        };
-        Ok(opened.map_or(Target::Named(name), Target::Opened))
+        let Ok(id) = name.as_str().parse() else { return Ok(Target::Named(name)) };
+        match self.0.metadata.opened_session(&caller.principal, id, Timestamp::now()).await? {
+            Some(session) => Ok(Target::Opened(session)),
+            None if self.0.metadata.was_opened(&caller.principal, id).await? => Err(unknown(name.as_str())),
+            None => Ok(Target::Named(name)),
+        }
     }
 
     async fn handle<'a>(&self, caller: &Caller, text: &'a str) -> Result<Handle<'a>, ServiceError> {
@@ -297,6 +318,14 @@ pub fn new_session_id() -> SessionId {
 }
 
 impl Target {
+    /// Of one with a head.
+    fn id(&self) -> Option<SessionId> {
+        match self {
+            Self::Opened(session) => Some(session.id),
+            Self::Named(_) | Self::Alone => None,
+        }
+    }
+
     /// As executions and logs call it.
     pub fn log_name(&self) -> Option<SessionName> {
         match self {

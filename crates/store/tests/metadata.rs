@@ -7,6 +7,18 @@ use heapstead_types::{ExecutionId, HeapKey, Principal, SessionName, Status};
 use jiff::{SignedDuration, Timestamp};
 use tempfile::TempDir;
 
+#[test]
+fn nobody_else_may_read_it() {
+    use std::os::unix::fs::PermissionsExt;
+    let database = tokio::runtime::Runtime::new().expect("a runtime").block_on(async { Database::new() });
+    let files: Vec<_> =
+        std::fs::read_dir(database.folder.path()).expect("the folder").flatten().filter(|file| file.path().is_file()).collect();
+    assert!(files.iter().any(|file| file.file_name() == "heapstead.db-wal"), "{files:?}");
+    for file in files {
+        assert_eq!(file.metadata().expect("metadata").permissions().mode() & 0o077, 0, "{file:?}");
+    }
+}
+
 struct Database {
     folder: TempDir,
     metadata: Metadata,

@@ -20,6 +20,10 @@ pub async fn guard(State(edge): State<Arc<Edge>>, request: Request, next: Next) 
         Ok(origin) => origin,
         Err(problem) => return problem.closing().into_response(),
     };
+    if let Some(kind) = sent_by_any_page(&request) {
+        let detail = format!("`Content-Type` is `{kind}`, which a page of any site could send unasked: expected application/json");
+        return Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail).closing().into_response();
+    }
     let mut response = match &origin {
         Some(_) if is_preflight(&request) => preflight(request.headers()),
         _ => next.run(request).await,
@@ -58,6 +62,13 @@ fn check(access: &Access, uri: &Uri, headers: &HeaderMap) -> Result<Option<Heade
     }
     let detail = format!("pages of the origin `{}` may not call this server: `--allowed-origins` decides", text.escape_debug());
     Err(Problem::new(StatusCode::FORBIDDEN, detail))
+}
+
+/// The kind of a body that browsers send to other sites without asking them first.
+fn sent_by_any_page(request: &Request) -> Option<&'static str> {
+    let kind = request.headers().get(header::CONTENT_TYPE).filter(|_| request.method() == Method::POST)?.to_str().ok()?;
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"].into_iter().find(|any| any.eq_ignore_ascii_case(kind))
 }
 
 fn only(headers: &HeaderMap, name: header::HeaderName) -> Result<Option<&HeaderValue>, Problem> {

@@ -21,6 +21,7 @@ use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
+use tokio::runtime::Handle;
 
 /// How long a client may keep the list of tools: it is the same for as long as the server runs.
 const TOOLS_TTL_MS: u64 = 60 * 60 * 1000;
@@ -120,6 +121,16 @@ impl Handler {
         };
         let live = arguments.get("execution_id").and_then(Value::as_str).and_then(|id| service.live(&caller, id));
         reporter.during(live, operation.call(caller, arguments)).await
+    }
+}
+
+impl Drop for Handler {
+    fn drop(&mut self) {
+        let (Some(service), Some(caller), Ok(runtime)) = (&self.edge.service, self.introduced.get(), Handle::try_current()) else { return };
+        if let (None, Some(connection)) = (&caller.session, caller.connection.clone()) {
+            let service = service.clone();
+            runtime.spawn(async move { service.end_connection(&connection).await });
+        }
     }
 }
 
@@ -246,7 +257,9 @@ impl ServerHandler for Handler {
         match task_request {
             Some(legacy_tasks::Request::Call { name, arguments }) => {
                 let caller = self.caller(&context)?;
-                legacy_tasks::begin(&self.edge, self.tool(&name)?, caller, arguments).await
+                let refused = |error: ServiceError| ErrorData::invalid_params(error.to_string(), None);
+                let (operation, arguments) = self.known_as(&name, arguments)?.map_err(refused)?;
+                legacy_tasks::begin(&self.edge, operation, caller, arguments).await
             }
             Some(request) => {
                 let caller = self.caller(&context)?;

@@ -142,12 +142,16 @@ impl Mcp {
         let Some(session) = session_meta::claimed(meta) else { return Ok(true) };
         let Some(header) = parts.headers.get(CONNECTION_HEADER) else { return Ok(false) };
         let header = header.to_str().unwrap_or_default();
-        if header == session {
+        if session == Some(header) {
             return Ok(false);
         }
         let caller = http::principal(&parts.extensions).map_err(|problem| Box::new(problem.into_response()))?;
         if self.sessions.connection(header, caller).is_some() {
             return Ok(true);
+        }
+        if session.is_none() {
+            // It is refused for that.
+            return Ok(false);
         }
         let text = "`Mcp-Session-Id` is neither the session that `_meta` names nor a connection that is open: send one of these, or no such header";
         Err(Box::new(refuse(&wire::refusal(ErrorData::invalid_request(text, None), id))))

@@ -50,11 +50,17 @@ impl Era {
 
     /// The session that `_meta` names; an error when it names none in a way that could be one.
     pub fn read(self, meta: &JsonObject) -> Result<Option<Named>, ErrorData> {
-        let named = match self {
-            Self::Legacy => meta.get(LEGACY_KEY),
-            Self::Modern => meta.get(MODERN_KEY).or_else(|| meta.get(LEGACY_KEY)),
-        };
-        named.map(|value| self.named(value)).transpose()
+        let read = |key: &str| meta.get(key).map(|value| self.named(value)).transpose();
+        match (self, read(LEGACY_KEY)?) {
+            (Self::Legacy, old) => Ok(old),
+            (Self::Modern, old) => match (read(MODERN_KEY)?, old) {
+                (Some(new), Some(old)) if new.id != old.id => {
+                    let text = format!("`_meta` names two sessions, in `{MODERN_KEY}` and in `{LEGACY_KEY}`: leave one out");
+                    Err(ErrorData::invalid_params(text, None))
+                }
+                (new, old) => Ok(new.or(old)),
+            },
+        }
     }
 
     fn named(self, value: &Value) -> Result<Named, ErrorData> {
@@ -110,9 +116,9 @@ pub fn session_id(value: &Value) -> Result<String, String> {
     }
 }
 
-/// The session that a message of an earlier version names, however wrongly, for whoever only compares.
-pub fn claimed(meta: &JsonObject) -> Option<&str> {
-    meta.get(LEGACY_KEY)?.get("sessionId")?.as_str()
+/// Whether a message of an earlier version says that it is in a session, however wrongly, and the id, if it has one, for whoever only compares.
+pub fn claimed(meta: &JsonObject) -> Option<Option<&str>> {
+    meta.get(LEGACY_KEY).map(|named| named.get("sessionId").and_then(Value::as_str))
 }
 
 #[cfg(test)]
@@ -153,7 +159,9 @@ mod tests {
         let named = |id: &str| Ok(Some(Named { id: id.into(), state: None }));
         let (old, new) = (json!({ "sessionId": "old" }), json!({ "sessionId": "new" }));
         assert_eq!(read(Era::Modern, json!({ LEGACY_KEY: old })), named("old"));
-        assert_eq!(read(Era::Modern, json!({ LEGACY_KEY: old, MODERN_KEY: new })), named("new"));
+        assert_eq!(read(Era::Modern, json!({ MODERN_KEY: new })), named("new"));
+        assert_eq!(read(Era::Modern, json!({ LEGACY_KEY: new, MODERN_KEY: new })), named("new"));
+        assert_eq!(read(Era::Modern, json!({ LEGACY_KEY: old, MODERN_KEY: new })), Err(-32602), "which one?");
         assert_eq!(read(Era::Legacy, json!({ MODERN_KEY: new })), Ok(None));
     }
 }

@@ -254,7 +254,7 @@ impl ServerHandler for Sessioned {
         let visit = self.enter(&mut context).await?;
         let mut list = self.handler.list_tools(request, context).await?;
         let requires = self.edge.service.as_ref().is_some_and(|service| service.policy().require_session);
-        for tool in list.tools.iter_mut().filter(|tool| requires && tool.name == "run_js") {
+        for tool in list.tools.iter_mut().filter(|tool| requires && RUNS.contains(&&*tool.name)) {
             let text = format!("{}\n\nIt needs a session: {REQUIRED}", tool.description.as_deref().unwrap_or_default());
             tool.description = Some(text.into());
             tool.meta.get_or_insert_default().insert(visit.era.key().into(), json!({ "required": true }));
@@ -289,6 +289,8 @@ impl ServerHandler for Sessioned {
     }
 }
 
+/// `run_js` under all its names.
+const RUNS: [&str; 3] = ["run_js", "plasm", "plasm_run"];
 /// For the description of a tool that can't be called without.
 const REQUIRED: &str =
     "name one with `session`, or open one (`sessions/create`, or `session_context` where there is that tool) and call in it.";

@@ -1,6 +1,7 @@
 //! A context lives as long as its session: it leaves the store when that is ended, and when that expires.
 
 use crate::fixture::{Folders, Server};
+use crate::peer::Http;
 use crate::redis_server::RedisServer;
 use crate::{calls, context_when, run_in};
 use serde_json::json;
@@ -30,6 +31,22 @@ async fn only_the_other_is_left(server: &Server, id: &str) {
     }
     assert_eq!(server.get(&format!("/api/context?session={id}")).await.0, 404);
     assert_eq!(server.get("/api/context?session=stays").await.1["custom"], json!({ "k": 1 }));
+}
+
+#[tokio::test]
+async fn the_context_of_a_connection_goes_with_it() {
+    let server = Server::start();
+    let client = Http::connect(&server, "2025-11-25", &[]).await;
+    client.call("context_set", json!({ "custom": { "a": 1 } })).await;
+    let count = async || server.get("/api/health").await.1["context_store"]["session_count"].clone();
+    assert_eq!(count().await, 1);
+    let leave = server.client.delete(&client.url).header("mcp-session-id", client.connection.as_deref().expect("a connection"));
+    assert_eq!(leave.send().await.expect("an answer").status(), 204);
+    let begun = Instant::now();
+    while count().await != 0 {
+        assert!(begun.elapsed() < Duration::from_secs(30), "nobody could ever ask for it again");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 #[tokio::test]

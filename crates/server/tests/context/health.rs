@@ -74,6 +74,19 @@ async fn a_store_that_is_gone_is_told_and_the_server_is_not_ready() {
     assert_eq!(status(&server, "/healthz").await, 200, "it is alive");
 }
 
+/// A load balancer that took a busy server for a broken one would send its work to the next, until all were.
+#[tokio::test]
+async fn a_server_that_is_busy_is_well() {
+    let server = Server::start_with(&Folders::new(), &["--max-concurrent-executions", "1"]);
+    for _ in 0..3 {
+        assert_eq!(server.post("/api/exec", json!({ "code": "for (;;);", "execution_timeout_secs": 60 })).await.0, 202);
+    }
+    let (_, health) = server.get("/api/health").await;
+    assert_eq!((&health["status"], &health["engine"]["ok"]), (&json!("healthy"), &json!(true)), "{health}");
+    assert_eq!((&health["engine"]["running"], &health["engine"]["queued"]), (&json!(1), &json!(2)), "{health}");
+    assert_eq!(status(&server, "/readyz").await, 200);
+}
+
 /// An engine whose parts can be taken away from it.
 fn own_engine(folders: &Folders) -> Artifacts {
     let (parts, folder) = (Artifacts::find().expect("an engine"), folders.path().join("engine"));

@@ -1,8 +1,30 @@
 //! What tools do with a context: set, check, clear, and refuse what is past a bound.
 
-use crate::fixture::Server;
+use crate::fixture::{Folders, Server};
+use crate::peer::Http;
 use crate::{calls, context_when, run_in};
 use serde_json::{Value, json};
+
+#[tokio::test]
+async fn the_id_of_a_session_is_as_good_as_its_name_and_asking_makes_none() {
+    let folders = Folders::new();
+    let server = Server::start_with(&folders, &[]);
+    let sessions = || {
+        let database = rusqlite::Connection::open(folders.database().join("heapstead.db")).expect("the database");
+        database.query_row("SELECT count(*) FROM sessions", [], |row| row.get::<_, i64>(0)).expect("a count")
+    };
+    for path in ["/api/context?session=ghost", "/api/context/check?session=ghost&query=x"] {
+        let (status, answer) = server.get(path).await;
+        assert_eq!((status, sessions()), (200, 0), "{answer}");
+    }
+    assert_eq!(server.post("/api/context", json!({ "session": "real", "custom": { "a": 1 } })).await.0, 200);
+    let (_, context) = server.get("/api/context?session=real").await;
+    let id = context["session_id"].as_str().expect("an id");
+    let (status, by_id) = server.get(&format!("/api/context?session={id}")).await;
+    assert_eq!((status, &by_id["custom"]), (200, &json!({ "a": 1 })), "{by_id}");
+    let client = Http::connect(&server, "2025-11-25", &[]).await;
+    assert_eq!(client.call("context_get", json!({ "session": id })).await["structuredContent"]["custom"], json!({ "a": 1 }));
+}
 
 #[tokio::test]
 async fn preferences_and_values_are_set_and_removed() {

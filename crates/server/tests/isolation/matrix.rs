@@ -2,7 +2,7 @@
 
 use crate::asker::{Asker, Routes};
 use crate::belongings::{Belongings, Thing};
-use crate::peer::{Http, Sse};
+use crate::peer::{Http, Sse, result};
 use crate::rows::{Ask, Control, NAMELESS, Row, rows};
 use crate::talk::{Client, LEGACY};
 use crate::world::{Owner, World};
@@ -126,10 +126,12 @@ async fn a_connection_that_names_what_is_anothers_has_an_empty_log() {
             let mut sse = Sse::open_with(world.sse_server(&bob), &headers).await;
             sse.greet(LEGACY).await;
             for mut client in [http, Client::Sse(Box::new(sse))] {
-                let before = client.call("list_session_snapshots", json!({ "fields": "index,code" })).await;
-                let ran = client.call("run_js", json!({ "code": "typeof secret + typeof kept", "wait_secs": 60 })).await;
+                let mut call =
+                    async |tool: &str, arguments| result(client.ask("tools/call", json!({ "name": tool, "arguments": arguments })).await);
+                let before = call("list_session_snapshots", json!({ "fields": "index,code" })).await;
+                let ran = call("run_js", json!({ "code": "typeof secret + typeof kept", "wait_secs": 60 })).await;
                 assert_eq!(ran["structuredContent"]["result"], "\"undefinedundefined\"");
-                let after = client.call("list_session_snapshots", json!({ "fields": "index,code" })).await;
+                let after = call("list_session_snapshots", json!({ "fields": "index,code" })).await;
                 seen.push((before.to_string().replace(&name, "NAME"), after.to_string().replace(&name, "NAME")));
             }
         }

@@ -88,9 +88,7 @@ async fn http_with_sse() {
     assert_eq!(post(&server, "/message", JSON, ping.clone()).await.0, 400);
     assert_eq!(post(&server, "/message?sessionId=nobody", JSON, ping).await.0, 404);
     // The connection has seen nothing of all that.
-    let hello = initialize("2024-11-05");
-    assert_eq!(client.post(&hello, &[]).await, 202);
-    result(client.answer_to(&hello["id"]).await);
+    client.greet("2024-11-05").await;
     // When the client leaves, its connection is gone.
     let endpoint = client.endpoint.clone();
     drop(client);

@@ -1,7 +1,7 @@
 //! The end of the server, as its clients see it.
 
 use crate::fixture::{Folders, Server};
-use crate::peer::{Http, Sse, Stdio, initialize, messages, request, result};
+use crate::peer::{Http, Sse, Stdio, messages, request, result};
 use serde_json::json;
 
 #[tokio::test]
@@ -28,9 +28,7 @@ async fn open_streams_end_and_calls_that_wait_are_answered_first() {
 async fn sse_streams_end() {
     let server = Server::start_with(&Folders::new(), &["--sse-port", "0"]);
     let mut client = Sse::open(&server).await;
-    let hello = initialize("2024-11-05");
-    client.post(&hello, &[]).await;
-    result(client.answer_to(&hello["id"]).await);
+    client.greet("2024-11-05").await;
     let ended = tokio::task::spawn_blocking(move || server.terminate());
     assert_eq!(client.event().await, None);
     assert_eq!(ended.await.expect("joined"), Some(0));

@@ -49,6 +49,8 @@ async fn a_client_of_2025_11_25_asks_for_a_task() {
         assert_eq!(client.ask("tools/call", params).await["error"]["code"], -32602);
     }
     assert_eq!(client.ask("tools/call", json!({ "name": "list_executions", "task": {} })).await["error"]["code"], -32601);
+    let named_otherwise = result(client.ask("tools/call", json!({ "name": "plasm", "arguments": { "program": "1" }, "task": {} })).await);
+    assert!(named_otherwise["task"]["taskId"].is_string(), "{named_otherwise}");
     for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
         assert_eq!(client.ask(method, json!({ "taskId": "nobody" })).await["error"]["code"], -32602, "{method}");
         assert_eq!(client.ask(method, json!({})).await["error"]["code"], -32602, "{method}");

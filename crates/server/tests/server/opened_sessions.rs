@@ -69,6 +69,48 @@ async fn a_connection_that_names_an_opened_session_is_in_it_and_any_other_name_i
     }
 }
 
+/// A call over HTTP whose connection calls its session this.
+async fn run_on(server: &Server, connection: &str, body: Value) -> (u16, Value) {
+    let post = server.client.post(format!("{}/api/exec", server.url)).header("x-mcp-session-id", connection);
+    let answer = post.json(&body).send().await.expect("an answer");
+    (answer.status().as_u16(), answer.json().await.expect("JSON"))
+}
+
+#[tokio::test]
+async fn a_connection_that_names_a_session_which_has_ended_does_not_bring_it_back() {
+    let server = Server::start();
+    let session = open(&server).await;
+    run_in(&server, &session, "let x = 1").await;
+    assert_eq!(server.delete(&format!("/api/sessions/{session}")).await.0, 200);
+    let (status, refused) = run_on(&server, &session, json!({ "code": "1", "wait_secs": 60 })).await;
+    assert_eq!(status, 404, "{refused}");
+    let asked = server.client.get(format!("{}/api/session-snapshots", server.url)).header("x-mcp-session-id", &session);
+    assert_eq!(asked.send().await.expect("an answer").status(), 404);
+}
+
+#[tokio::test]
+async fn a_call_that_names_two_sessions_is_refused() {
+    let server = Server::start();
+    let (one, two) = (open(&server).await, open(&server).await);
+    let (status, refused) = run_on(&server, &one, json!({ "code": "1", "session": two, "wait_secs": 60 })).await;
+    assert_eq!(status, 400, "{refused}");
+    assert_eq!(run_on(&server, &one, json!({ "code": "1", "session": one, "wait_secs": 60 })).await.1["status"], "completed");
+    assert_eq!(run_on(&server, "a log", json!({ "code": "1", "session": two, "wait_secs": 60 })).await.1["status"], "completed");
+    assert_eq!((log(&server, &one).await.len(), log(&server, &two).await.len()), (1, 1));
+}
+
+/// Hosts like to call their sessions by UUIDs.
+#[tokio::test]
+async fn a_log_is_found_by_the_name_that_its_connection_gave_it_whatever_that_looks_like() {
+    let server = Server::start();
+    for name in ["123e4567-e89b-42d3-a456-426614174000", "s1", &"a".repeat(64)] {
+        assert_eq!(run_in(&server, name, "1").await["status"], 404, "{name} looks like a handle, and nobody has it");
+        assert_eq!(run_on(&server, name, json!({ "code": "1", "wait_secs": 60 })).await.1["status"], "completed", "{name}");
+        assert_eq!(run_in(&server, name, "1").await["status"], "completed", "{name} is known now");
+        assert_eq!(log(&server, name).await.len(), 2, "{name}");
+    }
+}
+
 #[tokio::test]
 async fn a_heap_that_is_given_becomes_the_head() {
     let server = Server::start();

@@ -45,6 +45,12 @@ async fn every_refusal_is_a_problem_document() {
         problem(send(posted).await, 415).await;
     }
     problem(send(request(Method::POST, "/api/exec").body(r#"{"code": "1"}"#)).await, 415).await;
+    // What a page of any site could send, also where no body is needed.
+    for content_type in ["text/plain", "Text/Plain;charset=UTF-8", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"] {
+        for path in ["/api/sessions", "/api/heaps", "/mcp", &format!("/api/executions/{}/cancel", "0".repeat(32))] {
+            problem(send(request(Method::POST, path).header("content-type", content_type)).await, 415).await;
+        }
+    }
     let zipped = request(Method::POST, "/api/exec").header("content-encoding", "gzip").header("content-type", "application/json").body("x");
     problem(send(zipped).await, 415).await;
 

@@ -199,15 +199,17 @@ async fn a_server_that_keeps_nothing_has_no_sessions() {
 
 #[tokio::test]
 async fn a_server_may_require_a_session_for_runs() {
-    let server = Server::start_with(&Folders::new(), &["--require-session"]);
+    let server = Server::start_with(&Folders::new(), &["--require-session", "--plasm-names"]);
     for mut client in [Client::http(&server).await, Client::modern(&server)] {
         let run = json!({ "name": "run_js", "arguments": { "code": "1", "wait_secs": 60 } });
         let answer = client.ask("tools/call", run).await;
         assert_eq!(code(&answer), client.code(-32044), "{answer}");
         let tools = result(client.ask("tools/list", json!({})).await);
-        let run_js = tools["tools"].as_array().expect("tools").iter().find(|tool| tool["name"] == "run_js").expect("run_js").clone();
-        assert_eq!(run_js["_meta"][client.key()], json!({ "required": true }));
-        assert!(run_js["description"].as_str().is_some_and(|text| text.contains("It needs a session")), "{run_js}");
+        for name in ["run_js", "plasm", "plasm_run"] {
+            let tool = tools["tools"].as_array().expect("tools").iter().find(|tool| tool["name"] == name).expect(name);
+            assert_eq!(tool["_meta"][client.key()], json!({ "required": true }));
+            assert!(tool["description"].as_str().is_some_and(|text| text.contains("It needs a session")), "{tool}");
+        }
         let session = client.create().await;
         assert_eq!(client.run_in(&session, "1").await["structuredContent"]["result"], "1");
     }

@@ -31,6 +31,31 @@ async fn the_same_id_in_the_header_is_no_connection() {
 }
 
 #[tokio::test]
+async fn metadata_that_names_no_session_is_told_so_without_a_connection_too() {
+    let server = Server::start();
+    for header in [None, Some("x")] {
+        let http = mirroring(&server, header).await;
+        for bad in [json!({}), json!(null), json!("x"), json!({ "sessionId": 5 })] {
+            let answer = http.all(&run_in(&bad, "1")).await.pop().expect("an answer");
+            assert_eq!(code(&answer), -32602, "{header:?} {bad}: {answer}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_connection_and_metadata_that_name_two_sessions_contradict_each_other() {
+    let server = Server::start();
+    let mut other = Client::http(&server).await;
+    let (one, two) = (other.create().await, other.create().await);
+    let id = one["sessionId"].as_str().expect("an id");
+    let http = Http::connect(&server, LEGACY, &[("x-mcp-session-id", id)]).await;
+    let answer = result(http.all(&run_in(&two, "1")).await.pop().expect("an answer"));
+    let text = answer["content"][0]["text"].as_str().expect("text");
+    assert!(answer["isError"] == true && text.contains("names two sessions"), "{answer}");
+    assert_eq!(result(http.all(&run_in(&one, "1 + 1")).await.pop().expect("an answer"))["structuredContent"]["result"], "2");
+}
+
+#[tokio::test]
 async fn stock_clients_send_their_connection_beside_it() {
     let server = Server::start();
     let http = Http::connect(&server, LEGACY, &[]).await;

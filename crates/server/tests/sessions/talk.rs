@@ -37,10 +37,6 @@ impl Client {
         }
     }
 
-    pub async fn call(&mut self, tool: &str, arguments: Value) -> Value {
-        result(self.ask("tools/call", json!({ "name": tool, "arguments": arguments })).await)
-    }
-
     pub fn key(&self) -> &'static str {
         match self {
             Self::Http(http) if http.connection.is_none() => MODERN_KEY,

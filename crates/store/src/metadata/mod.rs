@@ -77,6 +77,7 @@ impl Metadata {
     pub fn open(folder: &Path, owner: Owner) -> Result<Self, MetadataError> {
         FileHeaps::open(folder, owner).map_err(|error| MetadataError::Folder(Arc::new(error)))?;
         let path = folder.join(FILE);
+        make_private(&path).map_err(|error| MetadataError::Unavailable { path: path.clone(), why: error.to_string() })?;
         let unavailable = |error: rusqlite::Error| unavailable(&path, &error);
         let mut connection = connect(&path).map_err(unavailable)?;
         migrations::run(&mut connection, &path)?;
@@ -136,6 +137,12 @@ impl Metadata {
 
 fn unavailable(path: &Path, error: &rusqlite::Error) -> MetadataError {
     MetadataError::Unavailable { path: path.into(), why: error.to_string() }
+}
+
+/// What was run is nobody else's to read; the database takes the rights of its file for what it puts beside it.
+fn make_private(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt;
+    std::fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path).map(drop)
 }
 
 fn connect(path: &Path) -> rusqlite::Result<Connection> {

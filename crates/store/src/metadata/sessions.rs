@@ -158,6 +158,29 @@ impl Metadata {
         .await
     }
 
+    /// The session without a head that has this id, or was called this.
+    pub async fn named_as(&self, principal: &Principal, text: &str) -> Result<Option<SessionName>, MetadataError> {
+        let (principal, text) = (principal.clone(), text.to_owned());
+        self.read(move |db| {
+            let name: Option<String> = db
+                .prepare_cached("SELECT name FROM sessions WHERE principal = ?1 AND opened = 0 AND (sid = ?2 OR name = ?2)")?
+                .query_row(params![principal.as_str(), text], |row| row.get(0))
+                .optional()?;
+            Ok(name.and_then(|name| name.parse().ok()))
+        })
+        .await
+    }
+
+    /// Whether this owner opened a session of this id, which may have ended since.
+    pub async fn was_opened(&self, principal: &Principal, id: SessionId) -> Result<bool, MetadataError> {
+        let principal = principal.clone();
+        self.read(move |db| {
+            db.prepare_cached("SELECT 1 FROM sessions WHERE sid = ? AND principal = ? AND opened = 1")?
+                .exists(params![id.to_string(), principal.as_str()])
+        })
+        .await
+    }
+
     /// Whether a session has this id that is somebody else's.
     pub async fn is_of_another(&self, principal: &Principal, id: SessionId) -> Result<bool, MetadataError> {
         let principal = principal.clone();
