@@ -15,7 +15,8 @@ const PRESSURE_PCT_MAX: u64 = 90;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StoreHealth {
     pub backend: &'static str,
-    pub session_count: u64,
+    /// Null where there are too many keys of others to have counted ours yet.
+    pub session_count: Option<u64>,
     pub max_sessions: Option<u64>,
     /// The store's own memory, not the process's.
     pub heap_used_mb: u64,
@@ -41,6 +42,11 @@ impl Contexts {
             Err(_) => (Stats::default(), Some(format!("the context store did not answer within {} s", PROBE_DEADLINE.as_secs()))),
         };
         describe(store.backend(), stats, failure)
+    }
+
+    /// Whether the store can be read and written now.
+    pub async fn is_up(&self) -> bool {
+        matches!(tokio::time::timeout(PROBE_DEADLINE, self.inner().store.check()).await, Ok(Ok(())))
     }
 
     /// Sessions, memory and evictions, for metrics.
@@ -70,8 +76,8 @@ fn describe(backend: &'static str, stats: Stats, failure: Option<String>) -> Sto
     if heap_pressure_pct > PRESSURE_PCT_MAX {
         degraded.push(format!("contexts take {heap_pressure_pct} % of the memory they may take"));
     }
-    if stats.sessions_max.is_some_and(|max| stats.sessions >= max) {
-        degraded.push(format!("{} sessions are held, which is the most there may be", stats.sessions));
+    if stats.sessions_max.is_some_and(|max| stats.sessions >= Some(max)) {
+        degraded.push(format!("{} sessions are held, which is the most there may be", stats.sessions.unwrap_or_default()));
     }
     StoreHealth {
         backend,
@@ -102,7 +108,7 @@ mod tests {
     #[test]
     fn each_condition_degrades_by_itself() {
         let stats = |sessions, memory_bytes| Stats {
-            sessions,
+            sessions: Some(sessions),
             sessions_max: Some(10),
             memory_bytes,
             memory_bytes_max: Some(100 << 20),

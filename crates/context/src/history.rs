@@ -22,14 +22,17 @@ pub struct NewResource {
 }
 
 impl Record {
-    /// What the server saw itself. Whatever is too long is cut, whatever looks secret is masked.
+    /// What the server saw itself. Whatever is too long is cut, whatever looks secret is masked. A run that ended late takes the place of its call,
+    /// since the newest are last.
     pub fn add_call(&mut self, call: ToolCall) {
-        self.recent_tool_calls.push(ToolCall {
+        let older = self.recent_tool_calls.iter().rposition(|known| known.called_at <= call.called_at);
+        let added = ToolCall {
             tool: cut_bytes(&clean(&call.tool), TOOL_NAME_BYTES_MAX),
             args: cut_args(&call.args),
             called_at: call.called_at,
             result_summary: result_summary_of_text(&call.result_summary),
-        });
+        };
+        self.recent_tool_calls.insert(older.map_or(0, |older| older + 1), added);
     }
 
     /// The same resource again takes the place of what was known about it.

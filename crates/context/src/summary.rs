@@ -7,6 +7,7 @@
 //!   - grep result: Found 3 files.
 //! ```
 
+use crate::Timestamp;
 use crate::limits::{NOTED_RESULTS_MAX, SUMMARY_BYTES_MAX, SUMMARY_TOOLS_MAX, TOOL_NAME_BYTES_MAX};
 use crate::record::ToolCall;
 use crate::text::{clean, cut_bytes, result_summary_of_text};
@@ -120,9 +121,9 @@ impl fmt::Display for Summary {
 impl Paragraph {
     /// None of no calls.
     pub fn of(calls: &[ToolCall]) -> Option<Self> {
-        let (first, last) = (calls.first()?, calls.last()?);
-        let mut paragraph =
-            Self { calls: 0, first: first.called_at.to_string(), last: last.called_at.to_string(), tools: Vec::new(), notes: Vec::new() };
+        let times = || calls.iter().map(|call| call.called_at);
+        let (first, last) = (times().min()?, times().max()?);
+        let mut paragraph = Self { calls: 0, first: first.to_string(), last: last.to_string(), tools: Vec::new(), notes: Vec::new() };
         for call in calls {
             let tool = cut_bytes(&clean(&call.tool), TOOL_NAME_BYTES_MAX);
             let result = result_summary_of_text(&call.result_summary);
@@ -156,7 +157,13 @@ impl Paragraph {
         for (tool, calls) in newer.tools {
             self.count(tool, calls);
         }
-        self.last = newer.last;
+        // A run that ended late was called before what had been folded by then.
+        if is_before(&newer.first, &self.first) {
+            self.first = newer.first;
+        }
+        if !is_before(&newer.last, &self.last) {
+            self.last = newer.last;
+        }
         self.notes.extend(newer.notes);
         self.notes.truncate(NOTED_RESULTS_MAX);
     }
@@ -215,6 +222,11 @@ impl fmt::Display for Paragraph {
         }
         Ok(())
     }
+}
+
+/// What is no time, because somebody else wrote it, is before nothing.
+fn is_before(time: &str, other: &str) -> bool {
+    matches!((time.parse::<Timestamp>(), other.parse::<Timestamp>()), (Ok(time), Ok(other)) if time < other)
 }
 
 fn parse_count(line: &str) -> Option<(&str, u64)> {

@@ -81,6 +81,34 @@ fn somebody_elses_words_make_way_last_but_before_a_count() {
     assert_eq!((window::counted(&record), record.calls_total()), (290, 307));
 }
 
+/// The span was that of the first and the last to end, and so reversed when an asynchronous run ended late.
+#[test]
+fn a_run_that_ends_late_takes_its_place_and_the_span_is_not_reversed() {
+    let mut record = record();
+    for index in 1..15 {
+        record.add_call(call("quick", 1000 * index, ""));
+    }
+    record.add_call(call("slow", 0, "Done at last."));
+    window::fold(&mut record).expect("folded");
+    let summary = record.summary_before_window.as_deref().expect("a summary");
+    let expected = "Summary of 5 earlier tool calls (1970-01-01T00:00:00.000Z to 1970-01-01T00:00:04.000Z):
+  - slow: called 1 time
+  - quick: called 4 times
+  - slow result: Done at last.";
+    assert_eq!(summary, expected);
+}
+
+/// First and last of every span that the summary tells.
+fn spans(record: &Record) -> Vec<(Timestamp, Timestamp)> {
+    let headings = record.summary_before_window.as_deref().unwrap_or_default().lines().filter_map(|line| line.strip_prefix("Summary of "));
+    let span = |heading: &str| {
+        let (_, span) = heading.strip_suffix("):")?.split_once(" earlier tool calls (")?;
+        let (first, last) = span.split_once(" to ")?;
+        Some((first.parse().ok()?, last.parse().ok()?))
+    };
+    headings.map(|heading| span(heading).expect("a span")).collect()
+}
+
 /// Lets others go first before each step, as often as it was told to.
 struct Interleaved {
     store: Memory,
@@ -168,6 +196,22 @@ proptest! {
                 prop_assert_eq!([&folded.calls[..], &record.recent_tool_calls[..]].concat(), newest);
             }
         }
+    }
+
+    /// However late they end, recent calls are in the order of their times, and what was folded lies within what the summary says.
+    #[test]
+    fn calls_are_in_order_and_spans_hold_what_was_folded(times in prop::collection::vec(0..1_000_000_i64, 0..400), long in any::<bool>()) {
+        let mut record = record();
+        let mut folded_times = Vec::new();
+        for ms in times {
+            record.add_call(call("tool", ms, &if long { "word ".repeat(50) } else { String::new() }));
+            prop_assert!(record.recent_tool_calls.is_sorted_by_key(|call| call.called_at));
+            folded_times.extend(window::fold(&mut record).into_iter().flat_map(|folded| folded.calls).map(|call| call.called_at));
+        }
+        let spans = spans(&record);
+        prop_assert!(spans.iter().all(|(first, last)| first <= last));
+        prop_assert_eq!(spans.iter().map(|(first, _)| first).min(), folded_times.iter().min());
+        prop_assert_eq!(spans.iter().map(|(_, last)| last).max(), folded_times.iter().max());
     }
 
     /// Once folded, folding again changes nothing.

@@ -47,9 +47,11 @@ fn of_what_is_kept(page: &mut Page, kept: &KeptMetrics) {
 
 fn of_contexts(page: &mut Page, contexts: &ContextMetrics) {
     // What can't be asked is missing, so that nobody takes it for zero.
-    page.gauge("context_store_up", "Whether the context store answers.", u8::from(contexts.stats.is_some()));
+    page.gauge("context_store_up", "Whether the context store can be read and written.", u8::from(contexts.is_up));
     if let Some(stats) = &contexts.stats {
-        page.gauge("context_store_sessions", "Contexts that are kept.", stats.sessions);
+        if let Some(sessions) = stats.sessions {
+            page.gauge("context_store_sessions", "Contexts that are kept.", sessions);
+        }
         if let Some(max) = stats.sessions_max {
             page.gauge("context_store_sessions_max", "Contexts that may be kept.", max);
         }

@@ -43,7 +43,8 @@ pub enum HealthStatus {
 pub struct ContextHealth {
     /// `memory`, `sqlite`, `redis` or `none`.
     pub backend: String,
-    pub session_count: u64,
+    /// Null while they are still being counted, among the keys of others in Redis.
+    pub session_count: Option<u64>,
     /// Null when there is no bound.
     pub max_sessions: Option<u64>,
     /// Memory of the store itself, not of the process.
@@ -113,7 +114,7 @@ impl EngineHealth {
 
 impl ContextHealth {
     fn none() -> Self {
-        Self { backend: "none".into(), session_count: 0, max_sessions: None, heap_used_mb: 0, heap_pressure_pct: 0, redis_ok: true }
+        Self { backend: "none".into(), session_count: Some(0), max_sessions: None, heap_used_mb: 0, heap_pressure_pct: 0, redis_ok: true }
     }
 }
 

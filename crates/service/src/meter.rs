@@ -63,6 +63,8 @@ pub struct KeptMetrics {
 
 #[derive(Debug, Clone)]
 pub struct ContextMetrics {
+    /// Whether the store could be read and written just now.
+    pub is_up: bool,
     pub stats: Option<Stats>,
     pub counts: Counts,
     pub recorder: RecorderCounts,
@@ -146,8 +148,10 @@ impl Service {
     async fn context_metrics(&self) -> Option<ContextMetrics> {
         let conversations = self.0.conversations.get()?;
         let contexts = conversations.contexts();
+        let (is_up, stats) = tokio::join!(contexts.is_up(), contexts.stats());
         Some(ContextMetrics {
-            stats: contexts.stats().await.ok(),
+            is_up,
+            stats: stats.ok(),
             counts: contexts.counts(),
             recorder: conversations.recorder.counts(),
             dropped: conversations.dropped(),

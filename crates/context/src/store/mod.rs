@@ -53,7 +53,8 @@ pub trait ContextStore: Send + Sync + 'static {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Stats {
-    pub sessions: u64,
+    /// Where they can be counted in the time that a look at them may take.
+    pub sessions: Option<u64>,
     pub sessions_max: Option<u64>,
     /// Memory of this process that the store itself takes.
     pub memory_bytes: u64,

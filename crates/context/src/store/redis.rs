@@ -5,17 +5,19 @@ use crate::{Access, Document, SessionId, StoreError};
 use ::redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use ::redis::{Cmd, FromRedisValue, RedisError, Script, cmd};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 const BACKEND: &str = "redis";
 /// Followed by the 64 hex digits of the session, and by nothing else ever.
 pub const KEY_PREFIX: &str = "mcp:ctx:v1:";
 pub const QUARANTINE_PREFIX: &str = "mcp:ctx:quarantine:v1:";
 const QUARANTINE_TTL: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-/// Keys looked at in one step of counting them.
+/// Keys looked at in one step of counting ours among them.
 const SCAN_STEP: usize = 1000;
-/// Counting ends here: it is for a gauge.
-const SCAN_MAX: u64 = 1_000_000;
+/// Steps at a time: a Redis that holds millions of others' keys is counted bit by bit, each time that somebody asks.
+const SCAN_STEPS_MAX: usize = 100;
+const SCAN_TIME_MAX: Duration = Duration::from_millis(200);
 
 const REPLACE: &str = "
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
@@ -46,6 +48,16 @@ pub struct Redis {
     replace: Script,
     remove_if: Script,
     quarantined: AtomicU64,
+    counting: tokio::sync::Mutex<Counting>,
+    /// By the last pass that came to its end.
+    counted: Mutex<Option<u64>>,
+}
+
+/// Counting may take several visits, since `SCAN` passes by all keys that there are.
+#[derive(Default)]
+struct Counting {
+    cursor: u64,
+    so_far: u64,
 }
 
 impl Redis {
@@ -63,6 +75,8 @@ impl Redis {
             replace: Script::new(REPLACE),
             remove_if: Script::new(REMOVE_IF),
             quarantined: AtomicU64::new(0),
+            counting: tokio::sync::Mutex::default(),
+            counted: Mutex::default(),
         })
     }
 
@@ -107,17 +121,37 @@ impl Redis {
         self.remove_if.key(key(session)).arg(&found.bytes()[..]).invoke_async(&mut self.connection.clone()).await
     }
 
-    async fn count(&self) -> Result<u64, RedisError> {
-        let (mut cursor, mut counted) = (0_u64, 0);
-        loop {
-            let scan = cmd("SCAN").arg(cursor).arg("MATCH").arg(format!("{KEY_PREFIX}*")).arg("COUNT").arg(SCAN_STEP).take();
-            let (next, keys): (u64, Vec<Vec<u8>>) = self.ask(&scan).await?;
-            counted += keys.len() as u64;
-            cursor = next;
-            if cursor == 0 || counted >= SCAN_MAX {
-                return Ok(counted);
+    /// None until all keys have been looked at once.
+    async fn count(&self) -> Result<Option<u64>, RedisError> {
+        // Where somebody counts already, nobody waits for that.
+        if let Ok(mut counting) = self.counting.try_lock()
+            && let Some(counted) = self.go_on(&mut counting).await?
+        {
+            *self.counted.lock().unwrap_or_else(PoisonError::into_inner) = Some(counted);
+        }
+        Ok(*self.counted.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Counts for a while. The number, when that comes to its end.
+    async fn go_on(&self, counting: &mut Counting) -> Result<Option<u64>, RedisError> {
+        let begun = Instant::now();
+        for _ in 0..SCAN_STEPS_MAX {
+            let scan = cmd("SCAN").arg(counting.cursor).arg("MATCH").arg(format!("{KEY_PREFIX}*")).arg("COUNT").arg(SCAN_STEP).take();
+            let (next, keys): (u64, Vec<Vec<u8>>) = match self.ask(&scan).await {
+                // Too busy for that; whether it can be used at all is for a probe to find out.
+                Err(error) if error.is_timeout() => return Ok(None),
+                step => step?,
+            };
+            counting.cursor = next;
+            counting.so_far += keys.len() as u64;
+            if next == 0 {
+                return Ok(Some(std::mem::take(&mut counting.so_far)));
+            }
+            if begun.elapsed() >= SCAN_TIME_MAX {
+                break;
             }
         }
+        Ok(None)
     }
 }
 

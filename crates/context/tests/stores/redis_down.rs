@@ -136,3 +136,35 @@ async fn a_key_of_another_type_is_moved_aside() {
     let kept: i64 = redis::cmd("LLEN").arg(format!("{QUARANTINE_PREFIX}{session}")).query(&mut connection).expect("asked");
     assert_eq!(kept, 1);
 }
+
+/// Counting went through the keys of all who share a Redis, for as long as it took; health then said that the store did not answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn among_the_keys_of_others_ours_are_counted_bit_by_bit() {
+    let (server, session) = (RedisServer::start(), new_session());
+    let contexts = Contexts::new(open(&server));
+    change(&contexts, &session, |record| record.add_call(call("first", 1))).await.expect("updated");
+    assert_eq!(contexts.health().await.session_count, Some(1));
+    let fill = "for index = 1, 250000 do redis.call('SET', 'theirs:' .. index, 1) end";
+    let _: () = redis::cmd("EVAL").arg(fill).arg(0).query(&mut server.connection()).expect("filled");
+
+    let others = Contexts::new(open(&server));
+    let health = others.health().await;
+    assert!(health.session_count.is_none() && health.degraded.is_empty() && health.redis_ok, "not counted yet, and well: {health:?}");
+    change(&contexts, &new_session(), |record| record.add_call(call("second", 1))).await.expect("updated");
+    for (contexts, begun) in [(others, Instant::now()), (contexts, Instant::now())] {
+        while contexts.stats().await.expect("stats").sessions != Some(2) {
+            assert!(begun.elapsed() < Duration::from_secs(30), "it comes around");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_takes_no_writes_is_not_up() {
+    let server = RedisServer::start();
+    let contexts = Contexts::new(open(&server));
+    assert!(contexts.is_up().await);
+    let _: () = redis::cmd("CONFIG").arg("SET").arg("maxmemory").arg(1).query(&mut server.connection()).expect("set");
+    assert!(!contexts.is_up().await && !contexts.health().await.redis_ok && contexts.stats().await.is_ok(), "it can still be read");
+    let _: () = redis::cmd("CONFIG").arg("SET").arg("maxmemory").arg(0).query(&mut server.connection()).expect("set");
+    assert!(contexts.is_up().await);
+}

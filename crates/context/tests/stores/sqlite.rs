@@ -1,8 +1,8 @@
 //! What the SQLite store promises beyond the suite.
 
-use crate::place::{TTL, access, new_session, open_sqlite, record};
-use heapstead_context::store::{ContextStore, Durability, Sqlite, SqliteSettings};
-use heapstead_context::{Clock, ManualClock, StoreError, Timestamp};
+use crate::place::{TTL, access, change, new_session, open_sqlite, record};
+use heapstead_context::store::{Backing, ContextStore, Durability, Sqlite, SqliteSettings};
+use heapstead_context::{Clock, Contexts, ManualClock, StoreError, SystemClock, Timestamp};
 use rusqlite::Connection;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
@@ -106,10 +106,46 @@ async fn a_sweep_takes_the_idle_and_those_too_many() {
     }
     store.sweep().await.expect("swept");
     let stats = store.stats().await.expect("stats");
-    assert_eq!((stats.sessions, stats.evictions.idle, stats.evictions.lru), (3, 1, 2));
+    assert_eq!((stats.sessions, stats.evictions.idle, stats.evictions.lru), (Some(3), 1, 2));
     assert!(
         store.read(access(&sessions[3])).await.expect("read").is_some() && store.read(access(&sessions[2])).await.expect("read").is_none()
     );
+}
+
+/// Such a record was "Invalid type" to every read, and could not be written over either.
+#[tokio::test]
+async fn a_value_of_another_type_is_moved_aside_and_the_session_goes_on() {
+    for (column, value, is_kept) in
+        [("record", "42", false), ("record", "4.25", false), ("record", "'text'", false), ("used_at", "'never'", true)]
+    {
+        let (folder, session) = (tempfile::tempdir().expect("folder"), new_session());
+        let path = folder.path().join("contexts.db");
+        let store = Arc::new(open_sqlite(path.clone(), &Arc::new(ManualClock::at(SystemClock.now()))));
+        let contexts = Contexts::new(store.clone());
+        change(&contexts, &session, |record| record.custom = [("a".to_owned(), 1.into())].into()).await.expect("stored");
+        let database = Connection::open(&path).expect("database");
+        database.execute(&format!("UPDATE context_records SET {column} = {value}"), []).expect("planted");
+        let page = store.load(None, 10).await.expect("loaded");
+        assert_eq!(page.saved.len(), 1, "{column} = {value}");
+        assert_eq!(contexts.get(access(&session)).await.expect("not fatal").custom.len(), usize::from(is_kept), "{column} = {value}");
+        assert_eq!(contexts.counts().quarantined, u64::from(!is_kept), "{column} = {value}");
+        change(&contexts, &session, |record| record.custom = [("b".to_owned(), 1.into())].into()).await.expect("it goes on");
+        assert!(contexts.get(access(&session)).await.expect("there").custom.contains_key("b"));
+    }
+}
+
+/// Whatever it is, it stands for no session, and must not keep those that are there from being loaded.
+#[tokio::test]
+async fn an_id_that_is_none_is_passed_over() {
+    let (folder, session) = (tempfile::tempdir().expect("folder"), new_session());
+    let path = folder.path().join("contexts.db");
+    let store = open_sqlite(path.clone(), &clock());
+    store.replace(access(&session), None, &record(session, "x")).await.expect("stored");
+    let database = Connection::open(&path).expect("database");
+    database
+        .execute_batch("INSERT INTO context_records VALUES (x'01', 1, x'7b7d'), ('text', 1, x'7b7d'), (7, 1, x'7b7d')")
+        .expect("planted");
+    assert_eq!(store.load(None, 10).await.expect("loaded").saved.len(), 1);
 }
 
 #[tokio::test]

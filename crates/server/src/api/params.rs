@@ -91,9 +91,18 @@ fn allowed(property: &Value) -> String {
     match kind(property) {
         "integer" => format!("expected an integer{range}"),
         "number" => format!("expected a number{range}"),
-        "object" => "expected an object whose values are strings".to_owned(),
+        "object" => object(property),
         "array" => "expected a list".to_owned(),
         "boolean" => "expected true or false".to_owned(),
         _ => "expected a string".to_owned(),
+    }
+}
+
+fn object(property: &Value) -> String {
+    let members: Vec<_> = property["properties"].as_object().into_iter().flatten().map(|(name, _)| format!("`{name}`")).collect();
+    match (members.is_empty(), property["additionalProperties"]["type"] == "string") {
+        (false, _) => format!("expected an object of {}", members.join(", ")),
+        (true, true) => "expected an object whose values are strings".to_owned(),
+        (true, false) => "expected an object".to_owned(),
     }
 }

@@ -17,7 +17,8 @@ async fn another_owners_context_is_not_found_and_asking_is_counted() {
     let place = Place::new();
     let (ann, bob, operator) = (token(&place, "acme/ann"), token(&place, "acme/bob"), token(&place, "operator/prometheus"));
     let file = place.path("tokens.toml").to_str().expect("UTF-8").to_owned();
-    let server = Server::start_with(&Folders::new(), &["--auth-tokens", &file]);
+    let log = place.path("log");
+    let server = Server::start_logged(&Folders::new(), &["--auth-tokens", &file], &log);
     let ask = async |who: &str, method: reqwest::Method, path: &str, body: Value| {
         let asked = server.client.request(method.clone(), format!("{}{path}", server.url)).bearer_auth(who);
         let asked = if method == reqwest::Method::POST { asked.json(&body) } else { asked };
@@ -57,13 +58,18 @@ async fn another_owners_context_is_not_found_and_asking_is_counted() {
     let metrics = ask(&operator, get.clone(), "/metrics", json!({})).await.1;
     assert!(metrics.contains("\nheapstead_isolation_violations_total 5\n"), "{metrics}");
     assert!(!metrics.contains("acme"), "no label names a tenant");
+    let said = std::fs::read_to_string(&log).expect("a log");
+    assert!(said.lines().any(|line| line.contains("WARN") && line.contains("isolation violation")), "{said}");
+    assert!(!said.contains(id), "{said}");
     let open = server.client.get(format!("{}/metrics", server.url)).send().await.expect("an answer");
     assert_eq!(open.status(), 401);
 }
 
 #[tokio::test]
 async fn within_a_session_there_is_no_other() {
-    let server = Server::start();
+    let folders = Folders::new();
+    let log = folders.path().join("log");
+    let server = Server::start_logged(&folders, &[], &log);
     let client = Http::connect(&server, "2025-11-25", &[]).await;
     let mut ids = Vec::new();
     for _ in 0..2 {
@@ -74,6 +80,10 @@ async fn within_a_session_there_is_no_other() {
     let answer = client.ask("tools/call", asked).await;
     assert!(answer["result"]["isError"] == true || answer.get("error").is_some(), "{answer}");
     assert_eq!(metric(&server, "heapstead_isolation_violations_total").await, Some(1.0));
+    let said = std::fs::read_to_string(&log).expect("a log");
+    let noticed = said.lines().filter(|line| line.contains("WARN") && line.contains("isolation violation")).count();
+    assert_eq!(noticed, 1, "{said}");
+    assert!(ids.iter().all(|id| !said.contains(id.as_str().expect("an id"))), "ids only at debug: {said}");
     // What is no id never gets near a store.
     let wrong = client.call("context_get", json!({ "session": "mcp:ctx:v1:*" })).await;
     let text = wrong["content"][0]["text"].as_str().expect("text");

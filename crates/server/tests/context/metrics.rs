@@ -1,8 +1,11 @@
 //! `/metrics`: everything is there in the form that Prometheus reads, and moves when something happens.
 
 use crate::fixture::{Folders, Server};
+use crate::redis_server::RedisServer;
 use crate::{calls, context_when, metric, run_in};
-use serde_json::json;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::path::Path;
 
 #[tokio::test]
 async fn every_metric_is_there_and_well_formed() {
@@ -14,6 +17,13 @@ async fn every_metric_is_there_and_well_formed() {
         "context_store_sessions",
         "context_store_sessions_max",
         "context_store_memory_bytes",
+        "context_store_memory_bytes_max",
+        "context_store_up",
+        "context_store_unavailable_total",
+        "context_store_conflicts_total",
+        "context_calls_total",
+        "context_cleared_total",
+        "context_quarantined_total",
         "context_store_evictions_total",
         "context_read_latency_ms",
         "heapstead_executions_total",
@@ -29,6 +39,7 @@ async fn every_metric_is_there_and_well_formed() {
     ] {
         assert!(page.contains(&format!("# TYPE {name} ")), "{name}: {page}");
     }
+    assert!(page.contains("context_calls_total{result=\"dropped\"} 0\n"), "{page}");
     for line in page.lines().filter(|line| !line.starts_with('#')) {
         let (name, value) = line.rsplit_once(' ').expect("a name and a value");
         assert!(value.parse::<f64>().is_ok() && name.starts_with(|first: char| first.is_ascii_lowercase()), "{line}");
@@ -61,4 +72,69 @@ async fn they_move() {
     }
     assert!(metric(&server, "context_read_latency_ms_count").await > Some(before));
     assert_eq!(metric(&server, "heapstead_isolation_violations_total").await, Some(0.0));
+}
+
+#[tokio::test]
+async fn what_is_cleared_and_what_is_moved_aside_is_counted() {
+    let folders = Folders::new();
+    let server = Server::start_with(&folders, &[]);
+    for session in ["cleared", "damaged"] {
+        assert_eq!(server.post("/api/context", json!({ "session": session, "custom": { "k": 1 } })).await.0, 200);
+    }
+    assert_eq!(server.delete("/api/context?session=cleared").await.0, 200);
+    assert_eq!(metric(&server, "context_cleared_total").await, Some(1.0));
+    let database = rusqlite::Connection::open(folders.database().join("context.db")).expect("opened");
+    assert_eq!(database.execute("UPDATE context_records SET record = 42", []).expect("damaged"), 1);
+    let (status, context) = server.get("/api/context?session=damaged").await;
+    assert_eq!((status, &context["custom"]), (200, &json!({})), "it starts afresh: {context}");
+    assert_eq!(metric(&server, "context_quarantined_total").await, Some(1.0));
+    assert_eq!(metric(&server, "context_store_up").await, Some(1.0));
+}
+
+/// It said that the store was up while it took no writes, and so nobody was alerted.
+#[tokio::test]
+async fn a_store_that_takes_no_writes_is_not_up() {
+    let redis = RedisServer::start();
+    let server = Server::start_with(&Folders::new(), &["--context-store", "redis", "--redis-url", &redis.url()]);
+    for (bytes_max, up, status) in [(1, 0.0, "degraded"), (0, 1.0, "healthy")] {
+        let _: () = redis::cmd("CONFIG").arg("SET").arg("maxmemory").arg(bytes_max).query(&mut redis.connection()).expect("set");
+        assert_eq!(metric(&server, "context_store_up").await, Some(up));
+        assert_eq!(server.get("/api/health").await.1["status"], status);
+    }
+}
+
+/// Names in the alerts and on the dashboard that no server has would never alert, and never show.
+#[tokio::test]
+async fn alerts_and_dashboard_ask_for_what_there_is() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let alerts = std::fs::read_to_string(docs.join("alerts.yml")).expect("alerts");
+    let mut asked: Vec<String> = alerts.lines().filter_map(|line| line.trim().strip_prefix("expr: ")).map(str::to_owned).collect();
+    assert_eq!(asked.len(), 3, "{asked:?}");
+    for entry in std::fs::read_dir(docs.join("grafana")).expect("a folder") {
+        let text = std::fs::read_to_string(entry.expect("an entry").path()).expect("a dashboard");
+        expressions(&serde_json::from_str(&text).expect("JSON"), &mut asked);
+    }
+    let names: BTreeSet<&str> = asked.iter().flat_map(|expression| names(expression)).collect();
+    assert!(names.len() > 20, "{names:?}");
+    let server = Server::start_with(&Folders::new(), &["--context-store", "memory"]);
+    let page = server.client.get(format!("{}/metrics", server.url)).send().await.expect("an answer").text().await.expect("a page");
+    let shown: BTreeSet<&str> = page.lines().filter_map(|line| line.split(['{', ' ']).next()).collect();
+    let missing: Vec<_> = names.difference(&shown).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+fn expressions(panel: &Value, found: &mut Vec<String>) {
+    match panel {
+        Value::Object(members) => {
+            found.extend(members.get("expr").and_then(Value::as_str).map(str::to_owned));
+            members.values().for_each(|member| expressions(member, found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| expressions(item, found)),
+        _ => {}
+    }
+}
+
+fn names(expression: &str) -> impl Iterator<Item = &str> {
+    let words = expression.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+    words.filter(|word| word.starts_with("context_") || word.starts_with("heapstead_"))
 }

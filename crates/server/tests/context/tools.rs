@@ -41,11 +41,16 @@ async fn preferences_and_values_are_set_and_removed() {
         (json!({ "session": "a", "user_preferences": { "output_format": "xml" } }), "json, markdown, plain"),
         (json!({ "session": "a", "user_preferences": { "colour": 1 } }), "output_format"),
         (json!({ "session": "a", "custom": { "n": null, "big": "x".repeat(20_000) } }), "16384"),
-        (json!({ "session": "a", "custom": "text" }), "custom"),
+        (json!({ "session": "a", "custom": "text" }), "`custom` is \"text\": expected an object"),
+        (
+            json!({ "session": "a", "user_preferences": [1] }),
+            "`user_preferences` is [1]: expected an object of `language`, `max_results`, `output_format`",
+        ),
     ] {
         let (status, problem) = set(body).await;
         assert_eq!(status, 400, "{problem}");
-        assert!(problem["detail"].as_str().is_some_and(|text| text.contains(says)), "{problem}");
+        let detail = problem["detail"].as_str().expect("a reason");
+        assert!(detail.contains(says) && !detail.contains("are strings"), "{problem}");
     }
     assert_eq!(server.get("/api/context?session=a").await.1["custom"], context["custom"], "what is refused changes nothing");
 }

@@ -131,7 +131,7 @@ impl Held {
     pub fn stats(&mut self, now: Timestamp) -> Stats {
         self.sweep(now);
         Stats {
-            sessions: self.map.len() as u64,
+            sessions: Some(self.map.len() as u64),
             sessions_max: Some(self.sessions_max as u64),
             memory_bytes: self.bytes as u64,
             memory_bytes_max: Some(self.memory_bytes_max as u64),

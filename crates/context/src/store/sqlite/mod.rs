@@ -215,7 +215,8 @@ impl ContextStore for Sqlite {
                 .await
                 .map_err(|error| StoreError::Unavailable { backend: BACKEND, why: error.to_string() })?
                 .map_err(|error| unavailable(&error))?;
-            let mut stats = Stats { sessions, sessions_max: self.settings.sessions_max.map(|max| max as u64), ..Stats::default() };
+            let mut stats =
+                Stats { sessions: Some(sessions), sessions_max: self.settings.sessions_max.map(|max| max as u64), ..Stats::default() };
             stats.evictions.idle = self.counters.idle.load(Relaxed);
             stats.evictions.lru = self.counters.lru.load(Relaxed);
             stats.quarantined = self.counters.quarantined.load(Relaxed);

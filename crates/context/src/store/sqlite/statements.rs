@@ -7,9 +7,14 @@ use rusqlite::{Connection, OptionalExtension, Result, params};
 const QUARANTINED_MAX: i64 = 1000;
 const QUARANTINED_MS_MAX: i64 = 7 * 24 * 60 * 60 * 1000;
 
+/// A column holds values of any type, if somebody else wrote them. What is no record is bytes all the same, to be found unreadable and moved aside;
+const RECORD: &str = "CAST(record AS BLOB)";
+/// and what is no time is now, so that it is found.
+const USED_AT: &str = "iif(typeof(used_at) = 'integer', used_at, CAST(unixepoch() * 1000 AS INTEGER))";
+
 pub fn select(db: &Connection, session: &SessionId) -> Result<Option<(Timestamp, Vec<u8>)>> {
-    let mut statement = db.prepare_cached("SELECT used_at, record FROM context_records WHERE session_id = ?1")?;
-    let row = |row: &rusqlite::Row<'_>| Ok((Timestamp::from_ms(row.get(0)?), row.get_ref(1)?.as_bytes()?.to_vec()));
+    let mut statement = db.prepare_cached(&format!("SELECT {USED_AT}, {RECORD} FROM context_records WHERE session_id = ?1"))?;
+    let row = |row: &rusqlite::Row<'_>| Ok((Timestamp::from_ms(row.get(0)?), row.get(1)?));
     statement.query_row([session.as_bytes()], row).optional()
 }
 
@@ -83,10 +88,12 @@ pub fn count(db: &Connection, dead_before: i64) -> Result<u64> {
 
 pub fn page(db: &Connection, after: Option<SessionId>, limit: usize) -> Result<Vec<(SessionId, Timestamp, Vec<u8>)>> {
     let after: &[u8] = after.as_ref().map_or(&[], |session| session.as_bytes());
-    let mut statement =
-        db.prepare_cached("SELECT session_id, used_at, record FROM context_records WHERE session_id > ?1 ORDER BY session_id LIMIT ?2")?;
+    let mut statement = db.prepare_cached(&format!(
+        "SELECT session_id, {USED_AT}, {RECORD} FROM context_records
+             WHERE session_id > ?1 AND typeof(session_id) = 'blob' AND length(session_id) = 32 ORDER BY session_id LIMIT ?2"
+    ))?;
     let rows = statement.query_map(params![after, limit as i64], |row| {
-        Ok((SessionId::from_bytes(row.get(0)?), Timestamp::from_ms(row.get(1)?), row.get_ref(2)?.as_bytes()?.to_vec()))
+        Ok((SessionId::from_bytes(row.get(0)?), Timestamp::from_ms(row.get(1)?), row.get(2)?))
     })?;
     rows.collect()
 }
