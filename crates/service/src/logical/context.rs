@@ -7,9 +7,10 @@ use crate::end::{Begun, End};
 use crate::execution::come_to_turn;
 use crate::live::Live;
 use crate::sessions::{TOUCH_PART, new_session_id, too_many_sessions};
+use crate::turns::MyTurn;
 use crate::{Caller, Service, ServiceError};
 use heapstead_catalog::Pick;
-use heapstead_store::metadata::{Beginning, Execute, ExecutionEnd, InSession, Logical, NewExecution, NewLogical, NewSession};
+use heapstead_store::metadata::{Beginning, Execute, ExecutionEnd, InSession, Logical, NewExecution, NewLogical, NewSession, Opening};
 use heapstead_store::outputs::Extent;
 use heapstead_types::Status;
 use jiff::Timestamp;
@@ -46,6 +47,13 @@ pub struct SessionContext {
     pub warnings: Vec<String>,
 }
 
+/// What came of opening the session of an intent.
+enum Opened {
+    Answered(Box<SessionContext>),
+    /// Another call was first.
+    Before(Box<Logical>),
+}
+
 impl Service {
     pub async fn session_context(&self, caller: &Caller, request: ContextRequest) -> Result<SessionContext, ServiceError> {
         if !(1..=INTENT_BYTES_MAX).contains(&request.intent.len()) {
@@ -61,24 +69,57 @@ impl Service {
         if self.running.closing.load(Relaxed) {
             return Err(ServiceError::Unavailable("the server is shutting down".into()));
         }
-        let logical = self.find_logical(caller, &request).await?;
+        let scope = space::scope(caller);
+        let logical = match self.find_logical(caller, &scope, &request).await? {
+            Some(found) => found,
+            None => match self.open_intent(caller, scope, &request).await? {
+                Opened::Answered(answer) => return Ok(*answer),
+                Opened::Before(found) => *found,
+            },
+        };
         // Most calls change nothing, and those wait for nobody.
         if let Some(answer) = self.unchanged(caller, &logical, &request.picks).await? {
             return Ok(answer);
         }
-        let prepared = self.prepare_in_turn(caller, &logical, request.picks).await?;
+        // The next one has its turn when this one is told, so that it is not told the same.
+        let (_turn, prepared) = self.prepare_in_turn(caller, &logical, request.picks).await?;
         self.answer(caller, &logical, prepared).await
     }
 
-    async fn find_logical(&self, caller: &Caller, request: &ContextRequest) -> Result<Logical, ServiceError> {
+    async fn find_logical(&self, caller: &Caller, scope: &str, request: &ContextRequest) -> Result<Option<Logical>, ServiceError> {
         let metadata = &self.0.metadata;
-        if let Some(id) = request.logical {
-            let held = metadata.logical(&caller.principal, id).await?;
-            let held = held.ok_or_else(|| ServiceError::NoSession(id.to_string()))?;
-            if let Some(scope) = caller.scope() {
-                metadata.move_logical(id, scope.to_owned(), request.intent.clone()).await?;
+        let of_intent = metadata.logical_of_intent(&caller.principal, scope, &request.intent).await?;
+        match (request.logical, of_intent) {
+            (Some(id), of_intent) => {
+                let held = metadata.logical(&caller.principal, id).await?;
+                let held = held.ok_or_else(|| ServiceError::NoSession(id.to_string()))?;
+                // Where it was opened, its intent goes on meaning it; here this one does too from now on.
+                if let (Some(connection), None) = (caller.scoping(), of_intent)
+                    && !connection.take_up(&request.intent, id)
+                {
+                    return Err(ServiceError::Busy("this connection goes on under as many intents as it may have".into()));
+                }
+                Ok(Some(held))
             }
-            return Ok(held);
+            (None, Some(found)) => Ok(Some(found)),
+            (None, None) => match caller.scoping().and_then(|connection| connection.taken_up(&request.intent)) {
+                Some(id) => Ok(metadata.logical(&caller.principal, id).await?),
+                None => Ok(None),
+            },
+        }
+    }
+
+    /// The session of an intent that has none: made ready first, and there from the moment it is, so that a call that is refused makes none.
+    async fn open_intent(&self, caller: &Caller, scope: String, request: &ContextRequest) -> Result<Opened, ServiceError> {
+        let metadata = &self.0.metadata;
+        let max = self.policy().quotas.sessions_max;
+        // One of many that ask at once does the work.
+        let _alone = self.running.turns.accept(space::opening(&caller.principal, &scope, &request.intent)).await;
+        if let Some(found) = metadata.logical_of_intent(&caller.principal, &scope, &request.intent).await? {
+            return Ok(Opened::Before(Box::new(found)));
+        }
+        if !metadata.has_room_for_session(&caller.principal, max).await? {
+            return Err(too_many_sessions(max));
         }
         let new = NewLogical {
             id: Uuid::new_v4(),
@@ -90,11 +131,25 @@ impl Service {
                 at: Timestamp::now(),
                 expires_at: None,
             },
-            scope: space::scope(caller),
+            scope,
             intent: request.intent.clone(),
         };
-        let max = self.policy().quotas.sessions_max;
-        metadata.logical_of_intent(new, max).await?.ok_or_else(|| too_many_sessions(max))
+        let logical = Logical {
+            id: new.id,
+            session: new.session.id,
+            head: None,
+            process: metadata.process_name().to_owned(),
+            untold: None,
+            execute: None,
+        };
+        let wish = Wish { picks: request.picks.clone(), ..Wish::default() };
+        let prepared = self.prepare(&caller.principal, &logical, &self.running.heaps, wish).await?;
+        let first = prepared.bind.clone().ok_or_else(no_symbols)?;
+        match metadata.open_logical(new, first, max).await? {
+            Opening::Opened => Ok(Opened::Answered(Box::new(self.answer(caller, &logical, prepared).await?))),
+            Opening::Taken(found) => Ok(Opened::Before(found)),
+            Opening::TooMany => Err(too_many_sessions(max)),
+        }
     }
 
     /// The answer where there is nothing to do and nothing to tell that has to be taken down.
@@ -132,7 +187,7 @@ impl Service {
     }
 
     /// Makes the session ready, after everything that was accepted into it before.
-    async fn prepare_in_turn(&self, caller: &Caller, logical: &Logical, picks: Vec<Pick>) -> Result<Prepared, ServiceError> {
+    async fn prepare_in_turn(&self, caller: &Caller, logical: &Logical, picks: Vec<Pick>) -> Result<(MyTurn, Prepared), ServiceError> {
         let live = Arc::new(Live::new(Begun::now(), caller.principal.clone()));
         let accepting = self.running.turns.accept(logical.session).await;
         let new = NewExecution {
@@ -165,36 +220,46 @@ impl Service {
             };
             let prepared: Result<_, ServiceError> = ready.await;
             let bind = prepared.as_ref().ok().and_then(|(_, prepared)| prepared.bind.clone());
+            let moves = bind.as_ref().is_some_and(|bind| bind.head.is_some());
             let ended = this.0.metadata.end_execution(live.id().clone(), end(bind)).await;
             let failed = End::Cancelled;
             live.end(live.told().ended_at(&failed, Timestamp::now()), Extent::default());
             this.0.live.remove(live.id());
             ended?;
-            prepared.map(|(_turn, prepared)| prepared)
+            if moves {
+                this.look_at_heads(vec![session]).await;
+            }
+            prepared
         });
         work.await.unwrap_or_else(|error| Err(ServiceError::Unavailable(error.to_string())))
     }
 
     async fn answer(&self, caller: &Caller, logical: &Logical, prepared: Prepared) -> Result<SessionContext, ServiceError> {
-        let unavailable = || ServiceError::Unavailable("the session has no symbol table".into());
         let number = match &caller.connection {
             Some(connection) => Some(connection.number(logical.id) as u64),
             None if caller.principal.is_anonymous() => None,
             None => Some(self.0.metadata.session_ref(&caller.principal, logical.id).await?),
         };
         if prepared.bind.is_some() || self.has_news(logical) {
-            self.0.metadata.use_logical(logical.id, self.kept_until(Timestamp::now()), true).await?;
+            self.0.metadata.use_logical(logical.id, self.kept_until(Timestamp::now())).await?;
             self.0.expiries.notify_one();
+        }
+        if !prepared.told.continuity.is_unbroken() {
+            self.note_told(logical.id, &prepared.told).await?;
         }
         Ok(SessionContext {
             logical_session_id: logical.id.to_string(),
             logical_session_ref: number.map(|number| format!("s{number}")),
-            execute_binding: prepared.told.execute_binding.ok_or_else(unavailable)?,
-            wave: prepared.told.wave.ok_or_else(unavailable)?,
+            execute_binding: prepared.told.execute_binding.ok_or_else(no_symbols)?,
+            wave: prepared.told.wave.ok_or_else(no_symbols)?,
             continuity: prepared.told.continuity,
             warnings: prepared.warnings,
         })
     }
+}
+
+fn no_symbols() -> ServiceError {
+    ServiceError::Unavailable("the session has no symbol table".into())
 }
 
 /// The end of a run that nobody asked for: only what it changes about the session stays.

@@ -55,7 +55,7 @@ pub struct ExecutionEnd {
     pub keeps: Option<(Uuid, Timestamp)>,
     /// What it changes about its logical session, whether it completed or not.
     pub bind: Option<Bind>,
-    /// What it tells its caller about the continuity of its session, as JSON.
+    /// What it found out about the continuity of its session, as JSON; untold until somebody is answered with it.
     pub continuity: Option<String>,
 }
 
@@ -199,6 +199,9 @@ fn begin_execution(db: &Connection, new: &NewExecution, process: &str, running_m
         if !sessions::touch(db, *id, new.started_at, expires_at)? {
             return Ok(Beginning::SessionEnded);
         }
+        if let Some(logical) = logical {
+            logical_sessions::keep_accepted(db, *logical, new.started_at, *kept_until)?;
+        }
     }
     db.prepare_cached(
         "INSERT INTO executions (id, principal, process, session, status, started_at, input_heap, internal) VALUES (?, ?, ?, ?, 'running', ?, ?, ?)",
@@ -248,8 +251,8 @@ fn end_execution(db: &Connection, id: &ExecutionId, end: &ExecutionEnd, process:
     }
     if let Some((logical, kept_until)) = end.keeps {
         logical_sessions::keep(db, logical, process, kept_until)?;
-        if end.continuity.is_some() {
-            logical_sessions::told(db, logical)?;
+        if let Some(continuity) = &end.continuity {
+            logical_sessions::to_tell(db, logical, continuity)?;
         }
     }
     if internal {
