@@ -297,3 +297,17 @@ async fn a_session_whose_code_runs_is_in_use() {
     let next = ann.run(&server, session, "kept + e1([1])").await;
     assert_eq!((next["result"].as_str(), next.get("continuity")), (Some("3"), None), "{next}");
 }
+
+#[tokio::test]
+async fn of_runs_that_are_sent_at_once_one_tells() {
+    let site = Site::new();
+    let ann = Owner::new(&site.token("acme/ann"));
+    let (server, first, head) = begin(&site, &ann, Loss::HeapCollected).await;
+    let server = Loss::HeapCollected.strike(&site, &ann, server, "", &head).await;
+    let runs = (0..8).map(|_| ann.run(&server, &first["logical_session_id"], "e1([1])"));
+    let answers = futures_util::future::join_all(runs).await;
+    let told: Vec<_> = answers.iter().filter(|answer| answer.get("continuity").is_some()).collect();
+    assert_eq!(told.len(), 1, "{answers:?}");
+    check_told(told[0], &first, "heap_collected");
+    check_unbroken(&ann.context(&server, "a task", &[]).await);
+}

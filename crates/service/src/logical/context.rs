@@ -1,22 +1,17 @@
 //! `session_context`: finds or opens the session of an intent, and brings what is asked for into it.
 
+use super::call_turn::CallTurn;
 use super::continuity::{Continuity, ExecuteBinding, Wave, WaveMode};
 use super::preparation::{Prepared, Wish};
 use super::space;
-use crate::end::{Begun, End};
 use crate::execution::come_to_turn;
-use crate::live::Live;
 use crate::sessions::{TOUCH_PART, new_session_id, too_many_sessions};
-use crate::turns::MyTurn;
 use crate::{Caller, Service, ServiceError};
 use heapstead_catalog::Pick;
-use heapstead_store::metadata::{Beginning, Execute, ExecutionEnd, InSession, Logical, NewExecution, NewLogical, NewSession, Opening};
-use heapstead_store::outputs::Extent;
-use heapstead_types::Status;
+use heapstead_store::metadata::{Beginning, Execute, Logical, NewLogical, NewSession, Opening};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use uuid::Uuid;
 
@@ -81,7 +76,7 @@ impl Service {
         if let Some(answer) = self.unchanged(caller, &logical, &request.picks).await? {
             return Ok(answer);
         }
-        // The next one has its turn when this one is told, so that it is not told the same.
+        // The next one has its turn when this one is told, so that it is not told the same, on whatever server.
         let (_turn, prepared) = self.prepare_in_turn(caller, &logical, request.picks).await?;
         self.answer(caller, &logical, prepared).await
     }
@@ -145,7 +140,9 @@ impl Service {
         let wish = Wish { picks: request.picks.clone(), ..Wish::default() };
         let prepared = self.prepare(&caller.principal, &logical, &self.running.heaps, wish).await?;
         let first = prepared.bind.clone().ok_or_else(no_symbols)?;
-        match metadata.open_logical(new, first, max).await? {
+        let mut turn = CallTurn::new(self, &caller.principal);
+        turn.turn = Some(self.running.turns.accept(logical.session).await.line_up().my_turn().await);
+        match metadata.open_logical(new, first, turn.row(&logical), max).await? {
             Opening::Opened => Ok(Opened::Answered(Box::new(self.answer(caller, &logical, prepared).await?))),
             Opening::Taken(found) => Ok(Opened::Before(found)),
             Opening::TooMany => Err(too_many_sessions(max)),
@@ -187,49 +184,30 @@ impl Service {
     }
 
     /// Makes the session ready, after everything that was accepted into it before.
-    async fn prepare_in_turn(&self, caller: &Caller, logical: &Logical, picks: Vec<Pick>) -> Result<(MyTurn, Prepared), ServiceError> {
-        let live = Arc::new(Live::new(Begun::now(), caller.principal.clone()));
+    async fn prepare_in_turn(&self, caller: &Caller, logical: &Logical, picks: Vec<Pick>) -> Result<(CallTurn, Prepared), ServiceError> {
         let accepting = self.running.turns.accept(logical.session).await;
-        let new = NewExecution {
-            id: live.id().clone(),
-            principal: caller.principal.clone(),
-            session: Some(InSession::Opened {
-                id: logical.session,
-                logical: Some(logical.id),
-                kept_until: self.kept_until(Timestamp::now()),
-            }),
-            started_at: live.begun.started_at,
-            input_heap: None,
-            internal: true,
-        };
-        match self.0.metadata.begin_execution(new, None).await? {
+        let mut turn = CallTurn::new(self, &caller.principal);
+        match self.0.metadata.begin_execution(turn.row(logical), None).await? {
             Beginning::Begun => {}
             Beginning::SessionEnded | Beginning::TooMany => return Err(ServiceError::NoSession(logical.id.to_string())),
         }
-        self.0.live.insert(live.clone());
         let in_line = accepting.line_up();
         let (this, principal, id, session) = (self.clone(), caller.principal.clone(), logical.id, logical.session);
-        // Whoever asked may leave; what was begun comes to its end all the same, or the next one would wait for ever.
+        // Whoever asked may leave; what is stored meanwhile is bound all the same.
         let work = tokio::spawn(async move {
-            let ready = async {
-                let (turn, _) = come_to_turn(&this, &live, session, in_line).await?;
-                let logical = this.0.metadata.logical(&principal, id).await?;
-                let logical = logical.ok_or_else(|| ServiceError::NoSession(id.to_string()))?;
-                let wish = Wish { picks, ..Wish::default() };
-                Ok((turn, this.prepare(&principal, &logical, &this.running.heaps, wish).await?))
-            };
-            let prepared: Result<_, ServiceError> = ready.await;
-            let bind = prepared.as_ref().ok().and_then(|(_, prepared)| prepared.bind.clone());
-            let moves = bind.as_ref().is_some_and(|bind| bind.head.is_some());
-            let ended = this.0.metadata.end_execution(live.id().clone(), end(bind)).await;
-            let failed = End::Cancelled;
-            live.end(live.told().ended_at(&failed, Timestamp::now()), Extent::default());
-            this.0.live.remove(live.id());
-            ended?;
-            if moves {
-                this.look_at_heads(vec![session]).await;
+            turn.turn = Some(come_to_turn(&this, &turn.live, session, in_line).await?.0);
+            let logical = this.0.metadata.logical(&principal, id).await?;
+            let logical = logical.ok_or_else(|| ServiceError::NoSession(id.to_string()))?;
+            let wish = Wish { picks, ..Wish::default() };
+            let prepared = this.prepare(&principal, &logical, &this.running.heaps, wish).await?;
+            if let Some(bind) = prepared.bind.clone() {
+                let moves = bind.head.is_some();
+                this.0.metadata.bind(&principal, bind, Timestamp::now()).await?;
+                if moves {
+                    this.look_at_heads(vec![session]).await;
+                }
             }
-            prepared
+            Ok((turn, prepared))
         });
         work.await.unwrap_or_else(|error| Err(ServiceError::Unavailable(error.to_string())))
     }
@@ -260,23 +238,4 @@ impl Service {
 
 fn no_symbols() -> ServiceError {
     ServiceError::Unavailable("the session has no symbol table".into())
-}
-
-/// The end of a run that nobody asked for: only what it changes about the session stays.
-fn end(bind: Option<heapstead_store::metadata::Bind>) -> ExecutionEnd {
-    ExecutionEnd {
-        status: Status::Completed,
-        started_at: None,
-        completed_at: Timestamp::now(),
-        result: None,
-        error: None,
-        warnings: Vec::new(),
-        output: Extent::default(),
-        heap: None,
-        tags: None,
-        log: None,
-        keeps: None,
-        bind,
-        continuity: None,
-    }
 }

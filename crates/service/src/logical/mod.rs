@@ -5,6 +5,7 @@
 //! ```
 //! What is bound is looked at when a call comes to its turn: it lives, or it is gone and a new one takes its place, and the caller is told.
 
+mod call_turn;
 mod context;
 mod continuity;
 mod preparation;

@@ -1,6 +1,6 @@
 //! Tasks that hosts name by their intent, and the execute sessions they are bound to: a symbol space each, and the heap it lives in.
 
-use super::executions::{heap_key, timestamp, unreadable};
+use super::executions::{self, NewExecution, heap_key, timestamp, unreadable};
 use super::sessions::{self, NewSession, session_id};
 use super::{Durability, Metadata, MetadataError, heap_uses};
 use heapstead_types::{ExecutionId, HeapKey, Principal, SessionId};
@@ -84,8 +84,14 @@ impl Metadata {
         self.read(move |db| find_intent(db, &principal, &scope, &intent)).await
     }
 
-    /// Makes the logical session of an intent, bound already: one that could not be bound is never there.
-    pub async fn open_logical(&self, new: NewLogical, first: Bind, sessions_max: Option<u32>) -> Result<Opening, MetadataError> {
+    /// Makes the logical session of an intent, bound already: one that could not be bound is never there. `turn` has its first turn in it.
+    pub async fn open_logical(
+        &self,
+        new: NewLogical,
+        first: Bind,
+        turn: NewExecution,
+        sessions_max: Option<u32>,
+    ) -> Result<Opening, MetadataError> {
         let process = self.process_name().to_owned();
         self.write(Durability::Power, move |db| {
             let principal = &new.session.principal;
@@ -97,9 +103,16 @@ impl Metadata {
             db.prepare_cached("INSERT INTO logical_sessions (id, session, principal, scope, intent, process) VALUES (?, ?, ?, ?, ?, ?)")?
                 .execute(params![new.id.to_string(), session, principal.as_str(), new.scope, new.intent, process])?;
             bind(db, principal.as_str(), &process, &first, new.session.at)?;
+            executions::begin_execution(db, &turn, &process, None)?;
             Ok(Opening::Opened)
         })
         .await
+    }
+
+    /// Binds a logical session whose turn the caller has.
+    pub async fn bind(&self, principal: &Principal, new: Bind, at: Timestamp) -> Result<(), MetadataError> {
+        let (principal, process) = (principal.clone(), self.process_name().to_owned());
+        self.write(Durability::Power, move |db| bind(db, principal.as_str(), &process, &new, at)).await
     }
 
     pub async fn logical(&self, principal: &Principal, id: Uuid) -> Result<Option<Logical>, MetadataError> {
@@ -336,8 +349,8 @@ pub fn keep(db: &Connection, logical: Uuid, process: &str, kept_until: Timestamp
     keep_execute(db, logical, kept_until)
 }
 
-/// A run found out what became of the session. Whoever is answered with its record is told.
-pub fn to_tell(db: &Connection, logical: Uuid, continuity: &str) -> rusqlite::Result<()> {
+/// A run found out what became of the session: what is left to tell of it.
+pub fn to_tell(db: &Connection, logical: Uuid, continuity: Option<&str>) -> rusqlite::Result<()> {
     db.prepare_cached("UPDATE logical_sessions SET untold = ? WHERE id = ?")?.execute(params![continuity, logical.to_string()]).map(drop)
 }
 

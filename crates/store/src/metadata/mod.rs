@@ -18,7 +18,7 @@ mod state_keys;
 mod tags;
 mod writer;
 
-pub use executions::{Beginning, Cursor, Execution, ExecutionEnd, ExecutionFilter, ExecutionSummary, NewExecution};
+pub use executions::{Beginning, Cursor, Execution, ExecutionEnd, ExecutionFilter, ExecutionSummary, Finding, NewExecution};
 pub use logical_sessions::{Bind, Execute, Logical, NewLogical, Opening};
 pub use owners::Totals;
 pub use processes::SOCKET_SUFFIX;
