@@ -4,6 +4,7 @@ use crate::context_recording::Call;
 use crate::sessions::new_session_id;
 use heapstead_engine::Lane;
 use heapstead_types::{Principal, SessionId, SessionName};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use uuid::Uuid;
 
@@ -35,11 +36,16 @@ pub struct Connection {
     pub context: SessionId,
     /// The logical sessions that it calls `s0`, `s1` …
     refs: Mutex<Vec<Uuid>>,
+    /// Intents under which it goes on in sessions that were opened under another one, or on another connection.
+    intents: Mutex<HashMap<String, Uuid>>,
 }
+
+/// Each is 512 bytes at most, and a client has no more tasks than this at once.
+const INTENTS_MAX: usize = 1_000;
 
 impl Connection {
     pub fn new() -> Self {
-        Self { id: Uuid::new_v4().simple().to_string(), context: new_session_id(), refs: Mutex::default() }
+        Self { id: Uuid::new_v4().simple().to_string(), context: new_session_id(), refs: Mutex::default(), intents: Mutex::default() }
     }
 
     /// The number by which this connection calls a logical session from now on.
@@ -49,6 +55,20 @@ impl Connection {
             refs.push(logical);
             refs.len() - 1
         })
+    }
+
+    /// The session that an intent stands for from now on, if it stands for none yet. False when there are too many.
+    pub fn take_up(&self, intent: &str, logical: Uuid) -> bool {
+        let mut intents = self.intents.lock().unwrap_or_else(PoisonError::into_inner);
+        if intents.len() >= INTENTS_MAX && !intents.contains_key(intent) {
+            return false;
+        }
+        intents.entry(intent.to_owned()).or_insert(logical);
+        true
+    }
+
+    pub fn taken_up(&self, intent: &str) -> Option<Uuid> {
+        self.intents.lock().unwrap_or_else(PoisonError::into_inner).get(intent).copied()
     }
 
     pub fn numbered(&self, number: usize) -> Option<Uuid> {
@@ -63,12 +83,14 @@ impl Default for Connection {
 }
 
 impl Caller {
+    /// The connection that intents of this caller belong to.
+    pub fn scoping(&self) -> Option<&Connection> {
+        self.connection.as_deref().filter(|_| self.principal.is_anonymous())
+    }
+
     /// What opened sessions and intents of this caller belong to beside its owner: anonymous callers share an owner, so each connection is a scope
     /// of its own.
     pub fn scope(&self) -> Option<&str> {
-        match &self.connection {
-            Some(connection) if self.principal.is_anonymous() => Some(&connection.id),
-            _ => None,
-        }
+        self.scoping().map(|connection| connection.id.as_str())
     }
 }

@@ -13,7 +13,7 @@ use crate::turns::{InLine, MyTurn};
 use crate::{Caller, ServiceError};
 use crate::{crash_point, sessions, sweep};
 use heapstead_engine::{Event, HeapImage, Held, Job, Kind, Outcome, Place};
-use heapstead_store::metadata::{Beginning, ExecutionEnd, InSession, NewExecution, NewLogEntry};
+use heapstead_store::metadata::{Beginning, ExecutionEnd, Finding, InSession, NewExecution, NewLogEntry};
 use heapstead_store::outputs::{Extent, OutputWriter};
 use heapstead_store::{MetadataError, Tags};
 use heapstead_types::{ExecutionId, Failure, HeapKey, Limits, SessionId, limits};
@@ -45,7 +45,7 @@ const STORE_LEFT_MIN: Duration = Duration::from_secs(1);
 /// For a store that gives up at the deadline to say why.
 const STORE_GRACE: Duration = Duration::from_millis(250);
 /// Between two attempts to store an end that the database did not take.
-const RETRY_PAUSE: Duration = Duration::from_millis(500);
+pub const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
 impl Service {
     /// Accepts a run. When this returns its id is never forgotten; a refusal leaves nothing behind.
@@ -392,7 +392,10 @@ impl Execution {
                 _ => None,
             },
             bind: session.as_ref().and_then(|session| session.bind.clone()),
-            continuity: record.told.as_ref().map(|told| serde_json::to_string(told).unwrap_or_default()),
+            continuity: record
+                .told
+                .as_ref()
+                .map(|told| Finding { json: serde_json::to_string(told).unwrap_or_default(), is_told: self.live.promise() }),
         };
         crash_point::pass("before-commit");
         let stored = metadata.end_execution(self.live.id().clone(), end.clone()).await;

@@ -7,19 +7,23 @@ use std::time::Duration;
 
 /// Another process may have opened a session that ends before all that are known here.
 const LOOK_INTERVAL: Duration = Duration::from_secs(30);
+const LOOK_INTERVAL_MIN: Duration = Duration::from_millis(100);
 
 pub fn start(archive: &Archive) {
     let weak = Arc::downgrade(&archive.0);
     tokio::spawn(async move {
         while let Some(kept) = weak.upgrade() {
             let news = kept.expiries.clone();
-            let next = match expire(&Archive(kept)).await {
-                Ok(next) => next.map_or(LOOK_INTERVAL, |at| until(at).min(LOOK_INTERVAL)),
+            let archive = Archive(kept);
+            let look = look_interval(&archive);
+            let next = match expire(&archive).await {
+                Ok(next) => next.map_or(look, |at| until(at).min(look)),
                 Err(error) => {
                     tracing::warn!(%error, "sessions that have expired could not be ended");
-                    LOOK_INTERVAL
+                    look
                 }
             };
+            drop(archive);
             let _ = tokio::time::timeout(next, news.notified()).await;
         }
     });
@@ -30,6 +34,9 @@ async fn expire(archive: &Archive) -> Result<Option<Timestamp>, ServiceError> {
     let metadata = &archive.0.metadata;
     loop {
         let now = Timestamp::now();
+        // A task whose code runs is in use, however long that takes.
+        let soon = now.saturating_add(archive.session_ttl() / 2).unwrap_or(Timestamp::MAX);
+        metadata.keep_running(soon, archive.kept_until(now)).await?;
         metadata.expire_executes(now).await?;
         let expired = metadata.expired_sessions(now).await?;
         if expired.is_empty() {
@@ -41,6 +48,11 @@ async fn expire(archive: &Archive) -> Result<Option<Timestamp>, ServiceError> {
             }
         }
     }
+}
+
+/// What runs is seen several times before its session would expire.
+fn look_interval(archive: &Archive) -> Duration {
+    LOOK_INTERVAL.min(archive.0.policy.session_ttl / 4).max(LOOK_INTERVAL_MIN)
 }
 
 fn until(at: Timestamp) -> Duration {

@@ -54,11 +54,11 @@ impl Archive {
 
     /// Sees where the heads of these sessions are, and tells of those that have moved or are gone.
     pub(crate) async fn look_at_heads(&self, sessions: Vec<SessionId>) {
-        match self.0.metadata.head_sequences(sessions, Timestamp::now()).await {
+        match self.0.metadata.heads(sessions, Timestamp::now()).await {
             Ok(found) => {
-                for (session, sequence) in found {
-                    match sequence {
-                        Some(sequence) => self.0.hub.head_at(session, sequence),
+                for (session, head) in found {
+                    match head {
+                        Some(head) => self.0.hub.head_at(session, head),
                         None => self.0.hub.end(session),
                     }
                 }

@@ -2,7 +2,7 @@
 
 use crate::hub::{Event, Full, LISTENERS_MAX, Level, Listener, Position, Scope, TOPICS_MAX, Topic};
 use crate::{Archive, Caller, ServiceError};
-use heapstead_store::metadata::OpenedSession;
+use heapstead_store::metadata::{Head, OpenedSession};
 use heapstead_types::SessionId;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ impl Archive {
         let running_elsewhere = match &topic {
             Topic::Head(id) => {
                 let session = self.opened(caller, *id).await?;
-                self.0.hub.watch_head(session.id, session.sequence);
+                self.0.hub.watch_head(session.id, head_of(&session));
                 false
             }
             Topic::Execution(id) | Topic::Output(id) => {
@@ -22,7 +22,7 @@ impl Archive {
         };
         if let Scope::Session(id) = scope {
             // Its end has to be seen, or what it subscribed to would be kept for ever.
-            self.0.hub.watch_head(*id, self.opened(caller, *id).await?.sequence);
+            self.0.hub.watch_head(*id, head_of(&self.opened(caller, *id).await?));
         }
         let full = |_: Full| ServiceError::Busy(format!("{TOPICS_MAX} resources are subscribed to here, which is as many as may be"));
         self.0.hub.subscribe(scope, topic.clone()).map_err(full)?;
@@ -43,7 +43,7 @@ impl Archive {
 
     /// Listens to a session, which was found before.
     pub fn listen_to_session(&self, session: &OpenedSession, after: Option<Position>) -> Result<(Listener, bool), ServiceError> {
-        self.0.hub.watch_head(session.id, session.sequence);
+        self.0.hub.watch_head(session.id, head_of(session));
         let listener = self.listen(Scope::Session(session.id), after)?;
         self.follow_all_in(session.id);
         Ok(listener)
@@ -77,4 +77,8 @@ impl Archive {
     pub fn tell_session(&self, session: SessionId, event: Event) {
         self.0.hub.tell(session, event);
     }
+}
+
+fn head_of(session: &OpenedSession) -> Head {
+    Head { sequence: session.sequence, heap: session.head }
 }

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::watch;
 
 pub struct Live {
@@ -19,6 +20,17 @@ pub struct Live {
     progress: watch::Sender<Progress>,
     stop: watch::Sender<Option<Stop>>,
     is_followed: AtomicBool,
+    waiting: Mutex<Waiting>,
+}
+
+/// Whether the caller of a run is there to be answered with its record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Waiting {
+    #[default]
+    No,
+    Yes,
+    /// The record says that somebody is told, so somebody has to be.
+    Promised,
 }
 
 /// Who asked for the end of an execution.
@@ -52,7 +64,7 @@ pub struct Progress {
 impl Live {
     pub fn new(begun: Begun, principal: Principal) -> Self {
         let (progress, stop) = (watch::Sender::default(), watch::Sender::default());
-        Self { begun, principal, session: None, progress, stop, is_followed: AtomicBool::new(false) }
+        Self { begun, principal, session: None, progress, stop, is_followed: AtomicBool::new(false), waiting: Mutex::default() }
     }
 
     /// False when somebody follows it already, or has: what becomes of it is told once.
@@ -120,6 +132,30 @@ impl Live {
         }
     }
 
+    /// The record after at most `wait`, for the caller of the run.
+    pub async fn record_after(&self, wait: Duration) -> ExecutionRecord {
+        let waits = Waits::new(self);
+        if tokio::time::timeout(wait, self.ended()).await.is_err() && !waits.give_up() {
+            // It is being written down right now.
+            self.ended().await;
+        }
+        self.record()
+    }
+
+    /// Whether somebody waits for the record, who is then bound to be answered with it.
+    pub fn promise(&self) -> bool {
+        let mut waiting = self.waiting();
+        let waits = *waiting != Waiting::No;
+        if waits {
+            *waiting = Waiting::Promised;
+        }
+        waits
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Asks for the end. What the end was, `ended` tells.
     pub fn stop(&self, stop: Stop) {
         self.stop.send_if_modified(|asked| asked.is_none() && asked.replace(stop).is_none());
@@ -133,6 +169,31 @@ impl Live {
             // The sender is ours, so this never comes.
             Err(_) => Stop::Caller,
         }
+    }
+}
+
+/// The caller of a run waits, until it leaves.
+struct Waits<'a>(&'a Live);
+
+impl<'a> Waits<'a> {
+    fn new(live: &'a Live) -> Self {
+        *live.waiting() = Waiting::Yes;
+        Self(live)
+    }
+
+    /// False when it is too late for that.
+    fn give_up(&self) -> bool {
+        let mut waiting = self.0.waiting();
+        if *waiting == Waiting::Yes {
+            *waiting = Waiting::No;
+        }
+        *waiting == Waiting::No
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.give_up();
     }
 }
 

@@ -144,8 +144,8 @@ fn run_js(service: &Service) -> Operation {
         let Some(wait_secs) = wait_secs else {
             return Ok(Pending { answer: RunAnswer::Id { execution_id: live.id().to_string() }, pending: true });
         };
-        let _ = tokio::time::timeout(seconds(Some(wait_secs)), live.ended()).await;
-        let record = live.record();
+        let record = live.record_after(seconds(Some(wait_secs))).await;
+        service.tell(&record).await;
         Ok(Pending { pending: !record.status.is_terminal(), answer: RunAnswer::Record(Box::new(record)) })
     })
 }
@@ -215,7 +215,9 @@ fn get_execution(service: &Service) -> Operation {
         failure: FailureShape::Error,
     };
     Operation::new(service, description, |service, caller, params: GetExecution| async move {
-        service.execution(&caller, &params.execution_id, seconds(params.wait_secs)).await
+        let record = service.execution(&caller, &params.execution_id, seconds(params.wait_secs)).await?;
+        service.tell(&record).await;
+        Ok(record)
     })
 }
 

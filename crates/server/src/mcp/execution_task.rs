@@ -41,6 +41,9 @@ pub async fn get(edge: &Edge, caller: &Caller, id: &str) -> Result<GetTaskResult
     let service = service(edge)?;
     let record = service.execution(caller, id, Duration::ZERO).await.map_err(error)?;
     let task = task(service, &record);
+    if matches!(task.status, TaskStatus::Completed) {
+        service.tell(&record).await;
+    }
     let payload = match task.status {
         TaskStatus::Completed => TaskPayload::Completed { result: as_object(result(edge, record)?) },
         TaskStatus::Cancelled => TaskPayload::Cancelled,

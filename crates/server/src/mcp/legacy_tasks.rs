@@ -105,6 +105,7 @@ pub async fn answer(edge: &Edge, caller: &Caller, request: Request) -> Result<Cu
         }
         Request::Result(id) => {
             let record = ended(service, caller, &id).await?;
+            service.tell(&record).await;
             let mut result = execution_task::result(edge, record)?;
             // Peers of this version know no kinds of results.
             result.result_type = None;

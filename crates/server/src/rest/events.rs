@@ -117,6 +117,7 @@ impl Follower {
             return Ok((": nothing new\n\n".to_owned(), true));
         }
         let record = self.service.execution(&self.caller, &self.execution_id, Duration::ZERO).await?;
+        self.service.tell(&record).await;
         let record = serde_json::to_string(&record).unwrap_or_default();
         Ok((format!("event: record\nid: {END}\ndata: {record}\n\n"), false))
     }

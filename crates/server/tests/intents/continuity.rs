@@ -1,7 +1,7 @@
 //! What became of a session is told truly, exactly once, and never swallowed, whoever meets it first.
 
 use crate::fixture::Server;
-use crate::owner::{Owner, Site};
+use crate::owner::{Owner, Site, table};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -206,6 +206,108 @@ async fn a_catalog_that_changes_back_brings_its_symbols_back() {
     let server = site.start(&[]);
     let back = ann.context(&server, "a task", &[("statistics", "mean")]).await;
     assert_eq!(back["execute_binding"], first["execute_binding"], "the same execute session fits again: {back}");
-    assert_eq!(back["continuity"]["new_symbol_space"], false, "{back}");
+    let continuity = &back["continuity"];
+    assert_eq!((&continuity["new_symbol_space"], &continuity["stale_binding_recovered"]), (&json!(false), &json!(true)), "{back}");
+    assert_eq!((&continuity["previous_execute"], &continuity["reason"]), (&changed["execute_binding"], &json!("catalog_changed")));
+    let domain = back["wave"]["domain"].as_str().expect("a table");
+    assert!(domain.starts_with("NOTICE") && !domain.contains("void"), "the symbols are the same: {domain}");
+    check_unbroken(&ann.context(&server, "a task", &[]).await);
     assert_eq!(ann.run(&server, &first["logical_session_id"], "kept + e1([1])").await["result"], "3");
+}
+
+/// Symbols are given wave by wave, and a recovery gives them anew, in order: here the second and the third change places. When the catalog
+/// changed back, the earlier table came back as if nothing had happened, and what the session had done in between was gone without a word.
+#[tokio::test]
+async fn going_back_to_an_earlier_table_is_told_as_what_it_is() {
+    for by_run in [false, true] {
+        let site = Site::with_own_catalog();
+        let ann = Owner::new(&site.token("acme/ann"));
+        let server = site.start(&[]);
+        let mut first = Value::Null;
+        for pick in [("dates", "addDays"), ("statistics", "median"), ("statistics", "mean")] {
+            first = ann.context(&server, "a task", &[pick]).await;
+        }
+        let id = &first["logical_session_id"];
+        assert_eq!(ann.run(&server, id, "globalThis.kept = 1; e2([1, 2, 9])").await["result"], "2");
+        let file = site.catalog_file("index.ts");
+        let original = std::fs::read_to_string(&file).expect("the catalog");
+        let server = Loss::CatalogChanged.strike(&site, &ann, server, "", "").await;
+        let changed = ann.context(&server, "a task", &[]).await;
+        check_told(&changed, &first, "catalog_changed");
+        assert_eq!(ann.run(&server, id, "globalThis.between = 1; e2([1, 2, 9])").await["result"], "4", "e2 is another one now");
+        drop(server);
+        std::fs::write(&file, original).expect("written");
+        let server = site.start(&[]);
+
+        let told = match by_run {
+            true => ann.run(&server, id, "1").await,
+            false => ann.context(&server, "a task", &[]).await,
+        };
+        assert_eq!(told["execute_binding"], first["execute_binding"], "{told}");
+        check_told(&told, &changed, "catalog_changed");
+        let taught: Vec<_> =
+            table(&told["wave"]).into_iter().filter(|(symbol, ..)| symbol.starts_with('e')).map(|(.., name)| name).collect();
+        assert_eq!(taught, ["dates.addDays", "statistics.median", "statistics.mean"], "the whole table: {told}");
+        check_unbroken(&ann.context(&server, "a task", &[]).await);
+        let run = ann.run(&server, id, "[typeof between, kept, e2([1, 2, 9])]").await;
+        assert_eq!((run["result"].as_str(), run.get("continuity")), (Some(r#"["undefined",1,2]"#), None), "{run}");
+    }
+}
+
+/// An answer that is only an id tells nobody, so the next one that can has to.
+#[tokio::test]
+async fn a_loss_that_a_run_meets_which_nobody_waits_for_is_told_by_the_next_answer_that_can() {
+    let site = Site::new();
+    let ann = Owner::new(&site.token("acme/ann"));
+    for next in ["session_context", "get_execution", "run_js"] {
+        let server = site.start(&[]);
+        let first = ann.context(&server, next, &[("statistics", "mean")]).await;
+        let session = &first["logical_session_id"];
+        ann.run(&server, session, "let kept = 1").await;
+        let path = format!("/api/sessions/{}", session.as_str().expect("an id"));
+        assert_eq!(ann.delete(&server, &path).await.0, 200);
+        let (_, begun) = ann.post(&server, "/api/exec", json!({ "code": "e1([4])", "session": session })).await;
+        let id = begun["execution_id"].as_str().expect("an id");
+        assert_eq!(begun, json!({ "execution_id": id }));
+        // Waits for the end, and says nothing of the session.
+        let (_, output) = ann.get(&server, &format!("/api/executions/{id}/output?wait_secs=60")).await;
+        assert_eq!(output["status"], "completed", "{output}");
+
+        let told = match next {
+            "session_context" => ann.context(&server, next, &[]).await,
+            "get_execution" => ann.get(&server, &format!("/api/executions/{id}")).await.1,
+            _ => ann.run(&server, session, "e1([5])").await,
+        };
+        check_told(&told, &first, "cleared");
+        check_unbroken(&ann.context(&server, next, &[("statistics", "mean")]).await);
+        assert_eq!(ann.run(&server, session, "1").await.get("continuity"), None);
+    }
+}
+
+/// Code that ran for longer than a session lasts that nobody uses lost what it had begun with.
+#[tokio::test]
+async fn a_session_whose_code_runs_is_in_use() {
+    let site = Site::new();
+    let ann = Owner::new(&site.token("acme/ann"));
+    let server = site.start(&["--session-ttl", "2s"]);
+    let first = ann.context(&server, "a task", &[("statistics", "mean")]).await;
+    let session = &first["logical_session_id"];
+    let run = ann.run(&server, session, "let kept = e1([1, 3]); await new Promise((done) => setTimeout(done, 5000)); kept").await;
+    assert_eq!((run["result"].as_str(), run.get("continuity")), (Some("2"), None), "{run}");
+    let next = ann.run(&server, session, "kept + e1([1])").await;
+    assert_eq!((next["result"].as_str(), next.get("continuity")), (Some("3"), None), "{next}");
+}
+
+#[tokio::test]
+async fn of_runs_that_are_sent_at_once_one_tells() {
+    let site = Site::new();
+    let ann = Owner::new(&site.token("acme/ann"));
+    let (server, first, head) = begin(&site, &ann, Loss::HeapCollected).await;
+    let server = Loss::HeapCollected.strike(&site, &ann, server, "", &head).await;
+    let runs = (0..8).map(|_| ann.run(&server, &first["logical_session_id"], "e1([1])"));
+    let answers = futures_util::future::join_all(runs).await;
+    let told: Vec<_> = answers.iter().filter(|answer| answer.get("continuity").is_some()).collect();
+    assert_eq!(told.len(), 1, "{answers:?}");
+    check_told(told[0], &first, "heap_collected");
+    check_unbroken(&ann.context(&server, "a task", &[]).await);
 }

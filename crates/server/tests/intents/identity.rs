@@ -120,3 +120,23 @@ async fn a_refused_call_makes_no_session() {
     let (_, sessions) = ann.get(&server, "/api/sessions/opened").await;
     assert_eq!(sessions, json!({ "sessions": [] }));
 }
+
+/// That a module can't be evaluated is only seen when it is, and by then there was a session.
+#[tokio::test]
+async fn a_call_whose_seed_throws_makes_no_session() {
+    let site = Site::with_own_catalog();
+    let ann = Owner::new(&site.token("acme/ann"));
+    let (file, broken) = (site.catalog_file("average.ts"), "\nthrow new Error('broken');\n");
+    let sound = std::fs::read_to_string(&file).expect("the catalog");
+    std::fs::write(&file, format!("{sound}{broken}")).expect("written");
+    let server = site.start(&[]);
+    let (status, refused) = ann.post(&server, "/api/session-context", context("a task", &[("statistics", "mean")])).await;
+    assert!(status >= 400 && refused["detail"].as_str().is_some_and(|text| text.contains("broken")), "{refused}");
+    let (_, sessions) = ann.get(&server, "/api/sessions/opened").await;
+    assert_eq!(sessions, json!({ "sessions": [] }));
+    // What is there already stays as it was.
+    let first = ann.context(&server, "a task", &[("dates", "addDays")]).await;
+    assert_eq!((&first["wave"]["mode"], &first["logical_session_ref"]), (&json!("open"), &json!("s0")));
+    assert!(ann.post(&server, "/api/session-context", context("a task", &[("statistics", "mean")])).await.0 >= 400);
+    assert_eq!(ann.context(&server, "a task", &[("dates", "addDays")]).await["wave"]["mode"], "noop");
+}

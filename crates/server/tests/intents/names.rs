@@ -123,3 +123,42 @@ async fn two_names_of_different_sessions_in_one_call_are_refused() {
     });
     assert_eq!(result(client.ask("tools/call", same).await)["isError"], false);
 }
+
+/// Whoever went on in a session under its id took it away from the intent that it was opened with.
+#[tokio::test]
+async fn an_intent_goes_on_meaning_its_session_whoever_else_goes_on_in_it() {
+    let server = start(&[]);
+    let (one, two) = (Http::connect(&server, VERSION, &[]).await, Http::connect(&server, VERSION, &[]).await);
+    let id = async |client: &Http, arguments: Value| body(&client.call("session_context", arguments).await)["logical_session_id"].clone();
+    let first = id(&one, context("x", &[])).await;
+    let held = |intent: &str| json!({ "intent": intent, "logical_session_id": first });
+    assert_eq!(id(&two, held("x")).await, first);
+    assert_eq!(id(&one, held("y")).await, first, "under another intent, too");
+    for (client, intent) in [(&one, "x"), (&one, "y"), (&two, "x")] {
+        assert_eq!(id(client, context(intent, &[])).await, first, "{intent}");
+    }
+    let other = id(&two, context("y", &[])).await;
+    assert_ne!(other, first, "intents of one connection are not the other's");
+    assert_eq!(id(&two, held("y")).await, first);
+    assert_eq!(id(&two, context("y", &[])).await, other, "an intent that has its own session keeps it");
+}
+
+/// A wave moves the head without a run.
+#[tokio::test]
+async fn whoever_watches_the_head_is_told_of_a_wave() {
+    const UPDATED: &str = "notifications/resources/updated";
+    let catalog = catalogs().join("statistics");
+    let mut client = Stdio::connect(&Folders::new(), VERSION, &["--catalog", catalog.to_str().expect("a path")]).await;
+    client.call("session_context", context("a task", &[("statistics", "mean")])).await;
+    let sessions = result(client.ask("sessions/list", json!({})).await);
+    let uri = format!("heapstead://sessions/{}/head", sessions["sessions"][0]["sessionId"].as_str().expect("an id"));
+    result(client.ask("resources/subscribe", json!({ "uri": uri })).await);
+    client.call("session_context", context("a task", &[("statistics", "mean")])).await;
+    client.call("session_context", context("a task", &[("statistics", "median")])).await;
+    while client.notifications.iter().all(|heard| heard["method"] != UPDATED) {
+        let heard = client.hear().await.expect("a message");
+        client.notifications.push(heard);
+    }
+    let told: Vec<_> = client.notifications.iter().filter(|heard| heard["method"] == UPDATED).collect();
+    assert_eq!((told.len(), &told[0]["params"]["uri"]), (1, &json!(uri)), "of what moved it, and of nothing else: {told:?}");
+}

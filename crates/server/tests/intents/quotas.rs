@@ -20,6 +20,54 @@ async fn sessions_are_bounded_for_each_owner() {
     assert_eq!(ann.post(&server, "/api/sessions", json!({})).await.0, 200, "one has ended");
 }
 
+/// The record of a task stays when its state is ended, and went on taking up a place that nobody could free.
+#[tokio::test]
+async fn a_task_that_was_ended_takes_up_no_place_until_it_goes_on() {
+    let site = Site::new();
+    let ann = Owner::new(&site.token("acme/ann"));
+    let server = site.start(&["--max-sessions-per-owner", "2"]);
+    let open = async |intent: &str| ann.post(&server, "/api/session-context", json!({ "intent": intent })).await;
+    let mut ids = Vec::new();
+    for intent in ["a", "b"] {
+        ids.push(open(intent).await.1["logical_session_id"].as_str().expect("an id").to_owned());
+    }
+    assert_eq!(open("c").await.0, 429);
+    for id in &ids {
+        // The second time there is nothing left to end.
+        for _ in 0..2 {
+            assert_eq!(ann.delete(&server, &format!("/api/sessions/{id}")).await.0, 200);
+        }
+    }
+    assert_eq!(ann.post(&server, "/api/sessions", json!({})).await.0, 200);
+    assert_eq!(open("a").await.0, 200, "one may go on");
+    assert_eq!(open("b").await.0, 429, "and then there are two");
+    assert_eq!(ann.post(&server, "/api/sessions", json!({})).await.0, 429);
+    assert_eq!(open("a").await.1["wave"]["mode"], "noop", "what is there goes on");
+    assert_eq!(ann.delete(&server, &format!("/api/sessions/{}", ids[0])).await.0, 200);
+    assert_eq!(open("b").await.0, 200);
+}
+
+/// Nor does one that expired.
+#[tokio::test]
+async fn a_task_that_expired_takes_up_no_place() {
+    let site = Site::new();
+    let ann = Owner::new(&site.token("acme/ann"));
+    let server = site.start(&["--max-sessions-per-owner", "1", "--session-ttl", "1s"]);
+    let mut opened = 0;
+    for intent in ["a", "b", "a"] {
+        for _ in 0..100 {
+            let (status, answer) = ann.post(&server, "/api/session-context", json!({ "intent": intent })).await;
+            if status == 200 {
+                opened += 1;
+                break;
+            }
+            assert_eq!(status, 429, "{answer}");
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+    }
+    assert_eq!(opened, 3);
+}
+
 #[tokio::test]
 async fn running_executions_are_bounded_for_each_owner() {
     let site = Site::new();

@@ -14,6 +14,7 @@ mod tests;
 pub use event::{Event, Level, Scope, Topic};
 pub use row::{Heard, Listener, Position};
 
+use heapstead_store::metadata::Head;
 use heapstead_types::{ExecutionId, SessionId};
 use row::Row;
 use std::collections::{HashMap, HashSet};
@@ -41,8 +42,8 @@ struct Scopes {
     rows: HashMap<Scope, Arc<Row>>,
     /// Who subscribed to what.
     topics: HashMap<Topic, HashSet<Scope>>,
-    /// Sessions whose heads are watched, and how often each had moved when that was last told.
-    heads: HashMap<SessionId, u64>,
+    /// Sessions whose heads are watched, and where each was when that was last told.
+    heads: HashMap<SessionId, Head>,
     followed: HashSet<ExecutionId>,
     requests: u64,
     tidied_at: usize,
@@ -127,9 +128,9 @@ impl Hub {
             || scopes.topics.contains_key(&Topic::Head(session))
     }
 
-    /// Watches a session's head, which has moved so often.
-    pub fn watch_head(&self, session: SessionId, sequence: u64) {
-        self.lock().heads.entry(session).or_insert(sequence);
+    /// Watches a session's head, which is here.
+    pub fn watch_head(&self, session: SessionId, head: Head) {
+        self.lock().heads.entry(session).or_insert(head);
     }
 
     pub fn watched_heads(&self) -> Vec<SessionId> {
@@ -137,9 +138,9 @@ impl Hub {
     }
 
     /// Tells that a head has moved, if that is news.
-    pub fn head_at(&self, session: SessionId, sequence: u64) {
-        let told = self.lock().heads.get_mut(&session).map(|told| std::mem::replace(told, sequence));
-        if told.is_some_and(|told| told != sequence) {
+    pub fn head_at(&self, session: SessionId, head: Head) {
+        let told = self.lock().heads.get_mut(&session).map(|told| std::mem::replace(told, head));
+        if told.is_some_and(|told| told != head) {
             self.updated(&Topic::Head(session));
         }
     }

@@ -1,21 +1,17 @@
 //! `session_context`: finds or opens the session of an intent, and brings what is asked for into it.
 
+use super::call_turn::CallTurn;
 use super::continuity::{Continuity, ExecuteBinding, Wave, WaveMode};
 use super::preparation::{Prepared, Wish};
 use super::space;
-use crate::end::{Begun, End};
 use crate::execution::come_to_turn;
-use crate::live::Live;
 use crate::sessions::{TOUCH_PART, new_session_id, too_many_sessions};
 use crate::{Caller, Service, ServiceError};
 use heapstead_catalog::Pick;
-use heapstead_store::metadata::{Beginning, Execute, ExecutionEnd, InSession, Logical, NewExecution, NewLogical, NewSession};
-use heapstead_store::outputs::Extent;
-use heapstead_types::Status;
+use heapstead_store::metadata::{Beginning, Execute, Logical, NewLogical, NewSession, Opening};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use uuid::Uuid;
 
@@ -46,6 +42,13 @@ pub struct SessionContext {
     pub warnings: Vec<String>,
 }
 
+/// What came of opening the session of an intent.
+enum Opened {
+    Answered(Box<SessionContext>),
+    /// Another call was first.
+    Before(Box<Logical>),
+}
+
 impl Service {
     pub async fn session_context(&self, caller: &Caller, request: ContextRequest) -> Result<SessionContext, ServiceError> {
         if !(1..=INTENT_BYTES_MAX).contains(&request.intent.len()) {
@@ -61,24 +64,57 @@ impl Service {
         if self.running.closing.load(Relaxed) {
             return Err(ServiceError::Unavailable("the server is shutting down".into()));
         }
-        let logical = self.find_logical(caller, &request).await?;
+        let scope = space::scope(caller);
+        let logical = match self.find_logical(caller, &scope, &request).await? {
+            Some(found) => found,
+            None => match self.open_intent(caller, scope, &request).await? {
+                Opened::Answered(answer) => return Ok(*answer),
+                Opened::Before(found) => *found,
+            },
+        };
         // Most calls change nothing, and those wait for nobody.
         if let Some(answer) = self.unchanged(caller, &logical, &request.picks).await? {
             return Ok(answer);
         }
-        let prepared = self.prepare_in_turn(caller, &logical, request.picks).await?;
+        // The next one has its turn when this one is told, so that it is not told the same, on whatever server.
+        let (_turn, prepared) = self.prepare_in_turn(caller, &logical, request.picks).await?;
         self.answer(caller, &logical, prepared).await
     }
 
-    async fn find_logical(&self, caller: &Caller, request: &ContextRequest) -> Result<Logical, ServiceError> {
+    async fn find_logical(&self, caller: &Caller, scope: &str, request: &ContextRequest) -> Result<Option<Logical>, ServiceError> {
         let metadata = &self.0.metadata;
-        if let Some(id) = request.logical {
-            let held = metadata.logical(&caller.principal, id).await?;
-            let held = held.ok_or_else(|| ServiceError::NoSession(id.to_string()))?;
-            if let Some(scope) = caller.scope() {
-                metadata.move_logical(id, scope.to_owned(), request.intent.clone()).await?;
+        let of_intent = metadata.logical_of_intent(&caller.principal, scope, &request.intent).await?;
+        match (request.logical, of_intent) {
+            (Some(id), of_intent) => {
+                let held = metadata.logical(&caller.principal, id).await?;
+                let held = held.ok_or_else(|| ServiceError::NoSession(id.to_string()))?;
+                // Where it was opened, its intent goes on meaning it; here this one does too from now on.
+                if let (Some(connection), None) = (caller.scoping(), of_intent)
+                    && !connection.take_up(&request.intent, id)
+                {
+                    return Err(ServiceError::Busy("this connection goes on under as many intents as it may have".into()));
+                }
+                Ok(Some(held))
             }
-            return Ok(held);
+            (None, Some(found)) => Ok(Some(found)),
+            (None, None) => match caller.scoping().and_then(|connection| connection.taken_up(&request.intent)) {
+                Some(id) => Ok(metadata.logical(&caller.principal, id).await?),
+                None => Ok(None),
+            },
+        }
+    }
+
+    /// The session of an intent that has none: made ready first, and there from the moment it is, so that a call that is refused makes none.
+    async fn open_intent(&self, caller: &Caller, scope: String, request: &ContextRequest) -> Result<Opened, ServiceError> {
+        let metadata = &self.0.metadata;
+        let max = self.policy().quotas.sessions_max;
+        // One of many that ask at once does the work.
+        let _alone = self.running.turns.accept(space::opening(&caller.principal, &scope, &request.intent)).await;
+        if let Some(found) = metadata.logical_of_intent(&caller.principal, &scope, &request.intent).await? {
+            return Ok(Opened::Before(Box::new(found)));
+        }
+        if !metadata.has_room_for_session(&caller.principal, max).await? {
+            return Err(too_many_sessions(max));
         }
         let new = NewLogical {
             id: Uuid::new_v4(),
@@ -90,11 +126,27 @@ impl Service {
                 at: Timestamp::now(),
                 expires_at: None,
             },
-            scope: space::scope(caller),
+            scope,
             intent: request.intent.clone(),
         };
-        let max = self.policy().quotas.sessions_max;
-        metadata.logical_of_intent(new, max).await?.ok_or_else(|| too_many_sessions(max))
+        let logical = Logical {
+            id: new.id,
+            session: new.session.id,
+            head: None,
+            process: metadata.process_name().to_owned(),
+            untold: None,
+            execute: None,
+        };
+        let wish = Wish { picks: request.picks.clone(), ..Wish::default() };
+        let prepared = self.prepare(&caller.principal, &logical, &self.running.heaps, wish).await?;
+        let first = prepared.bind.clone().ok_or_else(no_symbols)?;
+        let mut turn = CallTurn::new(self, &caller.principal);
+        turn.turn = Some(self.running.turns.accept(logical.session).await.line_up().my_turn().await);
+        match metadata.open_logical(new, first, turn.row(&logical), max).await? {
+            Opening::Opened => Ok(Opened::Answered(Box::new(self.answer(caller, &logical, prepared).await?))),
+            Opening::Taken(found) => Ok(Opened::Before(found)),
+            Opening::TooMany => Err(too_many_sessions(max)),
+        }
     }
 
     /// The answer where there is nothing to do and nothing to tell that has to be taken down.
@@ -132,86 +184,58 @@ impl Service {
     }
 
     /// Makes the session ready, after everything that was accepted into it before.
-    async fn prepare_in_turn(&self, caller: &Caller, logical: &Logical, picks: Vec<Pick>) -> Result<Prepared, ServiceError> {
-        let live = Arc::new(Live::new(Begun::now(), caller.principal.clone()));
+    async fn prepare_in_turn(&self, caller: &Caller, logical: &Logical, picks: Vec<Pick>) -> Result<(CallTurn, Prepared), ServiceError> {
         let accepting = self.running.turns.accept(logical.session).await;
-        let new = NewExecution {
-            id: live.id().clone(),
-            principal: caller.principal.clone(),
-            session: Some(InSession::Opened {
-                id: logical.session,
-                logical: Some(logical.id),
-                kept_until: self.kept_until(Timestamp::now()),
-            }),
-            started_at: live.begun.started_at,
-            input_heap: None,
-            internal: true,
-        };
-        match self.0.metadata.begin_execution(new, None).await? {
+        let mut turn = CallTurn::new(self, &caller.principal);
+        match self.0.metadata.begin_execution(turn.row(logical), None).await? {
             Beginning::Begun => {}
             Beginning::SessionEnded | Beginning::TooMany => return Err(ServiceError::NoSession(logical.id.to_string())),
         }
-        self.0.live.insert(live.clone());
         let in_line = accepting.line_up();
         let (this, principal, id, session) = (self.clone(), caller.principal.clone(), logical.id, logical.session);
-        // Whoever asked may leave; what was begun comes to its end all the same, or the next one would wait for ever.
+        // Whoever asked may leave; what is stored meanwhile is bound all the same.
         let work = tokio::spawn(async move {
-            let ready = async {
-                let (turn, _) = come_to_turn(&this, &live, session, in_line).await?;
-                let logical = this.0.metadata.logical(&principal, id).await?;
-                let logical = logical.ok_or_else(|| ServiceError::NoSession(id.to_string()))?;
-                let wish = Wish { picks, ..Wish::default() };
-                Ok((turn, this.prepare(&principal, &logical, &this.running.heaps, wish).await?))
-            };
-            let prepared: Result<_, ServiceError> = ready.await;
-            let bind = prepared.as_ref().ok().and_then(|(_, prepared)| prepared.bind.clone());
-            let ended = this.0.metadata.end_execution(live.id().clone(), end(bind)).await;
-            let failed = End::Cancelled;
-            live.end(live.told().ended_at(&failed, Timestamp::now()), Extent::default());
-            this.0.live.remove(live.id());
-            ended?;
-            prepared.map(|(_turn, prepared)| prepared)
+            turn.turn = Some(come_to_turn(&this, &turn.live, session, in_line).await?.0);
+            let logical = this.0.metadata.logical(&principal, id).await?;
+            let logical = logical.ok_or_else(|| ServiceError::NoSession(id.to_string()))?;
+            let wish = Wish { picks, ..Wish::default() };
+            let prepared = this.prepare(&principal, &logical, &this.running.heaps, wish).await?;
+            if let Some(bind) = prepared.bind.clone() {
+                let moves = bind.head.is_some();
+                this.0.metadata.bind(&principal, bind, Timestamp::now()).await?;
+                if moves {
+                    this.look_at_heads(vec![session]).await;
+                }
+            }
+            Ok((turn, prepared))
         });
         work.await.unwrap_or_else(|error| Err(ServiceError::Unavailable(error.to_string())))
     }
 
     async fn answer(&self, caller: &Caller, logical: &Logical, prepared: Prepared) -> Result<SessionContext, ServiceError> {
-        let unavailable = || ServiceError::Unavailable("the session has no symbol table".into());
         let number = match &caller.connection {
             Some(connection) => Some(connection.number(logical.id) as u64),
             None if caller.principal.is_anonymous() => None,
             None => Some(self.0.metadata.session_ref(&caller.principal, logical.id).await?),
         };
         if prepared.bind.is_some() || self.has_news(logical) {
-            self.0.metadata.use_logical(logical.id, self.kept_until(Timestamp::now()), true).await?;
+            self.0.metadata.use_logical(logical.id, self.kept_until(Timestamp::now())).await?;
             self.0.expiries.notify_one();
+        }
+        if !prepared.told.continuity.is_unbroken() {
+            self.note_told(logical.id, &prepared.told).await?;
         }
         Ok(SessionContext {
             logical_session_id: logical.id.to_string(),
             logical_session_ref: number.map(|number| format!("s{number}")),
-            execute_binding: prepared.told.execute_binding.ok_or_else(unavailable)?,
-            wave: prepared.told.wave.ok_or_else(unavailable)?,
+            execute_binding: prepared.told.execute_binding.ok_or_else(no_symbols)?,
+            wave: prepared.told.wave.ok_or_else(no_symbols)?,
             continuity: prepared.told.continuity,
             warnings: prepared.warnings,
         })
     }
 }
 
-/// The end of a run that nobody asked for: only what it changes about the session stays.
-fn end(bind: Option<heapstead_store::metadata::Bind>) -> ExecutionEnd {
-    ExecutionEnd {
-        status: Status::Completed,
-        started_at: None,
-        completed_at: Timestamp::now(),
-        result: None,
-        error: None,
-        warnings: Vec::new(),
-        output: Extent::default(),
-        heap: None,
-        tags: None,
-        log: None,
-        keeps: None,
-        bind,
-        continuity: None,
-    }
+fn no_symbols() -> ServiceError {
+    ServiceError::Unavailable("the session has no symbol table".into())
 }

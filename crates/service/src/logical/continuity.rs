@@ -27,6 +27,38 @@ impl Continuity {
     pub fn is_unbroken(&self) -> bool {
         *self == Self::default()
     }
+
+    /// What is to be told to whoever has not been told this yet, now that something more has happened.
+    pub fn and_then(self, later: Self) -> Self {
+        let stale_binding_recovered = self.stale_binding_recovered || later.stale_binding_recovered;
+        let new_symbol_space = self.new_symbol_space || later.new_symbol_space;
+        Self {
+            stale_binding_recovered,
+            new_symbol_space,
+            // What its client knew is what was lost first.
+            previous_execute: self.previous_execute.or(later.previous_execute),
+            discard_cached_plasm_symbols: new_symbol_space,
+            resumed_from_snapshot: (self.resumed_from_snapshot || later.resumed_from_snapshot)
+                && !stale_binding_recovered
+                && !new_symbol_space,
+            reason: self.reason.or(later.reason),
+        }
+    }
+
+    /// What an answer begins with that comes after a loss.
+    pub fn notice(&self) -> Option<String> {
+        let why = self.reason.filter(|_| self.stale_binding_recovered)?.in_words();
+        Some(match self.new_symbol_space {
+            true => format!(
+                "NOTICE: the prior in-memory session was missing or expired ({why}), and another one took its place. Everything its variables held is \
+                 gone, and all earlier e#, m# and p# symbols of this conversation are void. Read only the table in this answer."
+            ),
+            false => format!(
+                "NOTICE: the prior in-memory session was missing or expired ({why}), and an earlier one took its place again. Everything its variables \
+                 held since then is gone. The e#, m# and p# symbols are what they were; the table in this answer has all of them."
+            ),
+        })
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -80,6 +112,16 @@ pub struct Wave {
     pub domain: String,
     /// How often the symbol table has grown.
     pub revision: u64,
+}
+
+impl Wave {
+    /// With a notice before the table.
+    pub fn after(mut self, notice: Option<String>) -> Self {
+        if let Some(notice) = notice {
+            self.domain = format!("{notice}\n\n{}", self.domain);
+        }
+        self
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

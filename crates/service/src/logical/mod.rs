@@ -5,6 +5,7 @@
 //! ```
 //! What is bound is looked at when a call comes to its turn: it lives, or it is gone and a new one takes its place, and the caller is told.
 
+mod call_turn;
 mod context;
 mod continuity;
 mod preparation;
@@ -14,7 +15,7 @@ pub use context::{ContextRequest, SessionContext};
 pub use continuity::{Continuity, ExecuteBinding, Reason, Told, Wave, WaveMode};
 pub use preparation::{OnStale, Prepared, Wish};
 
-use crate::{Archive, Caller, ServiceError};
+use crate::{Archive, Caller, ExecutionRecord, ServiceError};
 use heapstead_types::SessionId;
 use uuid::Uuid;
 
@@ -42,6 +43,32 @@ impl Archive {
             None => None,
         };
         found.map(|logical| Some(logical.session)).ok_or_else(|| ServiceError::NoSession(text.chars().take(80).collect()))
+    }
+
+    /// Notes that somebody is answered with this record, and so told what became of its session.
+    pub async fn tell(&self, record: &ExecutionRecord) {
+        let Some(told) = &record.told else { return };
+        let noted = async {
+            match self.0.metadata.logical_of_run(&record.execution_id).await? {
+                Some(logical) => self.note_told(logical, told).await,
+                None => Ok(()),
+            }
+        };
+        let noted: Result<(), ServiceError> = noted.await;
+        if let Err(error) = noted {
+            tracing::warn!(%error, "what became of a session is told once more");
+        }
+    }
+
+    /// Whatever else happened to the session meanwhile is still to be told.
+    async fn note_told(&self, logical: Uuid, told: &Told) -> Result<(), ServiceError> {
+        let Some(json) = self.0.metadata.untold(logical).await? else { return Ok(()) };
+        let untold = serde_json::from_str::<Told>(&json).ok();
+        // The table may have grown since, but what has to be known of it is the same.
+        if untold.is_some_and(|untold| untold.continuity == told.continuity && untold.execute_binding == told.execute_binding) {
+            self.0.metadata.told(logical, json).await?;
+        }
+        Ok(())
     }
 
     /// Takes what a logical session is bound to from it. False when the session is not a logical one.

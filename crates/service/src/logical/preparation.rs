@@ -3,6 +3,7 @@
 use super::continuity::{Continuity, Reason, Told, Wave, WaveMode};
 use super::space;
 use crate::heap_access::HeapAccess;
+use crate::sessions::too_many_sessions;
 use crate::{Caller, RunRequest, Service, ServiceError};
 use heapstead_catalog::{EntitySymbols, Pick, PickError, Symbols, script, table, warnings};
 use heapstead_engine::{HeapImage, Job, Kind, Lane, Outcome};
@@ -111,12 +112,18 @@ impl Service {
             Found::Gone { execute, reason } => work.recover(&execute, reason, wish).await?,
             Found::Unbound => work.open(wish).await?,
         };
-        // What an earlier answer should have told and never did is told now, unless it does not hold any more.
-        if let Some(untold) = untold
-            && !prepared.told.continuity.stale_binding_recovered
+        // What an earlier answer should have told and never did is told now.
+        if let Some(untold) = untold {
+            let has_table = untold.continuity.new_symbol_space || untold.continuity.stale_binding_recovered;
+            prepared.told.continuity = untold.continuity.and_then(std::mem::take(&mut prepared.told.continuity));
+            if has_table {
+                prepared.told.wave = Some(work.whole_wave(&prepared)?);
+            }
+        }
+        if let Some(bind) = &mut prepared.bind
+            && !prepared.told.continuity.is_unbroken()
         {
-            prepared.told.continuity = Continuity { resumed_from_snapshot: false, ..untold.continuity };
-            prepared.told.wave = Some(work.whole_wave(&prepared)?);
+            bind.untold = Some(serde_json::to_string(&prepared.told).unwrap_or_default());
         }
         Ok(prepared)
     }
@@ -205,6 +212,11 @@ impl Work<'_> {
 
     /// A new one in place of one that is gone, with everything that was picked before and is still there.
     async fn recover(&self, lost: &Execute, reason: Reason, wish: Wish) -> Result<Prepared, PrepareError> {
+        let max = self.service.policy().quotas.sessions_max;
+        // Nobody counts one whose state is gone.
+        if lost.gone.is_some() && !self.service.0.metadata.has_room_for_session(self.principal, max).await.map_err(ServiceError::from)? {
+            return Err(too_many_sessions(max).into());
+        }
         let before = space::symbols(lost).map(|symbols| space::picks(&symbols)).unwrap_or_default();
         let mut picks: Vec<_> = before.into_iter().filter(|pick| self.catalogs().entity(&pick.catalog, &pick.entity).is_ok()).collect();
         picks.extend(wish.picks);
@@ -230,15 +242,12 @@ impl Work<'_> {
         let reuse_key = self.service.reuse_key(self.principal, self.logical.id, &picks);
         let kept_until = self.service.kept_until(Timestamp::now());
         if let Some(reused) = self.reusable(&reuse_key).await? {
-            return self.take_up(reused, &picks, replaces).await;
+            return self.take_up(reused, &picks, replaces, continuity).await;
         }
         let exposed = Symbols::default().expose(self.catalogs(), &picks)?;
         let execute = space::opened(&exposed.symbols, reuse_key, kept_until);
         let continuity = Continuity { new_symbol_space: true, discard_cached_plasm_symbols: true, ..continuity };
-        let mut wave = self.wave(mode, &exposed.new, 0)?;
-        if let (true, Some(reason)) = (continuity.stale_binding_recovered, continuity.reason) {
-            wave.domain = format!("{}\n\n{}", notice(reason), wave.domain);
-        }
+        let wave = self.wave(mode, &exposed.new, 0)?.after(continuity.notice());
         self.expose(base, &exposed.new, execute, replaces, continuity, wave).await
     }
 
@@ -252,19 +261,21 @@ impl Work<'_> {
         Ok(self.heaps.restore(head).await.ok().map(|heap| (execute, symbols, heap)))
     }
 
-    /// One that stepped aside takes its place again: its symbols are what they were.
+    /// One that stepped aside takes its place again. Its client has last seen the one that is lost now, whose symbols may have been others.
     async fn take_up(
         &self,
         (execute, symbols, heap): (Execute, Symbols, HeapImage),
         picks: &[Pick],
         replaces: Option<String>,
+        continuity: Continuity,
     ) -> Result<Prepared, PrepareError> {
         let exposed = symbols.expose(self.catalogs(), picks)?;
+        let known = self.logical.execute.as_ref().and_then(space::symbols);
+        let new_symbol_space = !known.is_some_and(|known| exposed.symbols.entities().starts_with(known.entities()));
+        let continuity = Continuity { new_symbol_space, discard_cached_plasm_symbols: new_symbol_space, ..continuity };
         let now = Execute { expires_at: self.service.kept_until(Timestamp::now()), ..execute };
-        let continuity = Continuity { resumed_from_snapshot: true, ..Continuity::default() };
-        // Whoever comes here has last seen the symbols of another one, so all of them are shown.
-        let wave = self.wave(WaveMode::Open, exposed.symbols.entities(), now.revision)?;
         let now = if exposed.is_noop() { now } else { space::grown(&now, &exposed.symbols, now.expires_at) };
+        let wave = self.wave(WaveMode::Recover, exposed.symbols.entities(), now.revision)?.after(continuity.notice());
         self.expose(Some(heap), exposed.symbols.entities(), now, replaces, continuity, wave).await
     }
 
@@ -279,8 +290,7 @@ impl Work<'_> {
         wave: Wave,
     ) -> Result<Prepared, PrepareError> {
         let told = self.told(&execute, continuity, wave);
-        let untold = (!told.continuity.is_unbroken()).then(|| serde_json::to_string(&told).unwrap_or_default());
-        let bind = |head| Bind { logical: self.logical.id, execute, replaces, head, untold };
+        let bind = |head| Bind { logical: self.logical.id, execute, replaces, head, untold: None };
         if to_bind.is_empty() {
             // Nothing is in it yet, so there is nothing to keep.
             return Ok(Prepared { heap: base, key: None, bind: Some(bind(None)), told, warnings: Vec::new(), _storing: None });
@@ -334,19 +344,8 @@ impl Work<'_> {
         let execute = prepared.bind.as_ref().map(|bind| &bind.execute).or(self.logical.execute.as_ref());
         let symbols = execute.and_then(space::symbols).unwrap_or_default();
         let revision = execute.map_or(0, |execute| execute.revision);
-        let mut wave = self.wave(WaveMode::Recover, symbols.entities(), revision)?;
-        if let Some(reason) = prepared.told.continuity.reason {
-            wave.domain = format!("{}\n\n{}", notice(reason), wave.domain);
-        }
-        Ok(wave)
+        let continuity = &prepared.told.continuity;
+        let mode = if continuity.stale_binding_recovered { WaveMode::Recover } else { WaveMode::Open };
+        Ok(self.wave(mode, symbols.entities(), revision)?.after(continuity.notice()))
     }
-}
-
-/// What an answer begins with that comes after a loss.
-pub fn notice(reason: Reason) -> String {
-    format!(
-        "NOTICE: the prior in-memory session was missing or expired ({}), and a new one was opened. Everything its variables held is gone, and all \
-         earlier e#, m# and p# symbols of this conversation are void. Read only the table in this answer.",
-        reason.in_words()
-    )
 }

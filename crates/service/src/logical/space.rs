@@ -4,7 +4,7 @@ use super::continuity::ExecuteBinding;
 use crate::{Caller, Service};
 use heapstead_catalog::{Pick, PromptHash, Symbols, primary, primary_entities};
 use heapstead_store::metadata::Execute;
-use heapstead_types::Principal;
+use heapstead_types::{Principal, SessionId};
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
@@ -62,6 +62,16 @@ impl Service {
         }
         hex::encode(hash.finalize())
     }
+}
+
+/// Whoever opens the session of an intent takes turns under this. No session has it.
+pub fn opening(principal: &Principal, scope: &str, intent: &str) -> SessionId {
+    let mut hash = Sha256::new();
+    for part in [principal.as_str(), scope, intent] {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    SessionId::from_random(hash.finalize().into())
 }
 
 /// Where an intent belongs: its owner, or, for an anonymous caller, its connection. One that has neither is alone with it.

@@ -55,8 +55,16 @@ pub struct ExecutionEnd {
     pub keeps: Option<(Uuid, Timestamp)>,
     /// What it changes about its logical session, whether it completed or not.
     pub bind: Option<Bind>,
-    /// What it tells its caller about the continuity of its session, as JSON.
-    pub continuity: Option<String>,
+    /// What it found out about the continuity of its session.
+    pub continuity: Option<Finding>,
+}
+
+/// What a run found out about the continuity of its session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    pub json: String,
+    /// Somebody waits to be answered with it. Otherwise it is kept until somebody is.
+    pub is_told: bool,
 }
 
 /// An execution as it is stored.
@@ -185,7 +193,7 @@ impl Metadata {
     }
 }
 
-fn begin_execution(db: &Connection, new: &NewExecution, process: &str, running_max: Option<u32>) -> rusqlite::Result<Beginning> {
+pub fn begin_execution(db: &Connection, new: &NewExecution, process: &str, running_max: Option<u32>) -> rusqlite::Result<Beginning> {
     if let Some(max) = running_max {
         let running: i64 = db
             .prepare_cached("SELECT count(*) FROM executions WHERE principal = ? AND status = 'running'")?
@@ -198,6 +206,9 @@ fn begin_execution(db: &Connection, new: &NewExecution, process: &str, running_m
         let expires_at = logical.is_none().then_some(*kept_until);
         if !sessions::touch(db, *id, new.started_at, expires_at)? {
             return Ok(Beginning::SessionEnded);
+        }
+        if let Some(logical) = logical {
+            logical_sessions::keep_accepted(db, *logical, new.started_at, *kept_until)?;
         }
     }
     db.prepare_cached(
@@ -235,7 +246,7 @@ fn end_execution(db: &Connection, id: &ExecutionId, end: &ExecutionEnd, process:
                 warnings,
                 end.output.bytes as i64,
                 end.output.lines as i64,
-                end.continuity,
+                end.continuity.as_ref().map(|finding| &finding.json),
                 end.result,
                 id.as_str(),
             ],
@@ -248,8 +259,8 @@ fn end_execution(db: &Connection, id: &ExecutionId, end: &ExecutionEnd, process:
     }
     if let Some((logical, kept_until)) = end.keeps {
         logical_sessions::keep(db, logical, process, kept_until)?;
-        if end.continuity.is_some() {
-            logical_sessions::told(db, logical)?;
+        if let Some(finding) = &end.continuity {
+            logical_sessions::to_tell(db, logical, (!finding.is_told).then_some(finding.json.as_str()))?;
         }
     }
     if internal {

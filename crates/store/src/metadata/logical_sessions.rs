@@ -1,11 +1,11 @@
 //! Tasks that hosts name by their intent, and the execute sessions they are bound to: a symbol space each, and the heap it lives in.
 
-use super::executions::{heap_key, timestamp, unreadable};
+use super::executions::{self, NewExecution, heap_key, timestamp, unreadable};
 use super::sessions::{self, NewSession, session_id};
 use super::{Durability, Metadata, MetadataError, heap_uses};
-use heapstead_types::{HeapKey, Principal, SessionId};
+use heapstead_types::{ExecutionId, HeapKey, Principal, SessionId};
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 use uuid::Uuid;
 
 #[derive(Debug, Clone)]
@@ -49,6 +49,16 @@ pub struct Execute {
     pub gone: Option<String>,
 }
 
+/// What became of an intent that wants a logical session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Opening {
+    Opened,
+    /// It has one. Nothing was written.
+    Taken(Box<Logical>),
+    /// Its owner has as many sessions as it may have. Nothing was written.
+    TooMany,
+}
+
 /// What a run changes about its logical session, in the transaction that ends the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bind {
@@ -69,28 +79,40 @@ const TABLES: &str = "logical_sessions JOIN sessions ON sessions.id = logical_se
     LEFT JOIN execute_sessions ON execute_sessions.id = logical_sessions.execute";
 
 impl Metadata {
-    /// The logical session of this intent, made where there is none. None where the owner has as many sessions as it may have.
-    pub async fn logical_of_intent(&self, new: NewLogical, sessions_max: Option<u32>) -> Result<Option<Logical>, MetadataError> {
-        let (principal, scope, intent) = (new.session.principal.clone(), new.scope.clone(), new.intent.clone());
-        let find = move |db: &Connection| {
-            let sql = format!("SELECT {COLUMNS} FROM {TABLES} WHERE logical_sessions.principal = ? AND scope = ? AND intent = ?");
-            db.prepare_cached(&sql)?.query_row(params![principal.as_str(), scope, intent], read_logical).optional()
-        };
-        if let Some(found) = self.read(find.clone()).await? {
-            return Ok(Some(found));
-        }
+    pub async fn logical_of_intent(&self, principal: &Principal, scope: &str, intent: &str) -> Result<Option<Logical>, MetadataError> {
+        let (principal, scope, intent) = (principal.clone(), scope.to_owned(), intent.to_owned());
+        self.read(move |db| find_intent(db, &principal, &scope, &intent)).await
+    }
+
+    /// Makes the logical session of an intent, bound already: one that could not be bound is never there. `turn` has its first turn in it.
+    pub async fn open_logical(
+        &self,
+        new: NewLogical,
+        first: Bind,
+        turn: NewExecution,
+        sessions_max: Option<u32>,
+    ) -> Result<Opening, MetadataError> {
         let process = self.process_name().to_owned();
         self.write(Durability::Power, move |db| {
+            let principal = &new.session.principal;
             // Another call may have been first.
-            if let Some(found) = find(db)? {
-                return Ok(Some(found));
+            if let Some(found) = find_intent(db, principal, &new.scope, &new.intent)? {
+                return Ok(Opening::Taken(Box::new(found)));
             }
-            let Some(session) = sessions::insert(db, &new.session, sessions_max)? else { return Ok(None) };
+            let Some(session) = sessions::insert(db, &new.session, sessions_max)? else { return Ok(Opening::TooMany) };
             db.prepare_cached("INSERT INTO logical_sessions (id, session, principal, scope, intent, process) VALUES (?, ?, ?, ?, ?, ?)")?
-                .execute(params![new.id.to_string(), session, new.session.principal.as_str(), new.scope, new.intent, process])?;
-            find(db)
+                .execute(params![new.id.to_string(), session, principal.as_str(), new.scope, new.intent, process])?;
+            bind(db, principal.as_str(), &process, &first, new.session.at)?;
+            executions::begin_execution(db, &turn, &process, None)?;
+            Ok(Opening::Opened)
         })
         .await
+    }
+
+    /// Binds a logical session whose turn the caller has.
+    pub async fn bind(&self, principal: &Principal, new: Bind, at: Timestamp) -> Result<(), MetadataError> {
+        let (principal, process) = (principal.clone(), self.process_name().to_owned());
+        self.write(Durability::Power, move |db| bind(db, principal.as_str(), &process, &new, at)).await
     }
 
     pub async fn logical(&self, principal: &Principal, id: Uuid) -> Result<Option<Logical>, MetadataError> {
@@ -111,16 +133,6 @@ impl Metadata {
         .await
     }
 
-    /// Brings a logical session under another scope, where its intent is not taken yet.
-    pub async fn move_logical(&self, id: Uuid, scope: String, intent: String) -> Result<(), MetadataError> {
-        self.write(Durability::Process, move |db| {
-            db.prepare_cached("UPDATE OR IGNORE logical_sessions SET scope = ?, intent = ? WHERE id = ?")?
-                .execute(params![scope, intent, id.to_string()])
-                .map(drop)
-        })
-        .await
-    }
-
     /// An execute session that an open may take up again.
     pub async fn reusable(&self, reuse_key: String, now: Timestamp) -> Result<Option<Execute>, MetadataError> {
         self.read(move |db| {
@@ -134,13 +146,45 @@ impl Metadata {
         .await
     }
 
-    /// Notes that a logical session is used here, and what has been told.
-    pub async fn use_logical(&self, id: Uuid, expires_at: Timestamp, told: bool) -> Result<(), MetadataError> {
+    /// Notes that a logical session is used here.
+    pub async fn use_logical(&self, id: Uuid, expires_at: Timestamp) -> Result<(), MetadataError> {
         let process = self.process_name().to_owned();
+        self.write(Durability::Process, move |db| keep(db, id, &process, expires_at)).await
+    }
+
+    /// What is still to be told of a logical session.
+    pub async fn untold(&self, id: Uuid) -> Result<Option<String>, MetadataError> {
+        self.read(move |db| {
+            let found = db
+                .prepare_cached("SELECT untold FROM logical_sessions WHERE id = ?")?
+                .query_row([id.to_string()], |row| row.get::<_, Option<String>>(0))
+                .optional()?;
+            Ok(found.flatten())
+        })
+        .await
+    }
+
+    /// The logical session that an execution ran in.
+    pub async fn logical_of_run(&self, id: &ExecutionId) -> Result<Option<Uuid>, MetadataError> {
+        let id = id.clone();
+        self.read(move |db| {
+            db.prepare_cached(
+                "SELECT logical_sessions.id FROM executions
+                 JOIN sessions ON sid = executions.session AND sessions.principal = executions.principal
+                 JOIN logical_sessions ON logical_sessions.session = sessions.id WHERE executions.id = ?",
+            )?
+            .query_row([id.as_str()], |row| uuid(row, 0))
+            .optional()
+        })
+        .await
+    }
+
+    /// Somebody is told this, so nobody else has to be. Whatever else there is to tell by now stays.
+    pub async fn told(&self, id: Uuid, untold: String) -> Result<(), MetadataError> {
         self.write(Durability::Process, move |db| {
-            db.prepare_cached("UPDATE logical_sessions SET process = ?, untold = CASE WHEN ? THEN NULL ELSE untold END WHERE id = ?")?
-                .execute(params![process, told, id.to_string()])?;
-            keep_execute(db, id, expires_at)
+            db.prepare_cached("UPDATE logical_sessions SET untold = NULL WHERE id = ? AND untold = ?")?
+                .execute(params![id.to_string(), untold])
+                .map(drop)
         })
         .await
     }
@@ -154,9 +198,35 @@ impl Metadata {
                      AND id = (SELECT execute FROM logical_sessions WHERE id = ?)",
                 )?
                 .execute(params![why, logical.to_string()])?;
+            count(db, &logical.to_string(), -(changed as i64))?;
             db.prepare_cached("UPDATE sessions SET head = NULL WHERE id = (SELECT session FROM logical_sessions WHERE id = ?)")?
                 .execute([logical.to_string()])?;
             Ok(changed > 0)
+        })
+        .await
+    }
+
+    /// Keeps execute sessions that would expire before `soon`, and that something of this process runs in.
+    pub async fn keep_running(&self, soon: Timestamp, kept_until: Timestamp) -> Result<(), MetadataError> {
+        const RUNNING: &str = "gone IS NULL AND execute_sessions.expires_at <= :soon AND id IN (
+            SELECT execute FROM logical_sessions JOIN sessions ON sessions.id = logical_sessions.session
+            JOIN executions ON executions.session = sid AND executions.principal = sessions.principal
+            WHERE executions.status = 'running' AND executions.process = :process)";
+        let (process, soon) = (self.process_name().to_owned(), soon.as_microsecond());
+        let runs = process.clone();
+        let any = self
+            .read(move |db| {
+                db.prepare_cached(&format!("SELECT 1 FROM execute_sessions WHERE {RUNNING}"))?
+                    .exists(named_params! { ":soon": soon, ":process": runs })
+            })
+            .await?;
+        if !any {
+            return Ok(());
+        }
+        self.write(Durability::Process, move |db| {
+            db.prepare_cached(&format!("UPDATE execute_sessions SET expires_at = :until WHERE {RUNNING}"))?
+                .execute(named_params! { ":until": kept_until.as_microsecond(), ":soon": soon, ":process": process })
+                .map(drop)
         })
         .await
     }
@@ -176,6 +246,12 @@ impl Metadata {
             db.prepare_cached(
                 "UPDATE sessions SET head = NULL WHERE id IN (SELECT logical_sessions.session FROM execute_sessions
                  JOIN logical_sessions ON logical_sessions.execute = execute_sessions.id WHERE gone IS NULL AND execute_sessions.expires_at <= ?)",
+            )?
+            .execute([now])?;
+            db.prepare_cached(
+                "UPDATE owners SET sessions = sessions - expired.number FROM (SELECT principal AS owner, count(*) AS number
+                 FROM execute_sessions JOIN logical_sessions ON logical_sessions.execute = execute_sessions.id
+                 WHERE gone IS NULL AND expires_at <= ? GROUP BY principal) AS expired WHERE owners.principal = expired.owner",
             )?
             .execute([now])?;
             db.prepare_cached("UPDATE execute_sessions SET gone = 'expired', head = NULL WHERE gone IS NULL AND expires_at <= ?")?
@@ -221,6 +297,14 @@ impl Metadata {
 /// Binds a logical session to an execute session, new or not.
 pub fn bind(db: &Connection, principal: &str, process: &str, bind: &Bind, at: Timestamp) -> rusqlite::Result<()> {
     let (logical, execute) = (bind.logical.to_string(), &bind.execute);
+    let was_gone = db
+        .prepare_cached(
+            "SELECT 1 FROM execute_sessions WHERE gone IS NOT NULL AND id = (SELECT execute FROM logical_sessions WHERE id = ?)",
+        )?
+        .exists([&logical])?;
+    if was_gone {
+        count(db, &logical, 1)?;
+    }
     if let Some(why) = &bind.replaces {
         db.prepare_cached(
             "UPDATE execute_sessions SET gone = coalesce(gone, ?), head = NULL
@@ -265,9 +349,31 @@ pub fn keep(db: &Connection, logical: Uuid, process: &str, kept_until: Timestamp
     keep_execute(db, logical, kept_until)
 }
 
-/// A run told its caller what became of the session.
-pub fn told(db: &Connection, logical: Uuid) -> rusqlite::Result<()> {
-    db.prepare_cached("UPDATE logical_sessions SET untold = NULL WHERE id = ?")?.execute([logical.to_string()]).map(drop)
+/// A run found out what became of the session: what is left to tell of it.
+pub fn to_tell(db: &Connection, logical: Uuid, continuity: Option<&str>) -> rusqlite::Result<()> {
+    db.prepare_cached("UPDATE logical_sessions SET untold = ? WHERE id = ?")?.execute(params![continuity, logical.to_string()]).map(drop)
+}
+
+/// A run is accepted: what has not expired by now does not while it waits for its turn.
+pub fn keep_accepted(db: &Connection, logical: Uuid, now: Timestamp, kept_until: Timestamp) -> rusqlite::Result<()> {
+    db.prepare_cached(
+        "UPDATE execute_sessions SET expires_at = max(expires_at, ?) WHERE gone IS NULL AND expires_at > ?
+         AND id = (SELECT execute FROM logical_sessions WHERE id = ?)",
+    )?
+    .execute(params![kept_until.as_microsecond(), now.as_microsecond(), logical.to_string()])
+    .map(drop)
+}
+
+/// A logical session whose execute session is gone is only a record, and no quota counts it.
+fn count(db: &Connection, logical: &str, more: i64) -> rusqlite::Result<()> {
+    db.prepare_cached("UPDATE owners SET sessions = sessions + ? WHERE principal = (SELECT principal FROM logical_sessions WHERE id = ?)")?
+        .execute(params![more, logical])
+        .map(drop)
+}
+
+fn find_intent(db: &Connection, principal: &Principal, scope: &str, intent: &str) -> rusqlite::Result<Option<Logical>> {
+    let sql = format!("SELECT {COLUMNS} FROM {TABLES} WHERE logical_sessions.principal = ? AND scope = ? AND intent = ?");
+    db.prepare_cached(&sql)?.query_row(params![principal.as_str(), scope, intent], read_logical).optional()
 }
 
 fn keep_execute(db: &Connection, logical: Uuid, expires_at: Timestamp) -> rusqlite::Result<()> {

@@ -18,10 +18,11 @@ mod state_keys;
 mod tags;
 mod writer;
 
-pub use executions::{Beginning, Cursor, Execution, ExecutionEnd, ExecutionFilter, ExecutionSummary, NewExecution};
-pub use logical_sessions::{Bind, Execute, Logical, NewLogical};
+pub use executions::{Beginning, Cursor, Execution, ExecutionEnd, ExecutionFilter, ExecutionSummary, Finding, NewExecution};
+pub use logical_sessions::{Bind, Execute, Logical, NewLogical, Opening};
 pub use owners::Totals;
 pub use processes::SOCKET_SUFFIX;
+pub use session_heads::Head;
 pub use session_log::{LogEntry, NewLogEntry};
 pub use sessions::{InSession, NewSession, OpenedSession, SessionFilter, Turn};
 pub use state_keys::StateKey;

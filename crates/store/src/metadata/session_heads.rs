@@ -1,21 +1,34 @@
-//! How often the heads of sessions have moved: what whoever watches them compares.
+//! Where the heads of sessions are: what whoever watches them compares.
 
+use super::executions::heap_key;
 use super::{Metadata, MetadataError};
-use heapstead_types::SessionId;
+use heapstead_types::{HeapKey, SessionId};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, params};
 
+/// Runs count up, also where they leave the same heap; what a session draws from catalogs moves it without a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    /// How many runs have completed.
+    pub sequence: u64,
+    pub heap: Option<HeapKey>,
+}
+
 impl Metadata {
-    /// For each session how often its head has moved; none when it is over.
-    pub async fn head_sequences(&self, sessions: Vec<SessionId>, now: Timestamp) -> Result<Vec<(SessionId, Option<u64>)>, MetadataError> {
+    /// For each session its head; none when it is over.
+    pub async fn heads(&self, sessions: Vec<SessionId>, now: Timestamp) -> Result<Vec<(SessionId, Option<Head>)>, MetadataError> {
         self.read(move |db| {
             let mut statement = db.prepare_cached(
-                "SELECT next_index FROM sessions WHERE sid = ? AND opened = 1 AND ended_at IS NULL AND (expires_at IS NULL OR expires_at > ?)",
+                "SELECT next_index, head FROM sessions WHERE sid = ? AND opened = 1 AND ended_at IS NULL AND (expires_at IS NULL OR expires_at > ?)",
             )?;
             let mut found = Vec::with_capacity(sessions.len());
             for id in sessions {
-                let sequence = statement.query_row(params![id.to_string(), now.as_microsecond()], |row| row.get::<_, i64>(0)).optional()?;
-                found.push((id, sequence.map(|sequence| sequence as u64)));
+                let head = statement
+                    .query_row(params![id.to_string(), now.as_microsecond()], |row| {
+                        Ok(Head { sequence: row.get::<_, i64>(0)? as u64, heap: heap_key(row, 1)? })
+                    })
+                    .optional()?;
+                found.push((id, head));
             }
             Ok(found)
         })

@@ -88,6 +88,12 @@ impl Metadata {
         self.write(Durability::Power, move |db| insert(db, &new, sessions_max).map(|row| row.is_some())).await
     }
 
+    /// Whether an owner may have one more session.
+    pub async fn has_room_for_session(&self, principal: &Principal, sessions_max: Option<u32>) -> Result<bool, MetadataError> {
+        let principal = principal.clone();
+        self.read(move |db| has_room(db, &principal, sessions_max)).await
+    }
+
     /// A session of this owner that has neither ended nor expired.
     pub async fn opened_session(
         &self,
@@ -296,16 +302,20 @@ impl Metadata {
     }
 }
 
+/// Whether an owner may have one more.
+fn has_room(db: &Connection, principal: &Principal, sessions_max: Option<u32>) -> rusqlite::Result<bool> {
+    let Some(max) = sessions_max else { return Ok(true) };
+    let has = db
+        .prepare_cached("SELECT sessions FROM owners WHERE principal = ?")?
+        .query_row([principal.as_str()], |row| row.get::<_, i64>(0))
+        .optional()?;
+    Ok(has.unwrap_or(0) < i64::from(max))
+}
+
 /// Adds a session; its row, or none where its owner has as many as it may have.
 pub fn insert(db: &Connection, new: &NewSession, sessions_max: Option<u32>) -> rusqlite::Result<Option<i64>> {
-    if let Some(max) = sessions_max {
-        let has = db
-            .prepare_cached("SELECT sessions FROM owners WHERE principal = ?")?
-            .query_row([new.principal.as_str()], |row| row.get::<_, i64>(0))
-            .optional()?;
-        if has.unwrap_or(0) >= i64::from(max) {
-            return Ok(None);
-        }
+    if !has_room(db, &new.principal, sessions_max)? {
+        return Ok(None);
     }
     let (id, at) = (new.id.to_string(), new.at.as_microsecond());
     db.prepare_cached(
