@@ -18,8 +18,10 @@ const ALARM: f64 = 1e-4;
 const SAMPLES: usize = 200;
 const WARM_UP: usize = 20;
 
+type Way = (Thing, fn(&str) -> Ask);
+
 /// The most exposed ways to name something.
-const WAYS: [(Thing, fn(&str) -> Ask); 10] = [
+const WAYS: [Way; 10] = [
     (Thing::Execution, |id| Ask::Operation("get_execution", json!({ "execution_id": id }))),
     (Thing::Running, |id| Ask::Operation("get_execution", json!({ "execution_id": id }))),
     (Thing::Heap, |key| Ask::Operation("run_js", json!({ "code": "1", "heap": key, "on_missing_heap": "fail", "wait_secs": 60 }))),
