@@ -11,8 +11,21 @@ use serde_json::{Map, Value, json};
 const ID: u64 = 7;
 
 /// What differs between two answers to the same request.
-const FLEETING: [&str; 8] =
-    ["execution_id", "started_at", "completed_at", "timestamp", "taskId", "createdAt", "lastUpdatedAt", "last_used_at"];
+const FLEETING: [&str; 12] = [
+    "execution_id",
+    "started_at",
+    "completed_at",
+    "timestamp",
+    "taskId",
+    "createdAt",
+    "lastUpdatedAt",
+    "last_used_at",
+    // Of the context of a log that the asker made itself, by naming it.
+    "created_at",
+    "last_updated_at",
+    "called_at",
+    "session_id",
+];
 
 pub enum Asker {
     Rest {
