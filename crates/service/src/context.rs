@@ -2,7 +2,7 @@
 
 use crate::sessions::{Target, new_session_id, unknown};
 use crate::{Archive, Caller, Connection, ServiceError, context_store};
-use heapstead_context::{Access, Contexts, Error, NewResource, Record, ResourceType, SessionId, check};
+use heapstead_context::{Access, Contexts, Error, NewResource, Record, ResourceType, SessionId, check, limits};
 use heapstead_types::SessionId as Session;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -54,6 +54,23 @@ pub enum CheckRequest {
     Search { query: String },
 }
 
+impl CheckRequest {
+    /// What could not have been recorded can't have been done either: whoever asks for it has made a mistake.
+    fn check_bounds(&self) -> Result<(), ServiceError> {
+        let bounded = |name: &str, text: &str, min: usize, max: usize| match (min..=max).contains(&text.len()) {
+            true => Ok(()),
+            false => Err(ServiceError::bad_value(name, format!("{} bytes long", text.len()), format!("{min} to {max} bytes are allowed"))),
+        };
+        match self {
+            Self::Resource { id, content_hash, .. } => {
+                bounded("resource_id", id, 1, limits::RESOURCE_ID_BYTES_MAX)?;
+                bounded("content_hash", content_hash.as_deref().unwrap_or_default(), 0, limits::CONTENT_HASH_BYTES_MAX)
+            }
+            Self::Search { query } => bounded("query", query, 1, limits::QUERY_BYTES_MAX),
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cleared {
     /// None where nobody is shown it.
@@ -103,6 +120,7 @@ impl Archive {
     }
 
     pub async fn context_check(&self, caller: &Caller, session: Option<&str>, asked: CheckRequest) -> Result<Value, ServiceError> {
+        asked.check_bounds()?;
         let (contexts, key) = self.context_of(caller, session, false).await?;
         let record = contexts.get(access(caller, &key, "context_check")).await?;
         Ok(match asked {

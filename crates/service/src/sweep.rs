@@ -36,21 +36,7 @@ pub async fn fail_orphans(archive: &Archive) -> Result<(), ServiceError> {
 pub async fn fail_orphan(archive: &Archive, id: &ExecutionId) -> Result<(), ServiceError> {
     let (outputs, lost) = (archive.0.outputs.clone(), id.clone());
     let output = blocking(move || Ok(outputs.recover(&lost)?)).await?;
-    let end = ExecutionEnd {
-        status: Status::Failed,
-        started_at: None,
-        completed_at: Timestamp::now(),
-        result: None,
-        error: Some(LOST.to_owned()),
-        warnings: Vec::new(),
-        output,
-        heap: None,
-        tags: None,
-        log: None,
-        keeps: None,
-        bind: None,
-        continuity: None,
-    };
+    let end = ExecutionEnd { error: Some(LOST.to_owned()), output, ..ExecutionEnd::bare(Status::Failed) };
     // Another process may have done it meanwhile; either way it has ended.
     archive.0.metadata.end_execution(id.clone(), end).await?;
     Ok(())

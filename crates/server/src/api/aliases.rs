@@ -5,12 +5,22 @@ use super::operation::{Arguments, Operation};
 use heapstead_service::ServiceError;
 use serde_json::{Value, json};
 
-/// The tool that is meant by another name, and its arguments in that tool's own words. None when the name is not another one's.
-pub fn resolve(name: &str, arguments: Arguments) -> Option<Result<(&'static str, Arguments), ServiceError>> {
+/// The tool of this name, or that is meant by it.
+pub fn tool_of(name: &str) -> &str {
     match name {
-        "plasm_context" => Some(context(arguments).map(|arguments| ("session_context", arguments))),
-        "plasm" | "plasm_run" => Some(Ok(("run_js", run(arguments)))),
-        _ => None,
+        "plasm_context" => "session_context",
+        "plasm" | "plasm_run" => "run_js",
+        own => own,
+    }
+}
+
+/// The tool that is meant by another name, and its arguments in that tool's own words. None when the name is not another one's.
+pub fn resolve(name: &str, arguments: Arguments) -> Option<Result<(&str, Arguments), ServiceError>> {
+    let tool = tool_of(name);
+    match tool {
+        _ if tool == name => None,
+        "run_js" => Some(Ok((tool, run(arguments)))),
+        _ => Some(context(arguments).map(|arguments| (tool, arguments))),
     }
 }
 

@@ -13,7 +13,7 @@ mod sessions;
 mod stateless;
 mod tags;
 
-pub use aliases::resolve as resolve_alias;
+pub use aliases::{resolve as resolve_alias, tool_of};
 pub use executions::heap_key;
 pub use operation::{Arguments, Failed, FailureShape, Operation, Success};
 

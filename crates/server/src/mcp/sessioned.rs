@@ -8,6 +8,7 @@ use super::listen::{self, Pump};
 use super::resources;
 use super::session_meta::{EXTENSION, Era, Within};
 use super::session_methods::{self as methods, Method};
+use crate::api;
 use crate::edge::Edge;
 use heapstead_service::{Caller, Scope, Seen, Service, Topic};
 use heapstead_store::metadata::OpenedSession;
@@ -254,7 +255,7 @@ impl ServerHandler for Sessioned {
         let visit = self.enter(&mut context).await?;
         let mut list = self.handler.list_tools(request, context).await?;
         let requires = self.edge.service.as_ref().is_some_and(|service| service.policy().require_session);
-        for tool in list.tools.iter_mut().filter(|tool| requires && RUNS.contains(&&*tool.name)) {
+        for tool in list.tools.iter_mut().filter(|tool| requires && api::tool_of(&tool.name) == "run_js") {
             let text = format!("{}\n\nIt needs a session: {REQUIRED}", tool.description.as_deref().unwrap_or_default());
             tool.description = Some(text.into());
             tool.meta.get_or_insert_default().insert(visit.era.key().into(), json!({ "required": true }));
@@ -289,8 +290,6 @@ impl ServerHandler for Sessioned {
     }
 }
 
-/// `run_js` under all its names.
-const RUNS: [&str; 3] = ["run_js", "plasm", "plasm_run"];
 /// For the description of a tool that can't be called without.
 const REQUIRED: &str =
     "name one with `session`, or open one (`sessions/create`, or `session_context` where there is that tool) and call in it.";

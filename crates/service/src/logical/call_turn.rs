@@ -48,7 +48,7 @@ impl Drop for CallTurn {
         // Without a runtime the process is ending, and the turn with it.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
-            while let Err(error) = service.0.metadata.end_execution(live.id().clone(), end()).await {
+            while let Err(error) = service.0.metadata.end_execution(live.id().clone(), ExecutionEnd::bare(Status::Completed)).await {
                 tracing::warn!(%error, "a turn in a session can't be ended");
                 tokio::time::sleep(RETRY_PAUSE).await;
             }
@@ -56,24 +56,5 @@ impl Drop for CallTurn {
             service.0.live.remove(live.id());
             drop(turn);
         });
-    }
-}
-
-/// Nothing of it stays.
-fn end() -> ExecutionEnd {
-    ExecutionEnd {
-        status: Status::Completed,
-        started_at: None,
-        completed_at: Timestamp::now(),
-        result: None,
-        error: None,
-        warnings: Vec::new(),
-        output: Extent::default(),
-        heap: None,
-        tags: None,
-        log: None,
-        keeps: None,
-        bind: None,
-        continuity: None,
     }
 }

@@ -59,6 +59,27 @@ pub struct ExecutionEnd {
     pub continuity: Option<Finding>,
 }
 
+impl ExecutionEnd {
+    /// An end now, of which nothing else is to be kept.
+    pub fn bare(status: Status) -> Self {
+        Self {
+            status,
+            started_at: None,
+            completed_at: Timestamp::now(),
+            result: None,
+            error: None,
+            warnings: Vec::new(),
+            output: Extent::default(),
+            heap: None,
+            tags: None,
+            log: None,
+            keeps: None,
+            bind: None,
+            continuity: None,
+        }
+    }
+}
+
 /// What a run found out about the continuity of its session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
