@@ -1,3 +1,3 @@
-for (let i = 0; i < 255; i++) console.log("abc");
+console.log("x".repeat((1 << 20) - "\nxyz\n".length));
 console.log("xyz");
 "fits";

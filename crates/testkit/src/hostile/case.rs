@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// A run has this long where a case does not say otherwise: enough for anything that ends at all.
 const TIMEOUT_SECS: u32 = 10;
-const OUTPUT_BYTES_MAX: u64 = 1 << 20;
+pub const OUTPUT_BYTES_MAX: u64 = 1 << 20;
 /// Name of a program that waits on a heap.
 const KEPT: &str = "keptProgram";
 
@@ -53,7 +53,6 @@ pub struct CaseFile {
     pub does_not_compile: bool,
     heap_mb: Option<Sized<u32>>,
     timeout_secs: Option<Sized<u32>>,
-    output_bytes_max: Option<Sized<u64>>,
     /// `$NAME` in the program stands for these.
     #[serde(default)]
     parameters: BTreeMap<String, Parameter>,
@@ -168,7 +167,7 @@ impl Case {
         Limits {
             heap_mb: self.file.heap_mb.map_or(defaults.heap_mb, |mb| mb.of(self.form)),
             timeout_secs: self.file.timeout_secs.map_or(TIMEOUT_SECS, |secs| secs.of(self.form)),
-            output_bytes_max: self.file.output_bytes_max.map_or(OUTPUT_BYTES_MAX, |bytes| bytes.of(self.form)),
+            output_bytes_max: OUTPUT_BYTES_MAX,
         }
     }
 

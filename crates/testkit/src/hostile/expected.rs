@@ -29,6 +29,7 @@ pub struct Expected {
     output: Option<String>,
     #[serde(default)]
     output_contains: Vec<String>,
+    output_ends: Option<String>,
     #[serde(default)]
     output_dropped: bool,
     /// Where the time limit is not what ends it.
@@ -67,6 +68,7 @@ impl Expected {
             error_lacks: Vec::new(),
             output: None,
             output_contains: Vec::new(),
+            output_ends: None,
             output_dropped: false,
             within_ms: None,
             crash: false,
@@ -103,6 +105,11 @@ impl Expected {
         let output = String::from_utf8_lossy(&seen.output);
         same("output", self.output.as_deref(), &output, &mut wrong);
         contains("output", &self.output_contains, &output, &mut wrong);
+        if let Some(end) = &self.output_ends
+            && !output.ends_with(end)
+        {
+            wrong.push(format!("output: expected it to end with {end:?}, it has {} bytes", output.len()));
+        }
         if seen.drops != usize::from(self.output_dropped) {
             wrong.push(format!(
                 "output: expected to hear {} time(s) that some is dropped, heard it {}",

@@ -10,6 +10,6 @@ mod lane;
 mod suite;
 mod trial;
 
-pub use case::{Case, Form, Mode};
+pub use case::{Case, Form, Mode, OUTPUT_BYTES_MAX};
 pub use expected::Expected;
 pub use suite::main;
