@@ -54,6 +54,7 @@ impl Service {
         if self.running.closing.load(Relaxed) {
             return Err(ServiceError::Unavailable("the server is shutting down".into()));
         }
+        self.refuse_missing(caller, request.from).await?;
         self.refuse_stale(caller, &request).await?;
         let held = self.running.engine.hold(request.limits.heap_mb)?;
         let opened = request.session.as_ref().and_then(InSession::opened);

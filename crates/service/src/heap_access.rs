@@ -1,26 +1,23 @@
 //! Heaps between store and engine: verified once, hot ones kept in memory, and a new one only known once it is stored.
 
+use crate::damaged::Damaged;
 use heapstead_engine::{EngineInfo, HeapImage};
 use heapstead_store::{HeapInfo, HeapStore, HeapStoreError};
 use heapstead_types::{Failure, HeapKey};
 use lru::LruCache;
-use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// Heaps kept in memory, in all. A chain goes on from the heap it just left, which then needs no reading.
 const HOT_BYTES_MAX: u64 = 256 << 20;
-/// Damaged heaps that are remembered: whoever has more knows that the disk is bad.
-const DAMAGED_MAX: usize = 100;
 
 #[derive(Clone)]
 pub struct HeapAccess {
     store: Arc<dyn HeapStore>,
     engine: EngineInfo,
     hot: Arc<Mutex<Hot>>,
-    /// What was found damaged and has not been found whole since.
-    damaged: Arc<Mutex<BTreeSet<HeapKey>>>,
+    damaged: Arc<Damaged>,
     looked_up: Arc<LookedUp>,
 }
 
@@ -47,6 +44,11 @@ impl HeapAccess {
         }
     }
 
+    /// What is found damaged is kept in mind there.
+    pub fn telling(self, damaged: Damaged) -> Self {
+        Self { damaged: Arc::new(damaged), ..self }
+    }
+
     /// Heaps that were in memory already when they were needed, and that were not.
     pub fn looked_up(&self) -> (u64, u64) {
         (self.looked_up.hits.load(Relaxed), self.looked_up.misses.load(Relaxed))
@@ -59,39 +61,26 @@ impl HeapAccess {
 
     /// Heaps that were found damaged, as far as they are still there.
     pub async fn damaged(&self) -> Vec<HeapKey> {
-        let this = self.clone();
+        let (store, known) = (self.store.clone(), self.damaged.all().await);
         let looked_at = tokio::task::spawn_blocking(move || {
-            let known: Vec<_> = this.damaged_keys().iter().copied().collect();
-            let gone = |key: &HeapKey| matches!(this.store.describe(key), Err(HeapStoreError::NotFound { .. }));
-            let (gone, left): (Vec<_>, Vec<_>) = known.into_iter().partition(gone);
-            this.damaged_keys().retain(|key| !gone.contains(key));
-            left
+            known.into_iter().partition(|key| matches!(store.describe(key), Err(HeapStoreError::NotFound { .. })))
         });
-        looked_at.await.unwrap_or_default()
+        let (gone, left): (Vec<_>, Vec<_>) = looked_at.await.unwrap_or_default();
+        self.damaged.forget(&gone).await;
+        left
     }
 
     /// The heap, verified, and written by an engine that this one can follow. One whose engine is not known is judged by the version of V8 in
     /// its bytes, and then tried.
     pub async fn restore(&self, key: HeapKey) -> Result<HeapImage, Failure> {
         let this = self.clone();
-        blocking(move || {
-            let restored = this.restore_now(key);
-            match &restored {
-                Ok(_) => drop(this.damaged_keys().remove(&key)),
-                Err(Failure::HeapDamaged { why, .. }) => this.note_damaged(key, why),
-                Err(_) => {}
-            }
-            restored
-        })
-        .await
-    }
-
-    fn note_damaged(&self, key: HeapKey, why: &str) {
-        tracing::error!(%key, why, "a heap is damaged");
-        let mut damaged = self.damaged_keys();
-        if damaged.len() < DAMAGED_MAX {
-            damaged.insert(key);
+        let restored = blocking(move || this.restore_now(key)).await;
+        match &restored {
+            Ok(_) => self.damaged.forget(&[key]).await,
+            Err(Failure::HeapDamaged { why, .. }) => self.damaged.note(key, why).await,
+            Err(_) => {}
         }
+        restored
     }
 
     fn restore_now(&self, key: HeapKey) -> Result<HeapImage, Failure> {
@@ -135,10 +124,6 @@ impl HeapAccess {
 
     fn hot(&self) -> MutexGuard<'_, Hot> {
         self.hot.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn damaged_keys(&self) -> MutexGuard<'_, BTreeSet<HeapKey>> {
-        self.damaged.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Heaps as things: listed, shown, taken out, brought in, and collected when nothing refers to them any more.
 
 use crate::executions::blocking;
+use crate::origin::{OnMissingHeap, Origin, StartsFrom};
 use crate::record::iso_8601;
 use crate::{Archive, Caller, ServiceError};
 use heapstead_store::{HEADER_BYTES, HeapInfo, HeapStoreError, ListedHeap, StoredHeap, verify};
@@ -11,7 +12,10 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 use std::ops::ControlFlow;
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
+
+/// How long a run that needs its heap waits to hear whether it is there.
+const GLANCE_MAX: Duration = Duration::from_secs(5);
 
 /// A heap in the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -59,6 +63,17 @@ impl Archive {
         match self.sees_heap(&caller.principal, key).await? {
             true => Ok(()),
             false => Err(HeapStoreError::NotFound { key }.into()),
+        }
+    }
+
+    /// Refuses what goes on from a heap that has to be there and is not. A store that can't tell refuses nothing: the run says what is wrong with it.
+    pub(crate) async fn refuse_missing(&self, caller: &Caller, from: StartsFrom) -> Result<(), ServiceError> {
+        let StartsFrom::Given(Origin::Heap { key, on_missing: OnMissingHeap::Fail }) = from else { return Ok(()) };
+        self.check_seen(caller, key).await?;
+        let store = self.0.heaps.until(Instant::now() + GLANCE_MAX);
+        match blocking(move || Ok(store.glance(&key)?)).await {
+            Err(missing @ ServiceError::NotFound { .. }) => Err(missing),
+            _ => Ok(()),
         }
     }
 

@@ -12,6 +12,7 @@ mod context;
 mod context_recording;
 mod context_store;
 mod crash_point;
+mod damaged;
 mod end;
 mod error;
 mod execution;

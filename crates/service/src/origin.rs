@@ -51,7 +51,7 @@ impl StartsFrom {
 pub enum OnMissingHeap {
     /// It begins with a fresh heap, and a warning says so.
     Fresh,
-    /// It fails, and nothing runs.
+    /// It is refused; where the heap goes while it waits, it fails, and nothing runs.
     Fail,
 }
 

@@ -3,6 +3,7 @@
 use crate::archive::{Archive, Policy};
 use crate::context_recording::Conversations;
 use crate::context_store::OpenContexts;
+use crate::damaged::Damaged;
 use crate::heap_access::HeapAccess;
 use crate::meter::Meter;
 use crate::turns::Turns;
@@ -45,7 +46,7 @@ impl Service {
         contexts: Option<OpenContexts>,
     ) -> Result<Self, ServiceError> {
         let running = Running {
-            heaps: HeapAccess::new(heaps.clone(), engine.info().clone()),
+            heaps: HeapAccess::new(heaps.clone(), engine.info().clone()).telling(Damaged::kept_in(metadata.clone()).await),
             generation: engine.generation().to_owned(),
             engine,
             closing: AtomicBool::new(false),

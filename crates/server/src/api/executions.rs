@@ -37,7 +37,7 @@ struct RunJs {
     #[schemars(schema_with = "heapstead_service::schema::session_name")]
     #[serde(default)]
     session: Option<String>,
-    /// What to do when `heap` is not found: begin with a fresh heap and a warning, or fail.
+    /// What to do when `heap` is not found: begin with a fresh heap and a warning, or refuse to run.
     on_missing_heap: Option<Missing>,
     /// What to do when the state of the session is gone: begin anew and say so, or refuse. Default `recover`.
     on_stale: Option<Stale>,

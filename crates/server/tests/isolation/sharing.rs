@@ -20,7 +20,9 @@ async fn tag(owner: &Owner, heap: &str, tags: Value) {
 }
 
 async fn goes_on(owner: &Owner, heap: &str) -> bool {
-    let ran = owner.run(json!({ "code": "shared", "heap": heap, "on_missing_heap": "fail" })).await;
+    let run = json!({ "code": "shared", "heap": heap, "on_missing_heap": "fail", "wait_secs": 60 });
+    let (status, ran) = owner.ask("POST", "/api/exec", Some(run)).await;
+    assert!([200, 404].contains(&status), "{ran}");
     ran["result"] == "42"
 }
 

@@ -156,10 +156,11 @@ async fn a_database_that_is_held_when_a_run_ends() {
 
 #[tokio::test]
 async fn a_heap_that_was_damaged_or_removed_under_the_running_server() {
-    let server = Server::start();
+    let folders = Folders::new();
+    let mut server = Server::start_with(&folders, &[]);
     let first = server.run("var kept = 1").await;
     let key = first["heap"].as_str().expect("a heap").to_owned();
-    let path = server.folders().heaps().join(&key);
+    let path = folders.heaps().join(&key);
     let whole = std::fs::read(&path).expect("the file");
     let mut flipped = whole.clone();
     flipped[whole.len() / 2] ^= 1;
@@ -169,12 +170,23 @@ async fn a_heap_that_was_damaged_or_removed_under_the_running_server() {
     assert!(record["error"].as_str().is_some_and(|text| text.contains("damaged")), "{record}");
     assert_eq!(std::fs::read(&path).expect("left for inspection"), flipped);
     assert_eq!(health(&server).await["heap_store"]["damaged"], 1);
+    server.kill();
+    let mut server = Server::start_with(&folders, &[]);
+    assert_eq!(health(&server).await["heap_store"]["damaged"], 1, "a restart mends nothing");
+    server.kill();
+    let server = Server::start_with(&folders, &[]);
+    std::fs::write(&path, &whole).expect("mended");
+    assert_eq!(server.run_with(json!({ "code": "kept", "heap": key })).await["result"], "1");
+    assert_eq!(health(&server).await["heap_store"]["damaged"], 0, "it was found whole");
+    std::fs::write(&path, &flipped).expect("damaged again");
+    assert_eq!(server.run_with(json!({ "code": "kept", "heap": key })).await["status"], "failed");
+    assert_eq!(health(&server).await["heap_store"]["damaged"], 1);
     std::fs::remove_file(&path).expect("removed");
     let record = server.run_with(json!({ "code": "typeof kept", "heap": key })).await;
     assert_eq!((&record["status"], &record["result"]), (&json!("completed"), &json!("\"undefined\"")), "{record}");
     assert!(record["warnings"][0].as_str().is_some_and(|text| text.contains("was not found")), "{record}");
-    let record = server.run_with(json!({ "code": "kept", "heap": key, "on_missing_heap": "fail" })).await;
-    assert_eq!(record["status"], "failed", "{record}");
+    let (status, problem) = server.post("/api/exec", json!({ "code": "kept", "heap": key, "on_missing_heap": "fail" })).await;
+    assert_eq!(status, 404, "{problem}");
     assert_eq!(health(&server).await["heap_store"]["damaged"], 0, "what is gone is not damaged");
     std::fs::write(&path, &whole).expect("put back");
     assert_eq!(server.run_with(json!({ "code": "kept", "heap": key })).await["result"], "1");

@@ -132,16 +132,17 @@ async fn a_run_starts_from_the_heap_it_is_given() {
     let warned = server.run_with(json!({ "code": "1", "heap": missing })).await;
     assert_eq!(warned["status"], "completed");
     assert!(warned["warnings"][0].as_str().expect("a warning").contains(&missing), "{warned}");
-    let refused = server.run_with(json!({ "code": "1", "heap": missing, "on_missing_heap": "fail" })).await;
-    assert_eq!(refused["status"], "failed", "{refused}");
-    assert!(refused["error"].as_str().expect("an error").contains(&missing), "{refused}");
+    let recorded = server.get("/api/executions").await.1;
+    let (status, refused) = server.post("/api/exec", json!({ "code": "1", "heap": missing, "on_missing_heap": "fail" })).await;
+    assert_eq!((status, &refused["detail"]), (404, &json!(format!("heap `{missing}` is not known"))), "{refused}");
+    assert_eq!(server.get("/api/executions").await.1, recorded, "a refusal leaves nothing behind");
 }
 
 #[tokio::test]
 async fn the_operator_decides_what_a_missing_heap_means_by_default() {
     let server = Server::start_with(&Folders::new(), &["--on-missing-heap", "fail"]);
     let missing = "0".repeat(64);
-    assert_eq!(server.run_with(json!({ "code": "1", "heap": missing })).await["status"], "failed");
+    assert_eq!(server.post("/api/exec", json!({ "code": "1", "heap": missing })).await.0, 404);
     assert_eq!(server.run_with(json!({ "code": "1", "heap": missing, "on_missing_heap": "fresh" })).await["status"], "completed");
 }
 

@@ -4,7 +4,11 @@ use super::{MetadataError, unavailable};
 use rusqlite::{Connection, TransactionBehavior};
 use std::path::Path;
 
-const MIGRATIONS: &[&str] = &[include_str!("../../migrations/0001_start.sql"), include_str!("../../migrations/0002_sessions.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../../migrations/0001_start.sql"),
+    include_str!("../../migrations/0002_sessions.sql"),
+    include_str!("../../migrations/0003_damaged_heaps.sql"),
+];
 
 pub fn run(connection: &mut Connection, path: &Path) -> Result<(), MetadataError> {
     let failed = |error: rusqlite::Error| unavailable(path, &error);

@@ -5,6 +5,7 @@
 //! read  ─► a pool of connections, each with its own snapshot of the database
 //! ```
 
+mod damaged_heaps;
 mod executions;
 mod heap_uses;
 mod logical_sessions;
