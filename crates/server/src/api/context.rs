@@ -27,7 +27,7 @@ struct Set {
     #[schemars(schema_with = "preferences")]
     #[serde(default)]
     user_preferences: Option<Map<String, Value>>,
-    /// Values of your own by name: any JSON, kept as it is. Null removes one.
+    /// Values of your own by name: any JSON, with numbers as far as 64 bits hold them. Null removes one.
     #[schemars(schema_with = "custom")]
     #[serde(default)]
     custom: Option<Map<String, Value>>,

@@ -36,11 +36,15 @@ async fn preferences_and_values_are_set_and_removed() {
     let (_, context) = server.get("/api/context?session=a").await;
     assert_eq!(context["user_preferences"], json!({ "output_format": "markdown" }));
     assert_eq!(context["custom"], json!({ "n": [1, { "b": null }], "m": 2 }));
+    let deep = |levels: usize| (0..levels).fold(json!(1), |inner, _| json!([inner]));
+    assert_eq!(set(json!({ "session": "deep", "custom": { "x": deep(32) } })).await.0, 200);
+    assert_eq!(server.get("/api/context?session=deep").await.1["custom"]["x"], deep(32));
     for (body, says) in [
         (json!({ "session": "a" }), "both missing"),
         (json!({ "session": "a", "user_preferences": { "output_format": "xml" } }), "json, markdown, plain"),
         (json!({ "session": "a", "user_preferences": { "colour": 1 } }), "output_format"),
         (json!({ "session": "a", "custom": { "n": null, "big": "x".repeat(20_000) } }), "16384"),
+        (json!({ "session": "a", "custom": { "x": deep(33) } }), "at most 32 levels are allowed"),
         (json!({ "session": "a", "custom": "text" }), "`custom` is \"text\": expected an object"),
         (
             json!({ "session": "a", "user_preferences": [1] }),

@@ -71,7 +71,7 @@ pub fn mask(text: &str) -> String {
         rest = match announced_bytes(before, &name, after) {
             Some(bytes) => {
                 masked.push_str(&after[..bytes]);
-                mask_value(&mut masked, &after[bytes..], is_element(before, after))
+                mask_value(&mut masked, &after[bytes..], Extent::of(before, &name, after))
             }
             None => after,
         };
@@ -103,7 +103,7 @@ fn introduces(word: &str) -> bool {
 fn announced_bytes(before: &str, name: &str, after: &str) -> Option<usize> {
     let spaced = skip_space(after);
     let space_bytes = after.len() - spaced.len();
-    let bytes = if is_scheme(name) && space_bytes > 0 {
+    let bytes = if space_bytes > 0 && (is_scheme(name) || is_user_flag(before, name)) {
         space_bytes
     } else if !is_secret_name(name) {
         return None;
@@ -111,9 +111,53 @@ fn announced_bytes(before: &str, name: &str, after: &str) -> Option<usize> {
         1
     } else {
         let is_beside = space_bytes > 0 && (name.starts_with("--") || is_quoted(spaced));
-        listed_bytes(before, name, after).or_else(|| assignment_bytes(after)).or(is_beside.then_some(space_bytes))?
+        let said = || listed_bytes(before, name, after).or_else(|| assignment_bytes(after)).or_else(|| stated_bytes(after));
+        said().or(is_beside.then_some(space_bytes))?
     };
     (!is_string_end(before, after, bytes)).then_some(bytes)
+}
+
+/// `curl -u me:…`
+fn is_user_flag(before: &str, name: &str) -> bool {
+    ["-u", "--user", "-U", "--proxy-user"].contains(&name) && before.rsplit('\n').next().is_some_and(|line| line.contains("curl"))
+}
+
+/// `the password is "…"`; but not that it is required.
+fn stated_bytes(after: &str) -> Option<usize> {
+    let stated = [" is ", " was "].iter().find_map(|verb| after.strip_prefix(verb))?;
+    is_quoted(stated).then(|| after.len() - stated.len())
+}
+
+/// How far a value goes.
+#[derive(Clone, Copy)]
+enum Extent {
+    /// To the end of what its language takes for one.
+    Value,
+    /// `<password>…</password>`
+    Element,
+    /// `Cookie: a=1; b=2`
+    Header,
+}
+
+impl Extent {
+    fn of(before: &str, name: &str, after: &str) -> Self {
+        if is_element(before, after) {
+            return Self::Element;
+        }
+        let is_cookie = name.to_lowercase().ends_with("cookie");
+        let is_bare = after.strip_prefix(": ").is_some_and(|value| !is_quoted(value));
+        if is_cookie && is_bare { Self::Header } else { Self::Value }
+    }
+
+    /// Where what is to be masked as one ends; none where it is masked part by part.
+    fn end(self, text: &str) -> Option<usize> {
+        let end = match self {
+            Self::Value => return None,
+            Self::Element => text.find('<'),
+            Self::Header => text.find(['\n', '\r', '"', '\'', '`', '\\']),
+        };
+        Some(end.unwrap_or(text.len()))
+    }
 }
 
 /// `<password>…`
@@ -141,9 +185,9 @@ fn is_string_end(before: &str, after: &str, bytes: usize) -> bool {
 }
 
 /// Masks the value that `text` begins with, part by part. What comes after it.
-fn mask_value<'a>(masked: &mut String, text: &'a str, is_element: bool) -> &'a str {
-    if is_element {
-        let (value, after) = text.split_at(text.find('<').unwrap_or(text.len()));
+fn mask_value<'a>(masked: &mut String, text: &'a str, extent: Extent) -> &'a str {
+    if let Some(end) = extent.end(text) {
+        let (value, after) = text.split_at(end);
         masked.push_str(if value.trim().is_empty() { value } else { MASK });
         return after;
     }
@@ -265,6 +309,13 @@ mod tests {
             ("<password>a b</password> x", "<password>***</password> x"),
             ("the API key: abc123 x", "the API key: *** x"),
             ("password=&user=me", "password=&user=me"),
+            ("the password is \"a b\", he said", "the password is \"***\", he said"),
+            ("a password is required", "a password is required"),
+            ("curl -u me:hunter2 https://x", "curl -u *** https://x"),
+            ("curl --user 'me:a b' https://x", "curl --user '***' https://x"),
+            ("sort -u me:too", "sort -u me:too"),
+            ("curl -H 'Cookie: a=1; sid=abc def' https://x", "curl -H 'Cookie: ***' https://x"),
+            ("Set-Cookie: sid=abc; Path=/\nContent-Length: 5", "Set-Cookie: ***\nContent-Length: 5"),
             // A name in words is no name of what comes after them.
             ("log(\"password:\", n); x = \"y\"", "log(\"password:\", n); x = \"y\""),
             ("'Authorization: Bearer ' + t + 'x y'", "'Authorization: Bearer ' + t + 'x y'"),
