@@ -69,14 +69,7 @@ impl Archive {
         };
         let connection = self.session_of_connection(caller).await;
         let said = [named.as_ref().and_then(Target::id), caller.within, connection.as_ref().ok().and_then(Target::id)];
-        let mut said = said.into_iter().flatten();
-        if let Some(first) = said.next()
-            && let Some(other) = said.find(|other| *other != first)
-        {
-            let text =
-                format!("the call names two sessions, `{first}` and `{other}`: of `session`, `_meta` and the connection leave one out");
-            return Err(ServiceError::BadInput(text));
-        }
+        check_one(said)?;
         match (named, caller.within) {
             (Some(named), _) => Ok(named),
             (None, Some(within)) => Ok(Target::Opened(self.opened(caller, within).await?)),
@@ -145,11 +138,14 @@ impl Archive {
         let Some(expires_at) = session.expires_at else { return Ok(None) };
         let (now, ttl) = (Timestamp::now(), self.session_ttl());
         let later = self.kept_until(now);
-        if later.duration_since(expires_at) > ttl / TOUCH_PART {
-            self.0.metadata.use_session(session.id, now, later).await?;
-            return Ok(Some(later));
+        if later.duration_since(expires_at) <= ttl / TOUCH_PART {
+            return Ok(Some(expires_at));
         }
-        Ok(Some(expires_at))
+        match session.logical {
+            Some(logical) => self.0.metadata.keep_logical(logical, now, later).await?,
+            None => self.0.metadata.use_session(session.id, now, later).await?,
+        }
+        Ok(Some(later))
     }
 
     pub async fn open_session(&self, caller: &Caller) -> Result<OpenedSession, ServiceError> {
@@ -228,13 +224,15 @@ impl Archive {
         Ok(session.head == Some(heap) || self.0.metadata.log_has_heap(session.id, heap).await?)
     }
 
-    /// Ends a session: what runs in it is cancelled, and nobody can go on in it. Its heaps stay until they are collected.
+    /// Ends a session: what runs in it is cancelled, and nobody can go on in it; of a logical one the record stays. Its heaps stay until they are
+    /// collected.
     pub async fn end_session(&self, caller: &Caller, handle: &str) -> Result<(), ServiceError> {
         let session = self.found(caller, handle).await?;
-        if self.clear_logical(session.id).await? {
-            return Ok(());
-        }
-        if !self.0.metadata.end_session(&caller.principal, session.id, Timestamp::now()).await? {
+        let ended = match session.logical {
+            Some(logical) => self.clear_logical(logical).await?,
+            None => self.0.metadata.end_session(&caller.principal, session.id, Timestamp::now()).await?,
+        };
+        if !ended {
             return Err(unknown(handle));
         }
         self.stop_session(session.id).await
@@ -254,7 +252,11 @@ impl Archive {
     /// A session that has a head, by whatever handle.
     async fn found(&self, caller: &Caller, handle: &str) -> Result<OpenedSession, ServiceError> {
         match self.handle(caller, handle).await {
-            Ok(Handle::Id(id)) => self.opened(caller, id).await,
+            Ok(Handle::Id(id)) => {
+                let session = self.opened(caller, id).await?;
+                check_one([Some(id), caller.within, None])?;
+                Ok(session)
+            }
             Ok(Handle::Name(_)) | Err(ServiceError::BadInput(_)) => Err(unknown(handle)),
             Err(error) => Err(error),
         }
@@ -296,6 +298,17 @@ impl From<OpenedSession> for SessionView {
 
 fn session_cursor(text: &str) -> Result<SessionId, ServiceError> {
     text.parse().map_err(|_| ServiceError::bad_cursor(text))
+}
+
+/// Of the sessions that a call names by its argument, in `_meta` and by its connection, no two may differ.
+fn check_one(said: [Option<SessionId>; 3]) -> Result<(), ServiceError> {
+    let mut said = said.into_iter().flatten();
+    match said.next().and_then(|first| said.find(|other| *other != first).map(|other| (first, other))) {
+        None => Ok(()),
+        Some((first, other)) => Err(ServiceError::BadInput(format!(
+            "the call names two sessions, `{first}` and `{other}`: of `session`, `_meta` and the connection leave one out"
+        ))),
+    }
 }
 
 pub fn unknown(handle: &str) -> ServiceError {

@@ -97,7 +97,7 @@ struct Sealed {
 
 impl Sealed {
     fn parse(text: &str) -> Option<Self> {
-        let bytes = hex::decode(text).ok()?;
+        let bytes = hex::decode(text).ok().filter(|bytes| hex::encode(bytes) == text)?;
         let (version, rest) = bytes.split_first()?;
         let (key, rest) = rest.split_first_chunk::<KEY_ID_BYTES>()?;
         let (nonce, text) = rest.split_first_chunk::<NONCE_BYTES>()?;
@@ -185,6 +185,7 @@ mod tests {
                 assert_eq!(opened(&key(7), session(1), &hex::encode(forged)), None, "bit {at}");
             }
         }
+        assert_eq!(opened(&key(7), session(1), &sealed.to_uppercase()), None, "sent back as it came");
         for length in 0..sealed.len() {
             assert_eq!(opened(&key(7), session(1), &sealed[..length]), None, "{length} digits");
         }

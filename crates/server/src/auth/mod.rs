@@ -37,12 +37,12 @@ pub struct Settings {
     pub jwt: Option<JwtSettings>,
 }
 
-/// Whose rights an opened session is reused with.
+/// What an execute session is taken up again by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Resolution {
-    /// Everybody of a tenant has the same
+    /// The tenant and the logical session, which is one principal's anyway
     Shared,
-    /// Each principal has its own
+    /// The principal too
     Delegated,
 }
 

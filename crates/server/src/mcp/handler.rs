@@ -86,8 +86,7 @@ impl Handler {
             match context.meta.get_progress_token() {
                 None => operation.call(caller, arguments).await,
                 Some(token) => {
-                    let reporter =
-                        progress::Reporter::new(context.peer.clone(), token).heard_by_session(self.edge.service.as_ref(), &caller);
+                    let reporter = progress::Reporter::new(context, token, self.edge.service.as_ref(), &caller);
                     self.call_with_progress(operation, caller, arguments, reporter).await
                 }
             }

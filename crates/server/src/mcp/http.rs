@@ -1,10 +1,11 @@
 //! Streamable HTTP on `/mcp`, for every protocol version.
 
 use super::listen_http::{self, Ears};
+use super::session_meta::Era;
 use super::sessioned::Sessioned;
 use super::sessions::Sessions;
 use super::wire::{self, Batches, Incoming, Refusal, Said};
-use super::{KEEP_ALIVE, listen, session_meta};
+use super::{KEEP_ALIVE, listen};
 use crate::edge::Edge;
 use crate::http::{self, JSON_BYTES_MAX, Problem, Shutdown};
 use axum::body::Body;
@@ -129,36 +130,36 @@ impl Mcp {
         Ok((headers, Body::from_stream(stream::select_all(streams))).into_response())
     }
 
-    /// Whether a message of an earlier version needs a connection. One that names its session itself may name it in the header too, where
-    /// other clients name their connection.
-    fn needs_connection(&self, parts: &Parts, message: &ClientJsonRpcMessage) -> Result<bool, Box<Response>> {
-        let (meta, id) = match message {
-            // This one asks for a connection.
-            JsonRpcMessage::Request(request) if matches!(request.request, ClientRequest::InitializeRequest(_)) => return Ok(true),
-            JsonRpcMessage::Request(request) => (request.request.get_meta().deref().deref(), Some(request.id.clone())),
-            JsonRpcMessage::Notification(notification) => (notification.notification.get_meta().deref().deref(), None),
+    /// Whether a message goes the way of those that have a connection, or ask for one, or speak of themselves. One of an earlier version that names
+    /// its session needs none. It may name the session in the header too, where other clients name their connection.
+    fn is_connected(&self, parts: &mut Parts, message: &ClientJsonRpcMessage) -> Result<bool, Box<Response>> {
+        let era = if speaks_of_itself(message) { Era::Modern } else { Era::Legacy };
+        let (meta, id, by_itself) = match message {
+            JsonRpcMessage::Request(request) => {
+                let by_itself = era == Era::Legacy && !matches!(request.request, ClientRequest::InitializeRequest(_));
+                (request.request.get_meta().deref().deref(), Some(request.id.clone()), by_itself)
+            }
+            JsonRpcMessage::Notification(notification) => (notification.notification.get_meta().deref().deref(), None, true),
             _ => return Ok(true),
         };
-        let Some(session) = session_meta::claimed(meta) else { return Ok(true) };
-        let Some(header) = parts.headers.get(CONNECTION_HEADER) else { return Ok(false) };
+        let Some(session) = era.claimed(meta) else { return Ok(true) };
+        let Some(header) = parts.headers.get(CONNECTION_HEADER) else { return Ok(!by_itself) };
         let header = header.to_str().unwrap_or_default();
-        if session == Some(header) {
-            return Ok(false);
-        }
         let caller = http::principal(&parts.extensions).map_err(|problem| Box::new(problem.into_response()))?;
         if self.sessions.connection(header, caller).is_some() {
             return Ok(true);
         }
-        if session.is_none() {
-            // It is refused for that.
-            return Ok(false);
+        if session.is_some_and(|session| session != header) {
+            let text = "`Mcp-Session-Id` is neither the session that `_meta` names nor a connection that is open: send one of these, or no such header";
+            return Err(Box::new(refuse(&wire::refusal(ErrorData::invalid_request(text, None), id))));
         }
-        let text = "`Mcp-Session-Id` is neither the session that `_meta` names nor a connection that is open: send one of these, or no such header";
-        Err(Box::new(refuse(&wire::refusal(ErrorData::invalid_request(text, None), id))))
+        // It names the session once more, or the message is refused for naming none.
+        parts.headers.remove(CONNECTION_HEADER);
+        Ok(!by_itself)
     }
 
     async fn post_one(&self, mut parts: Parts, Incoming { message, bytes }: Incoming) -> Result<Response, Response> {
-        let is_connected = speaks_of_itself(&message) || self.needs_connection(&parts, &message).map_err(|refusal| *refusal)?;
+        let is_connected = self.is_connected(&mut parts, &message).map_err(|refusal| *refusal)?;
         if let Some((id, meta)) = asks_to_listen(&message)
             && let Some(ears) = self.ears(&parts).map_err(IntoResponse::into_response)?
             && (ears.caller.connection.is_some() || !is_connected)
@@ -166,7 +167,6 @@ impl Mcp {
             return listen_http::listen(ears, id, meta, &parts.headers).await;
         }
         if !is_connected {
-            parts.headers.remove(CONNECTION_HEADER);
             return Ok(self.unconnected.handle(Request::from_parts(parts, Body::from(bytes))).await.map(Body::new));
         }
         let asked = match &message {

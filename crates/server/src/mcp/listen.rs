@@ -16,6 +16,8 @@ use tokio::task::AbortHandle;
 pub const METHOD: &str = "messages/listen";
 /// The first thing that a listener hears.
 pub const BEGUN: &str = "notifications/messages/listen";
+/// By which a notification names the request that it answers to.
+const SUBSCRIPTION_KEY: &str = "io.modelcontextprotocol/subscriptionId";
 const UPDATED: &str = "notifications/resources/updated";
 
 /// What a client is told: method and parameters of a notification.
@@ -132,7 +134,8 @@ async fn pump(service: Service, scope: Scope, mut listener: Listener, peer: Peer
     }
 }
 
-/// `subscriptions/listen` of 2026-07-28: the request names what it wants to hear of, and ends with its session if it is in one.
+/// `subscriptions/listen` of 2026-07-28: the request names what it wants to hear of. In a session it hears of the progress of that session's calls
+/// too, and, where it says from which level on, the log messages; and it ends with it.
 pub async fn on_request(
     service: &Service,
     caller: &Caller,
@@ -147,23 +150,30 @@ pub async fn on_request(
             let _ = service.subscribe(caller, &own.scope, topic).await;
         }
     }
-    let mut end = match session {
+    let mut of_session = match session {
         Some(session) => Some(service.listen_to_session(session, None).map_err(failed)?.0),
         None => None,
     };
+    let level_min = context.request_context().meta.log_level().map(level);
     loop {
         let heard = tokio::select! {
             biased;
             () = context.cancelled() => return Ok(()),
             heard = listener.next() => heard,
-            () = ended(end.as_mut()) => return Ok(()),
+            heard = next_of(of_session.as_mut()) => heard,
         };
         match heard {
             Heard::Event(_, Event::Updated(topic)) => {
                 let sent = context.sink().notify_resource_updated(resources::uri(&topic)).await;
                 sent.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
             }
-            Heard::Event(..) => {}
+            Heard::Event(_, Event::Log { level, .. }) if level_min.is_none_or(|min| level < min) => {}
+            Heard::Event(_, event) => {
+                let (method, mut params) = told(event);
+                params["_meta"] =
+                    json!({ SUBSCRIPTION_KEY: context.sink().id(), Era::Modern.key(): { "sessionId": session.map(|session| session.id) } });
+                notify(&context.request_context().peer, (method, params)).await?;
+            }
             Heard::Ended => return Ok(()),
             Heard::CutOff => {
                 return Err(ErrorData::internal_error("this listener reads too slowly and has missed something: listen again", None));
@@ -183,11 +193,15 @@ impl Drop for RequestScope<'_> {
     }
 }
 
-/// Waits for the end of the session; for ever where there is none.
-async fn ended(listener: Option<&mut Listener>) {
+/// What happens in the session, and its end; nothing ever where there is none. Changes of resources are told to whom asked for them by name.
+async fn next_of(listener: Option<&mut Listener>) -> Heard {
     let Some(listener) = listener else { return std::future::pending().await };
-    // Whatever else happens in it is not what this request asked for; if it missed something, then only that.
-    while !matches!(listener.next().await, Heard::Ended | Heard::CutOff) {}
+    loop {
+        match listener.next().await {
+            Heard::Event(_, Event::Updated(_)) => {}
+            heard => return heard,
+        }
+    }
 }
 
 fn level_name(level: Level) -> &'static str {

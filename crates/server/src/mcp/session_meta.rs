@@ -63,6 +63,12 @@ impl Era {
         }
     }
 
+    /// Whether a message says that it is in a session, however wrongly, and the id, if it has one, for whoever only compares.
+    pub fn claimed(self, meta: &JsonObject) -> Option<Option<&str>> {
+        let new = (self == Self::Modern).then(|| meta.get(MODERN_KEY)).flatten();
+        new.or_else(|| meta.get(LEGACY_KEY)).map(|named| named.get("sessionId").and_then(Value::as_str))
+    }
+
     fn named(self, value: &Value) -> Result<Named, ErrorData> {
         let bad = |why: String| ErrorData::invalid_params(format!("`_meta[\"{}\"]` {why}", self.key()), None);
         let id = value.get("sessionId").ok_or_else(|| bad("has no `sessionId`".into()))?;
@@ -114,11 +120,6 @@ pub fn session_id(value: &Value) -> Result<String, String> {
         Some(id) if !id.bytes().all(|byte| matches!(byte, 0x21..=0x7e)) => Err("has characters other than visible ASCII".into()),
         Some(id) => Ok(id.to_owned()),
     }
-}
-
-/// Whether a message of an earlier version says that it is in a session, however wrongly, and the id, if it has one, for whoever only compares.
-pub fn claimed(meta: &JsonObject) -> Option<Option<&str>> {
-    meta.get(LEGACY_KEY).map(|named| named.get("sessionId").and_then(Value::as_str))
 }
 
 #[cfg(test)]

@@ -88,6 +88,10 @@ pub async fn find(service: &Service, caller: &Caller, id: &str, era: Era) -> Res
         Err(error) => return Err(failed(error)),
     };
     session.expires_at = service.touch(&session).await.map_err(failed)?;
+    // Of a logical session that was lost or deleted only the record is left, to which `session_context` leads.
+    if session.expires_at.is_none() {
+        return Err(era.not_found(id));
+    }
     Ok(session)
 }
 

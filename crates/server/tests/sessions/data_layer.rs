@@ -237,6 +237,40 @@ async fn an_argument_that_names_another_session_is_a_contradiction() {
     assert_eq!(answer["isError"], true, "{answer}");
     let answer = result(client.ask_in(&one, "tools/call", run(&one)).await);
     assert_eq!(answer["structuredContent"]["result"], "1", "{answer}");
+    let fork = |session: &Value| json!({ "name": "session_fork", "arguments": { "session": session["sessionId"] } });
+    let answer = result(client.ask_in(&one, "tools/call", fork(&other)).await);
+    assert!(
+        answer["isError"] == true && answer["content"][0]["text"].as_str().is_some_and(|text| text.contains("two sessions")),
+        "{answer}"
+    );
+    let answer = result(client.ask_in(&one, "tools/call", fork(&one)).await);
+    assert!(answer["structuredContent"]["session_id"].is_string(), "{answer}");
+}
+
+#[tokio::test]
+async fn the_session_of_an_intent_is_listed_resumed_and_deleted_like_any() {
+    let mut client = Client::stdio(&Folders::new(), &[]).await;
+    let context = json!({ "name": "session_context", "arguments": { "intent": "a task" } });
+    let opened = result(client.ask("tools/call", context.clone()).await);
+    let logical = opened["structuredContent"]["logical_session_id"].clone();
+    let listed = result(client.ask("sessions/list", json!({})).await);
+    let listed = listed["sessions"][0].clone();
+    assert!(listed["expiresAt"].is_string(), "{listed}");
+    let session = result(client.ask("sessions/resume", json!({ "sessionId": listed["sessionId"] })).await)["session"].clone();
+    assert!(["sessionId", "expiresAt", "state"].iter().all(|member| session[member].is_string()), "{session}");
+    let told = client.run_in(&session, "let n = 1").await["_meta"][LEGACY_KEY].clone();
+    assert!(told["expiresAt"].is_string() && told["state"] != session["state"], "{told}");
+
+    assert_eq!(result(client.ask_in(&session, "sessions/delete", json!({})).await), json!({}));
+    assert_eq!(code(&client.ask_in(&session, "sessions/delete", json!({})).await), -32043);
+    assert_eq!(code(&client.ask_in(&session, "tools/list", json!({})).await), -32043);
+    assert_eq!(code(&client.ask("sessions/resume", json!({ "sessionId": session["sessionId"] })).await), -32043);
+    assert_eq!(result(client.ask("sessions/list", json!({})).await), json!({ "sessions": [] }));
+    // The intent keeps its id, and whoever goes on with it is told.
+    let again = result(client.ask("tools/call", context).await)["structuredContent"].clone();
+    assert_eq!(again["logical_session_id"], logical);
+    assert_eq!(again["continuity"]["reason"], "cleared", "{again}");
+    assert_eq!(client.run_in(&session, "typeof n").await["structuredContent"]["result"], "\"undefined\"");
 }
 
 #[tokio::test]

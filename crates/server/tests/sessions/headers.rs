@@ -2,7 +2,7 @@
 
 use crate::fixture::Server;
 use crate::peer::{Http, messages, request, result};
-use crate::talk::{Client, LEGACY, LEGACY_KEY, code};
+use crate::talk::{Client, LEGACY, LEGACY_KEY, MODERN_KEY, code};
 use serde_json::{Value, json};
 
 /// A client that keeps no connection, with this header.
@@ -69,9 +69,30 @@ async fn a_client_may_introduce_itself_in_a_session() {
     let session = Client::http(&server).await.create().await;
     let mut hello = crate::peer::initialize(LEGACY);
     hello["params"]["_meta"][LEGACY_KEY] = session;
-    let response = Http::modern(&server, &[]).send(&hello).await;
-    assert_eq!(response.status(), 200);
-    assert!(response.headers().get("mcp-session-id").is_some(), "it has a connection");
+    let id = hello["params"]["_meta"][LEGACY_KEY]["sessionId"].as_str().expect("an id").to_owned();
+    for headers in [vec![], vec![("mcp-session-id", id.as_str())]] {
+        let response = Http::modern(&server, &headers).send(&hello).await;
+        assert_eq!(response.status(), 200);
+        let connection = response.headers().get("mcp-session-id").expect("it has a connection");
+        assert_ne!(connection.to_str().expect("text"), id);
+    }
+    let response = Http::modern(&server, &[("mcp-session-id", "another")]).send(&hello).await;
+    assert_eq!(response.status(), 400, "and not in two");
+}
+
+#[tokio::test]
+async fn in_the_later_era_it_may_be_mirrored_and_nothing_else_be_beside_it() {
+    let server = Server::start();
+    let mut client = Client::modern(&server);
+    let (session, other) = (client.create().await, client.create().await);
+    let [id, other] = [&session, &other].map(|session| session["sessionId"].as_str().expect("an id"));
+    for key in [MODERN_KEY, LEGACY_KEY] {
+        let list = request("tools/list", json!({ "_meta": { key: session } }));
+        assert_eq!(Http::modern(&server, &[("mcp-session-id", id)]).send(&list).await.status(), 200, "{key}");
+        let response = Http::modern(&server, &[("mcp-session-id", other)]).send(&list).await;
+        assert_eq!(response.status(), 400, "{key}");
+        assert_eq!(code(&messages(response).await.pop().expect("an answer")), -32600, "{key}");
+    }
 }
 
 #[tokio::test]

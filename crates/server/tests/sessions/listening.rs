@@ -91,11 +91,40 @@ async fn progress_of_a_sessions_calls_is_heard_by_its_other_listeners() {
     let (one, other) = (http(&server).await, http(&server).await);
     let session = create(&one).await;
     let mut ear = Ear::open(&other, Some(&session)).await;
-    let code = "for (let i = 0; i < 10; i++) { console.log(i); await new Promise(done => setTimeout(done, 100)) }";
-    let params = json!({ "name": "run_js", "arguments": { "code": code, "wait_secs": 60 }, "_meta": { LEGACY_KEY: session, "progressToken": "mine" } });
-    let told = one.all(&request("tools/call", params)).await;
-    assert!(told.iter().any(|message| message["method"] == "notifications/progress"), "whoever asked hears it as ever");
-    assert_eq!(ear.next_of("notifications/progress").await["progressToken"], "mine");
+    let in_meta = json!({ "name": "run_js", "arguments": { "code": SLOW, "wait_secs": 60 }, "_meta": { LEGACY_KEY: session, "progressToken": "one" } });
+    let by_argument = json!({ "name": "run_js", "arguments": { "code": SLOW, "wait_secs": 60, "session": session["sessionId"] }, "_meta": { "progressToken": "two" } });
+    for params in [in_meta, by_argument] {
+        let token = params["_meta"]["progressToken"].clone();
+        let told = one.all(&request("tools/call", params)).await;
+        assert!(told.iter().any(|message| message["method"] == "notifications/progress"), "whoever asked hears it as ever");
+        while ear.next_of("notifications/progress").await["progressToken"] != token {}
+    }
+}
+
+/// Writes something now and then.
+const SLOW: &str = "for (let i = 0; i < 10; i++) { console.log(i); await new Promise(done => setTimeout(done, 100)) }";
+
+#[tokio::test]
+async fn on_stdio_progress_names_its_session_and_is_told_once() {
+    let mut stdio = Stdio::connect(&Folders::new(), LEGACY, &[]).await;
+    let session = result(stdio.ask("sessions/create", json!({})).await)["session"].clone();
+    stdio.say(&request("messages/listen", json!({ "_meta": { LEGACY_KEY: session } })).to_string()).await;
+    stdio.hear().await.expect("it listens");
+    let run = json!({ "name": "run_js", "arguments": { "code": SLOW, "wait_secs": 60, "session": session["sessionId"] }, "_meta": { "progressToken": 7 } });
+    result(stdio.ask("tools/call", run).await);
+    let progress: Vec<_> = stdio.notifications.iter().filter(|message| message["method"] == "notifications/progress").collect();
+    assert!(!progress.is_empty());
+    for told in &progress {
+        assert_eq!(told["params"]["_meta"], json!({ LEGACY_KEY: { "sessionId": session["sessionId"] } }), "{told}");
+    }
+    let mut values: Vec<_> = progress.iter().map(|told| told["params"]["progress"].to_string()).collect();
+    values.dedup();
+    assert_eq!(values.len(), progress.len(), "{progress:?}");
+    // What is in no session names none.
+    let run = json!({ "name": "run_js", "arguments": { "code": SLOW, "wait_secs": 60 }, "_meta": { "progressToken": 8 } });
+    result(stdio.ask("tools/call", run).await);
+    let told = stdio.notifications.iter().find(|message| message["params"]["progressToken"] == 8).expect("progress");
+    assert!(told["params"].get("_meta").is_none(), "{told}");
 }
 
 #[tokio::test]
@@ -259,6 +288,41 @@ async fn in_the_later_era_a_request_listens_to_what_it_names_until_its_session_e
     assert_eq!(last["id"], listen["id"]);
     assert_eq!(code(&client.ask("messages/listen", json!({})).await), -32601, "that one is of the earlier era");
     assert_eq!(code(&client.ask("resources/subscribe", json!({ "uri": "x" })).await), -32601);
+}
+
+#[tokio::test]
+async fn in_the_later_era_a_session_is_listened_to_from_the_level_on_that_is_asked_for() {
+    let server = Server::start();
+    let http = Http::modern(&server, &[]);
+    let mut client = Client::modern(&server);
+    let (session, other) = (client.create().await, client.create().await);
+    let listen = |level: Option<&str>| {
+        let mut listen = request("subscriptions/listen", json!({ "notifications": {}, "_meta": { MODERN_KEY: session } }));
+        if let Some(level) = level {
+            listen["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = level.into();
+        }
+        listen
+    };
+    let (error, none) = (listen(Some("error")), listen(None));
+    let (mut ear, mut deaf) = (Ear::new(http.send(&error).await), Ear::new(http.send(&none).await));
+    for ear in [&mut ear, &mut deaf] {
+        ear.next_of("notifications/subscriptions/acknowledged").await;
+    }
+    client.run_in(&other, "throw new Error('of another session')").await;
+    client.run_in(&session, "1").await;
+    client.run_in(&session, "throw new Error('loud')").await;
+    let told = ear.next().await.expect("a message");
+    assert_eq!((&told["method"], &told["params"]["level"]), (&json!("notifications/message"), &json!("error")), "{told}");
+    assert!(told["params"]["data"]["message"].as_str().is_some_and(|text| text.contains("loud")), "{told}");
+    let meta = &told["params"]["_meta"];
+    assert_eq!(meta["io.modelcontextprotocol/subscriptionId"], error["id"], "{told}");
+    assert_eq!(meta[MODERN_KEY], json!({ "sessionId": session["sessionId"] }), "{told}");
+    let run = json!({ "name": "run_js", "arguments": { "code": SLOW, "wait_secs": 60 }, "_meta": { "progressToken": "mine" } });
+    result(client.ask_in(&session, "tools/call", run).await);
+    for ear in [&mut ear, &mut deaf] {
+        let told = ear.next().await.expect("a message");
+        assert_eq!((&told["method"], &told["params"]["progressToken"]), (&json!("notifications/progress"), &json!("mine")), "{told}");
+    }
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ mod call_turn;
 mod context;
 mod continuity;
 mod preparation;
+mod reuse;
 mod space;
 
 pub use context::{ContextRequest, SessionContext};
@@ -71,11 +72,8 @@ impl Archive {
         Ok(())
     }
 
-    /// Takes what a logical session is bound to from it. False when the session is not a logical one.
-    pub(crate) async fn clear_logical(&self, session: SessionId) -> Result<bool, ServiceError> {
-        let Some(logical) = self.0.metadata.logical_of_session(session).await? else { return Ok(false) };
-        self.0.metadata.end_execute(logical.id, Reason::Cleared.as_str()).await?;
-        self.stop_session(session).await?;
-        Ok(true)
+    /// Takes what a logical session is bound to from it. False when that was gone already.
+    pub(crate) async fn clear_logical(&self, logical: Uuid) -> Result<bool, ServiceError> {
+        Ok(self.0.metadata.end_execute(logical, Reason::Cleared.as_str()).await?)
     }
 }

@@ -1,8 +1,9 @@
 //! An execute session as it is stored, read and made.
 
 use super::continuity::ExecuteBinding;
+use super::reuse::Reuse;
 use crate::{Caller, Service};
-use heapstead_catalog::{Pick, PromptHash, Symbols, primary, primary_entities};
+use heapstead_catalog::{Pick, PromptHash, Symbols, primary};
 use heapstead_store::metadata::Execute;
 use heapstead_types::{Principal, SessionId};
 use jiff::Timestamp;
@@ -48,19 +49,20 @@ fn text(symbols: &Symbols) -> String {
 }
 
 impl Service {
-    /// An open may take up an execute session again only where all of this is the same.
+    /// An open may take up an execute session again only where this is the same.
     pub(super) fn reuse_key(&self, principal: &Principal, logical: Uuid, picks: &[Pick]) -> String {
         let catalog = primary(picks).unwrap_or_default();
-        let content = self.running.catalogs.catalog(catalog).map(|catalog| catalog.content_hash.as_str().to_owned()).unwrap_or_default();
-        let delegated = self.policy().delegated.then_some(principal.as_str());
-        let logical = logical.to_string();
-        let mut hash = Sha256::new();
-        let parts = [principal.tenant().unwrap_or(principal.as_str()), catalog, &content, delegated.unwrap_or_default(), &logical];
-        for part in parts.into_iter().chain([self.running.generation.as_str()]).chain(primary_entities(picks)) {
-            hash.update((part.len() as u64).to_be_bytes());
-            hash.update(part);
+        let found = self.running.catalogs.catalog(catalog);
+        Reuse {
+            tenant: principal.tenant().unwrap_or(principal.as_str()),
+            catalog,
+            content: found.as_ref().map_or("", |catalog| catalog.content_hash.as_str()),
+            picks,
+            principal: self.policy().delegated.then_some(principal.as_str()),
+            generation: &self.running.generation,
+            logical: Some(logical),
         }
-        hex::encode(hash.finalize())
+        .key()
     }
 }
 

@@ -152,6 +152,11 @@ impl Metadata {
         self.write(Durability::Process, move |db| keep(db, id, &process, expires_at)).await
     }
 
+    /// A logical session is used, if only to ask for something: what it is bound to is kept until then, unless it has expired.
+    pub async fn keep_logical(&self, id: Uuid, now: Timestamp, kept_until: Timestamp) -> Result<(), MetadataError> {
+        self.write(Durability::Process, move |db| keep_accepted(db, id, now, kept_until)).await
+    }
+
     /// What is still to be told of a logical session.
     pub async fn untold(&self, id: Uuid) -> Result<Option<String>, MetadataError> {
         self.read(move |db| {

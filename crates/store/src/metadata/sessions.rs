@@ -1,6 +1,6 @@
 //! Sessions that were opened: each has a head, the heap that its next run goes on from, and ends when it is deleted or idle for too long.
 
-use super::executions::{execution_id, heap_key, timestamp};
+use super::executions::{execution_id, heap_key, optional_timestamp, timestamp};
 use super::{Durability, Metadata, MetadataError};
 use heapstead_types::{ExecutionId, HeapKey, Principal, SessionId, SessionName};
 use jiff::Timestamp;
@@ -54,6 +54,7 @@ pub struct OpenedSession {
     pub sequence: u64,
     pub created_at: Timestamp,
     pub used_at: Timestamp,
+    /// When it ends, or what its logical session is bound to; none where that is gone.
     pub expires_at: Option<Timestamp>,
     /// The logical session that it is of, if it is one's.
     pub logical: Option<Uuid>,
@@ -77,9 +78,13 @@ pub struct SessionFilter {
     pub limit: Option<u32>,
 }
 
-const COLUMNS: &str = "sid, connection, head, next_index, created_at, used_at, expires_at,
-    (SELECT id FROM logical_sessions WHERE session = sessions.id)";
-/// Lives, for whoever it belongs to.
+/// What is read of a session.
+const COLUMNS: &str =
+    "sid, connection, head, next_index, created_at, used_at, expires_at, (SELECT id FROM logical_sessions WHERE session = sessions.id)";
+/// Until when a logical session is bound, while it is.
+const BOUND_UNTIL: &str = "(SELECT bound.expires_at FROM logical_sessions JOIN execute_sessions AS bound ON bound.id = execute
+    WHERE session = sessions.id AND gone IS NULL AND bound.expires_at > :now)";
+/// Lives, for whoever it belongs to. A logical session does for ever.
 const LIVES: &str = "opened = 1 AND ended_at IS NULL AND (expires_at IS NULL OR expires_at > :now)";
 
 impl Metadata {
@@ -105,7 +110,7 @@ impl Metadata {
         self.read(move |db| find(db, &principal, id, now)).await
     }
 
-    /// Sessions of this owner in the order they were opened, and whether there are more. None where the one to go on after is not the owner's.
+    /// Sessions of this owner that can be gone on in, in the order they were opened, and whether there are more. None where the one to go on after is not the owner's.
     pub async fn opened_sessions(
         &self,
         principal: &Principal,
@@ -126,8 +131,9 @@ impl Metadata {
                 }
             };
             let sql = format!(
-                "SELECT {COLUMNS} FROM sessions WHERE principal = :principal AND {LIVES} AND id > :after
-                 AND (:connection IS NULL OR connection = :connection) ORDER BY id LIMIT :limit"
+                "SELECT {COLUMNS}, {BOUND_UNTIL} FROM sessions WHERE principal = :principal AND {LIVES} AND id > :after
+                 AND (:connection IS NULL OR connection = :connection) AND (expires_at IS NOT NULL OR {BOUND_UNTIL} IS NOT NULL)
+                 ORDER BY id LIMIT :limit"
             );
             let mut statement = db.prepare_cached(&sql)?;
             // One more than asked for tells whether there are more.
@@ -247,7 +253,7 @@ impl Metadata {
                  SELECT * FROM (SELECT expires_at FROM sessions WHERE expires_at IS NOT NULL AND ended_at IS NULL ORDER BY expires_at LIMIT 1)
                  UNION ALL SELECT * FROM (SELECT expires_at FROM execute_sessions WHERE gone IS NULL ORDER BY expires_at LIMIT 1))",
             )?
-            .query_row([], |row| super::executions::optional_timestamp(row, 0))
+            .query_row([], |row| optional_timestamp(row, 0))
         })
         .await
     }
@@ -342,7 +348,7 @@ fn find_named(db: &Connection, principal: &Principal, name: &SessionName) -> rus
 }
 
 pub fn find(db: &Connection, principal: &Principal, id: SessionId, now: Timestamp) -> rusqlite::Result<Option<OpenedSession>> {
-    let sql = format!("SELECT {COLUMNS} FROM sessions WHERE sid = :id AND principal = :principal AND {LIVES}");
+    let sql = format!("SELECT {COLUMNS}, {BOUND_UNTIL} FROM sessions WHERE sid = :id AND principal = :principal AND {LIVES}");
     let bindings = rusqlite::named_params! { ":id": id.to_string(), ":principal": principal.as_str(), ":now": now.as_microsecond() };
     db.prepare_cached(&sql)?.query_row(bindings, read_session).optional()
 }
@@ -362,7 +368,10 @@ fn read_session(row: &Row<'_>) -> rusqlite::Result<OpenedSession> {
         sequence: row.get::<_, i64>(3)? as u64,
         created_at: timestamp(row, 4)?,
         used_at: timestamp(row, 5)?,
-        expires_at: super::executions::optional_timestamp(row, 6)?,
+        expires_at: match optional_timestamp(row, 6)? {
+            None => optional_timestamp(row, 8)?,
+            ends => ends,
+        },
         logical: row
             .get::<_, Option<String>>(7)?
             .map(|id| id.parse().map_err(|error| super::executions::unreadable(7, error)))

@@ -25,7 +25,7 @@ pub struct AuthOptions {
     /// The claim that names the tenant; those without it are of the tenant `default`
     #[arg(long, value_name = "CLAIM", env = "HEAPSTEAD_JWT_TENANT_CLAIM", default_value = "tenant", value_parser = not_empty, help_heading = AUTHENTICATION)]
     jwt_tenant_claim: String,
-    /// Whose an opened session has to be, to be reused
+    /// What an execute session is taken up again by
     #[arg(long, value_name = "WHOSE", env = "HEAPSTEAD_AUTH_RESOLUTION", default_value = "shared", help_heading = AUTHENTICATION)]
     pub auth_resolution: Resolution,
     /// Serve other machines though nobody is asked who they are: everybody who reaches the port may do everything
