@@ -67,5 +67,5 @@ fn pump(scope: &mut v8::PinScope<'_, '_>) -> bool {
 
 pub fn exception<'s>(scope: &mut v8::PinScope<'s, '_>, realm: &Realm<'_>, thrown: v8::Local<'s, v8::Value>) -> Failure {
     let text = realm.describe_error(scope, thrown);
-    if memory::exceeded() { memory::cap_failure() } else { Failure::Exception(text) }
+    if memory::exceeded() { memory::cap_failure() } else { Failure::Exception(memory::explained(text)) }
 }

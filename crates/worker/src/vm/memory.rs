@@ -23,6 +23,14 @@ pub fn exceeded() -> bool {
     EXCEEDED.load(Relaxed)
 }
 
+/// What V8 says when the allocator refuses a buffer tells nothing of why.
+pub fn explained(uncaught: String) -> String {
+    match uncaught.starts_with("RangeError: Array buffer allocation failed") {
+        true => format!("{uncaught}\n{}", cap_failure()),
+        false => uncaught,
+    }
+}
+
 /// From here on V8 may use what the snapshot needs beyond the cap.
 pub fn begin_saving() {
     SAVING.store(true, Relaxed);
