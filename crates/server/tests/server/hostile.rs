@@ -355,7 +355,8 @@ impl Trial<'_> {
 fn seen(status: Status, result: Option<&str>, error: Option<&str>, output: String, wall: Duration) -> Seen {
     let truncated = format!("[output truncated: more than {OUTPUT_MB} MB was written]\n");
     let (output, drops) = match output.strip_suffix(&truncated) {
-        Some(kept) => (kept.to_owned(), 1),
+        // It begins on a line of its own.
+        Some(kept) => (kept.strip_suffix('\n').unwrap_or(kept).to_owned(), 1),
         None => (output, 0),
     };
     let failure = error.filter(|_| status == Status::Failed).map(|error| match error.contains("the worker ") {
