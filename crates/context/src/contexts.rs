@@ -120,8 +120,11 @@ impl Contexts {
         Err(Error::Contended { attempts: ATTEMPTS_MAX })
     }
 
-    /// Starts the conversation afresh; its id stays valid. Whether there was anything.
+    /// Starts the conversation afresh; its id stays valid. Whether there was anything. A record of a newer version is left as it is.
     pub async fn clear(&self, access: Access<'_>) -> Result<bool, Error> {
+        if let Err(newer @ Error::Unreadable(Unreadable::Newer { .. })) = self.load(access).await {
+            return Err(newer);
+        }
         let cleared = self.end(access).await?;
         self.0.counters.cleared.fetch_add(1, Relaxed);
         Ok(cleared)
