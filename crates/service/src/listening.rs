@@ -49,6 +49,12 @@ impl Archive {
         Ok(listener)
     }
 
+    /// Listens to what is left of a session of this caller that is over.
+    pub async fn listen_to_rest(&self, caller: &Caller, id: SessionId, after: Position) -> Result<Option<Listener>, ServiceError> {
+        let was_opened = self.0.metadata.was_opened(&caller.principal, id).await?;
+        Ok(if was_opened { self.0.hub.listen_to_rest(id, after) } else { None })
+    }
+
     /// Listens to a scope, and tells whether events since `after` were lost.
     pub fn listen(&self, scope: Scope, after: Option<Position>) -> Result<(Listener, bool), ServiceError> {
         let full = |_: Full| ServiceError::Busy(format!("{LISTENERS_MAX} listeners are there, which is as many as may be"));

@@ -8,7 +8,9 @@ use heapstead_service::{Caller, Event, Heard, Level, Listener, Scope, Service};
 use heapstead_store::metadata::OpenedSession;
 use heapstead_types::SessionId;
 use rmcp::ErrorData;
-use rmcp::model::{CustomNotification, CustomResult, LoggingLevel, ServerNotification};
+use rmcp::model::{
+    CustomNotification, CustomResult, LoggingLevel, ResourceUpdatedNotification, ResourceUpdatedNotificationParam, ServerNotification,
+};
 use rmcp::service::{Peer, RequestContext, RoleServer, SubscriptionContext};
 use serde_json::{Value, json};
 use tokio::task::AbortHandle;
@@ -164,8 +166,12 @@ pub async fn on_request(
         };
         match heard {
             Heard::Event(_, Event::Updated(topic)) => {
-                let sent = context.sink().notify_resource_updated(resources::uri(&topic)).await;
-                sent.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+                let mut updated = ResourceUpdatedNotificationParam::new(resources::uri(&topic));
+                if let Some(session) = session {
+                    updated.meta.get_or_insert_default().insert(Era::Modern.key().into(), json!({ "sessionId": session.id }));
+                }
+                let updated = ServerNotification::ResourceUpdatedNotification(ResourceUpdatedNotification::new(updated));
+                context.sink().send(updated).await.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
             }
             Heard::Event(_, Event::Log { level, .. }) if level_min.is_none_or(|min| level < min) => {}
             Heard::Event(_, event) => {

@@ -91,8 +91,11 @@ pub async fn go_on(ears: Ears<'_>, headers: &HeaderMap) -> Result<Response, Resp
         None => ears.service.listen(connection_scope(&ears.caller).ok_or_else(no_connection)?, Some(last.position)),
         Some(id) => match methods::find(ears.service, &ears.caller, &id.to_string(), Era::Legacy).await {
             Ok(session) => ears.service.listen_to_session(&session, Some(last.position)),
-            // A session that is over, or never was one of the caller's: all that is left to hear is the answer.
-            Err(_) => return Ok(Sse::new(stream::iter([Ok::<_, Infallible>(answer(&last.request))])).into_response()),
+            Err(_) => match ears.service.listen_to_rest(&ears.caller, id, last.position).await {
+                Ok(Some(listener)) => Ok((listener, false)),
+                // It never was one of the caller's, or all that is left to hear is the answer.
+                _ => return Ok(Sse::new(stream::iter([Ok::<_, Infallible>(answer(&last.request))])).into_response()),
+            },
         },
     };
     let (listener, missed) = heard.map_err(|error| Problem::from(error).into_response())?;

@@ -163,10 +163,45 @@ async fn whoever_comes_back_misses_nothing() {
     let lost = http.client.get(&http.url).header("accept", "text/event-stream").header("last-event-id", parts.join("."));
     let mut ear = Ear::new(lost.send().await.expect("an answer"));
     ear.updated(&head_of(&session)).await;
-    // Once the session is over, the answer is all that is left; and so it is of a session of somebody else.
+    // Once the session is over, the answer is all that is left of such a row; and so it is of a session of somebody else.
     result(in_session(&http, &session, "sessions/delete", json!({})).await);
-    let over = http.client.get(&http.url).header("accept", "text/event-stream").header("last-event-id", &last);
+    let over = http.client.get(&http.url).header("accept", "text/event-stream").header("last-event-id", parts.join("."));
     let mut ear = Ear::new(over.send().await.expect("an answer"));
+    assert_eq!(ear.next().await.expect("the answer")["result"], json!({}));
+    assert_eq!(ear.next().await, None);
+}
+
+#[tokio::test]
+async fn whoever_was_away_at_the_end_hears_the_rest_and_then_the_answer() {
+    let server = Server::start();
+    let http = http(&server).await;
+    let session = create(&http).await;
+    let ear = Ear::open(&http, Some(&session)).await;
+    let last = ear.last.clone().expect("an id");
+    drop(ear);
+    run(&http, &session, "throw new Error('unheard')").await;
+    result(in_session(&http, &session, "sessions/delete", json!({})).await);
+    let back = http.client.get(&http.url).header("accept", "text/event-stream").header("last-event-id", &last);
+    let mut ear = Ear::new(back.send().await.expect("an answer"));
+    let told = ear.next_of("notifications/message").await;
+    assert!(told["data"]["message"].as_str().is_some_and(|text| text.contains("unheard")), "{told}");
+    loop {
+        let message = ear.next().await.expect("the answer");
+        if message.get("result").is_some() {
+            break;
+        }
+    }
+    assert_eq!(ear.next().await, None);
+}
+
+#[tokio::test]
+async fn the_session_of_an_intent_that_expires_closes_its_listeners() {
+    let folders = Folders::new();
+    let server = Server::start_with(&folders, &["--session-ttl", "1s"]);
+    let http = http(&server).await;
+    result(http.ask("tools/call", json!({ "name": "session_context", "arguments": { "intent": "a task" } })).await);
+    let listed = result(http.ask("sessions/list", json!({})).await);
+    let mut ear = Ear::open(&http, Some(&json!({ "sessionId": listed["sessions"][0]["sessionId"] }))).await;
     assert_eq!(ear.next().await.expect("the answer")["result"], json!({}));
     assert_eq!(ear.next().await, None);
 }
@@ -279,7 +314,9 @@ async fn in_the_later_era_a_request_listens_to_what_it_names_until_its_session_e
     let acknowledged = ear.next_of("notifications/subscriptions/acknowledged").await;
     assert_eq!(acknowledged["notifications"]["resourceSubscriptions"], json!([head_of(&session)]), "{acknowledged}");
     client.run_in(&session, "1").await;
-    ear.updated(&head_of(&session)).await;
+    let news = ear.next_of(UPDATED).await;
+    let meta = json!({ "io.modelcontextprotocol/subscriptionId": listen["id"], MODERN_KEY: { "sessionId": session["sessionId"] } });
+    assert_eq!(news, json!({ "uri": head_of(&session), "_meta": meta }));
     result(client.ask_in(&session, "sessions/delete", json!({})).await);
     let mut last = ear.next().await.expect("a message");
     while last.get("result").is_none() {

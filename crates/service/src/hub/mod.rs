@@ -6,6 +6,7 @@
 //! ```
 //! Telling never waits: whoever reads so slowly that its next event has left the row is cut off, and whoever comes back finds what is still in it.
 
+mod ended;
 mod event;
 mod row;
 #[cfg(test)]
@@ -14,6 +15,7 @@ mod tests;
 pub use event::{Event, Level, Scope, Topic};
 pub use row::{Heard, Listener, Position};
 
+use ended::Ended;
 use heapstead_store::metadata::Head;
 use heapstead_types::{ExecutionId, SessionId};
 use row::Row;
@@ -44,6 +46,8 @@ struct Scopes {
     topics: HashMap<Topic, HashSet<Scope>>,
     /// Sessions whose heads are watched, and where each was when that was last told.
     heads: HashMap<SessionId, Head>,
+    /// Sessions that are over, for listeners that come back to hear the rest.
+    ended: Ended,
     followed: HashSet<ExecutionId>,
     requests: u64,
     tidied_at: usize,
@@ -161,7 +165,15 @@ impl Hub {
         scopes.heads.remove(&session);
         if let Some(row) = scopes.forget(&Scope::Session(session)) {
             row.end();
+            scopes.ended.keep(session, row);
         }
+    }
+
+    /// Listens to the rest of a session that is over, from where an earlier listener was. None when it is no longer kept.
+    pub fn listen_to_rest(&self, session: SessionId, after: Position) -> Option<Listener> {
+        let row = self.lock().ended.find(session, after)?;
+        let (listener, missed) = row.listen(Some(after), self.listeners.clone());
+        (!missed).then_some(listener)
     }
 
     /// Nobody listens to this scope any more, nor will.

@@ -13,11 +13,11 @@ pub const EVENTS_MAX: usize = 512;
 /// And what they may hold together, so that long messages do not make a row large.
 pub const ROW_BYTES_MAX: usize = 256 << 10;
 /// How long events go on being kept for a listener that has left.
-const RETURN_WITHIN: Duration = Duration::from_secs(300);
+pub const RETURN_WITHIN: Duration = Duration::from_secs(300);
 
 /// The events of one scope, and what it subscribed to.
 pub struct Row {
-    number: u64,
+    pub number: u64,
     kept: Mutex<Kept>,
     /// How many events there have been; changes at the end too.
     news: watch::Sender<u64>,
@@ -87,6 +87,11 @@ impl Row {
             kept.gone += 1;
         }
         self.news.send_replace(kept.told());
+    }
+
+    /// What its events take up. Nothing is added once it has ended.
+    pub fn bytes(&self) -> usize {
+        self.lock().bytes
     }
 
     pub fn end(&self) {
