@@ -1,6 +1,7 @@
 //! The context of a conversation as its tools see it: read, set, added to, asked and cleared, and only through its own session.
 
 use crate::sessions::{Target, new_session_id, unknown};
+use crate::trespass::Asked;
 use crate::{Archive, Caller, Connection, ServiceError, context_store};
 use heapstead_context::{Access, Contexts, Error, NewResource, Record, ResourceType, SessionId, check, limits};
 use heapstead_types::SessionId as Session;
@@ -182,38 +183,37 @@ impl Archive {
         let conversations = self.0.conversations.get();
         let contexts = conversations.ok_or_else(|| ServiceError::Unavailable("this server keeps no contexts".into()))?.contexts();
         if let Some(asked) = session {
-            self.refuse_other(contexts, caller, asked).await?;
+            self.refuse_other(caller, asked).await?;
         }
         let none = "there is no session here: name one with `session`, or with the header X-MCP-Session-Id";
-        let key = match self.context_key(caller, session, make).await? {
+        let target = self.session_of(caller, session).await?;
+        let key = match self.context_key(caller, target, make).await? {
             Some(key) => key,
             None if session.is_some() || caller.session.is_some() => ContextKey::of_nobody(),
-            None => return Err(ServiceError::BadInput(none.into())),
+            None => return Err(ServiceError::SessionRequired(none.into())),
         };
         Ok((contexts.clone(), key))
     }
 
     /// A call that is sent in a session finds no other's context. Who asks for one is answered as if there were none, and noticed.
-    async fn refuse_other(&self, contexts: &Contexts, caller: &Caller, asked: &str) -> Result<(), ServiceError> {
-        let Ok(id) = asked.parse::<Session>() else { return self.check_form(caller, asked).await };
-        if caller.within.is_some_and(|within| within != id) {
-            contexts.foreign(&SessionId::from_bytes(*id.as_bytes()));
-            return Err(unknown(asked));
+    async fn refuse_other(&self, caller: &Caller, asked: &str) -> Result<(), ServiceError> {
+        let id = match asked.parse() {
+            Ok(id) => Some(id),
+            Err(_) => self.logical_handle(caller, asked).await.inspect_err(|_| self.notice(caller, asked))?,
+        };
+        match (id, caller.within) {
+            (Some(id), Some(within)) if within != id => {
+                self.0.trespasses.asked(&caller.principal, Asked::Context(id));
+                Err(unknown(asked))
+            }
+            (Some(_), _) => Ok(()),
+            (None, _) => check_form(caller, asked),
         }
-        Ok(())
     }
 
-    /// Where names are not taken, what is neither a handle nor an id is told what an id looks like.
-    async fn check_form(&self, caller: &Caller, asked: &str) -> Result<(), ServiceError> {
-        if caller.names_sessions || self.logical_handle(caller, asked).await?.is_some() {
-            return Ok(());
-        }
-        asked.parse::<SessionId>().map(drop).map_err(|error| ServiceError::BadInput(error.to_string()))
-    }
-
-    /// The id that the context of a call is kept under; none where the call is in no session. `make`: a name that is new becomes a session.
-    pub(crate) async fn context_key(&self, caller: &Caller, session: Option<&str>, make: bool) -> Result<Option<ContextKey>, ServiceError> {
-        Ok(match self.session_of(caller, session).await? {
+    /// The id that a context is kept under; none where the call is in no session. `make`: a name that is new becomes a session.
+    pub(crate) async fn context_key(&self, caller: &Caller, target: Target, make: bool) -> Result<Option<ContextKey>, ServiceError> {
+        Ok(match target {
             Target::Opened(session) => Some(ContextKey::of(session.id)),
             Target::Named(name) => self.0.metadata.named_session(&caller.principal, &name, make).await?.map(ContextKey::of),
             Target::Alone => {
@@ -221,6 +221,14 @@ impl Archive {
             }
         })
     }
+}
+
+/// Where names are not taken, what is neither a handle nor an id is told what an id looks like.
+fn check_form(caller: &Caller, asked: &str) -> Result<(), ServiceError> {
+    if caller.names_sessions {
+        return Ok(());
+    }
+    asked.parse::<SessionId>().map(drop).map_err(|error| ServiceError::BadInput(error.to_string()))
 }
 
 fn access<'a>(caller: &'a Caller, key: &'a ContextKey, tool: &'a str) -> Access<'a> {

@@ -242,12 +242,17 @@ impl Archive {
     /// The context that a call is noted in. One whose argument names no session that it may use is noted where it came from.
     async fn conversation_of(&self, call: &Call) -> Option<heapstead_context::SessionId> {
         let named = match &call.session {
-            Some(session) => self.context_key(&call.caller, Some(session), !call.reads).await.ok().flatten(),
+            Some(session) => self.noted_in(call, Some(session), !call.reads).await,
             None => None,
         };
         match named {
-            Some(key) => Some(key.id),
-            None => self.context_key(&call.caller, None, true).await.ok().flatten().map(|key| key.id),
+            Some(id) => Some(id),
+            None => self.noted_in(call, None, true).await,
         }
+    }
+
+    async fn noted_in(&self, call: &Call, session: Option<&str>, make: bool) -> Option<heapstead_context::SessionId> {
+        let target = self.find_session_of(&call.caller, session).await.ok()?;
+        self.context_key(&call.caller, target, make).await.ok().flatten().map(|key| key.id)
     }
 }

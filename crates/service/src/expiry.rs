@@ -37,7 +37,9 @@ async fn expire(archive: &Archive) -> Result<Option<Timestamp>, ServiceError> {
         // A task whose code runs is in use, however long that takes.
         let soon = now.saturating_add(archive.session_ttl() / 2).unwrap_or(Timestamp::MAX);
         metadata.keep_running(soon, archive.kept_until(now)).await?;
-        metadata.expire_executes(now).await?;
+        for id in metadata.expire_executes(now).await? {
+            archive.stop_session(id).await?;
+        }
         let expired = metadata.expired_sessions(now).await?;
         if expired.is_empty() {
             return Ok(metadata.next_expiry().await?);

@@ -4,7 +4,9 @@ use crate::error::ServiceError;
 use crate::executions::stop_everywhere;
 use crate::hub::Topic;
 use crate::live::Stop;
+use crate::logical::logical_id;
 use crate::record::iso_8601;
+use crate::trespass::Asked;
 use crate::{Archive, Caller};
 use heapstead_store::metadata::{InSession, NewSession, OpenedSession, SessionFilter};
 use heapstead_types::{HeapKey, Principal, SessionId, SessionName};
@@ -61,8 +63,19 @@ pub const TOUCH_PART: i32 = 100;
 const FOREVER: SignedDuration = SignedDuration::from_hours(100 * 365 * 24);
 
 impl Archive {
-    /// The one place where a call gets its session: the argument first, then what the call says beside it, then the connection.
+    /// The one place where a call gets its session: the argument first, then what the call says beside it, then the connection. It is used then.
     pub async fn session_of(&self, caller: &Caller, argument: Option<&str>) -> Result<Target, ServiceError> {
+        let target = self.find_session_of(caller, argument).await;
+        match (&target, argument) {
+            (Ok(Target::Opened(session)), _) => drop(self.touch(session).await?),
+            (Err(ServiceError::NotFound { .. } | ServiceError::NoSession(_)), Some(asked)) => self.notice(caller, asked),
+            _ => {}
+        }
+        target
+    }
+
+    /// As `session_of`, where the call is over: nothing is used, and nobody noticed.
+    pub(crate) async fn find_session_of(&self, caller: &Caller, argument: Option<&str>) -> Result<Target, ServiceError> {
         let named = match argument {
             None => None,
             Some(text) => Some(self.named(caller, text).await?),
@@ -72,7 +85,7 @@ impl Archive {
         check_one(said)?;
         match (named, caller.within) {
             (Some(named), _) => Ok(named),
-            (None, Some(within)) => Ok(Target::Opened(self.opened(caller, within).await?)),
+            (None, Some(within)) => Ok(Target::Opened(self.find_opened(caller, within).await?)),
             (None, None) => connection,
         }
     }
@@ -80,7 +93,7 @@ impl Archive {
     /// The session that an argument means: by its handle, or as it was named.
     async fn named(&self, caller: &Caller, text: &str) -> Result<Target, ServiceError> {
         let found = match self.handle(caller, text).await {
-            Ok(Handle::Id(id)) => self.opened(caller, id).await.map(Target::Opened),
+            Ok(Handle::Id(id)) => self.find_opened(caller, id).await.map(Target::Opened),
             Ok(Handle::Name(name)) => Ok(Target::Named(session_name(name)?)),
             Err(error) => Err(error),
         };
@@ -124,13 +137,26 @@ impl Archive {
         Ok(self.session_of(&naming, argument).await?.log_name())
     }
 
-    /// A session of this caller.
+    /// A session of this caller. Who asks for another's is noticed.
     pub async fn opened(&self, caller: &Caller, id: SessionId) -> Result<OpenedSession, ServiceError> {
-        if let Some(found) = self.0.metadata.opened_session(&caller.principal, id, Timestamp::now()).await? {
-            return Ok(found);
+        let found = self.find_opened(caller, id).await;
+        if let Err(ServiceError::NotFound { .. }) = &found {
+            self.0.trespasses.asked(&caller.principal, Asked::Session(id));
         }
-        self.0.trespasses.asked(&caller.principal, id);
-        Err(unknown(&id.to_string()))
+        found
+    }
+
+    async fn find_opened(&self, caller: &Caller, id: SessionId) -> Result<OpenedSession, ServiceError> {
+        let found = self.0.metadata.opened_session(&caller.principal, id, Timestamp::now()).await?;
+        found.ok_or_else(|| unknown(&id.to_string()))
+    }
+
+    /// Somebody asked for a session by a handle that is not theirs, or nobody's.
+    pub(crate) fn notice(&self, caller: &Caller, handle: &str) {
+        let asked = handle.parse().map(Asked::Session).ok().or_else(|| logical_id(handle).map(Asked::Logical));
+        if let Some(asked) = asked {
+            self.0.trespasses.asked(&caller.principal, asked);
+        }
     }
 
     /// Notes that a session is used, and answers when it ends unless it is used again.
@@ -202,6 +228,8 @@ impl Archive {
     /// A new session that goes on from a heap of another: its head, or any that a run in it began from or left.
     pub async fn fork_session(&self, caller: &Caller, handle: &str, heap: Option<HeapKey>) -> Result<SessionView, ServiceError> {
         let from = self.found(caller, handle).await?;
+        let connection = self.session_of_connection(caller).await.ok();
+        check_one([Some(from.id), caller.within, connection.as_ref().and_then(Target::id)])?;
         let head = match heap {
             None => from.head,
             Some(heap) => {
@@ -252,13 +280,12 @@ impl Archive {
     /// A session that has a head, by whatever handle.
     async fn found(&self, caller: &Caller, handle: &str) -> Result<OpenedSession, ServiceError> {
         match self.handle(caller, handle).await {
-            Ok(Handle::Id(id)) => {
-                let session = self.opened(caller, id).await?;
-                check_one([Some(id), caller.within, None])?;
-                Ok(session)
-            }
+            Ok(Handle::Id(id)) => self.opened(caller, id).await,
             Ok(Handle::Name(_)) | Err(ServiceError::BadInput(_)) => Err(unknown(handle)),
-            Err(error) => Err(error),
+            Err(error) => {
+                self.notice(caller, handle);
+                Err(error)
+            }
         }
     }
 

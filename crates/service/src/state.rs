@@ -7,7 +7,7 @@
 
 use crate::{Archive, ServiceError};
 use heapstead_store::metadata::{OpenedSession, StateKey};
-use heapstead_types::SessionId;
+use heapstead_types::{HeapKey, SessionId};
 use jiff::Timestamp;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -29,8 +29,15 @@ pub struct StateKeys(RwLock<Arc<[StateKey]>>);
 /// What a state says of the session that it is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
-    /// How often the head had moved.
+    /// How many runs had completed.
     pub sequence: u64,
+    pub head: Option<HeapKey>,
+}
+
+impl Seen {
+    pub fn of(session: &OpenedSession) -> Self {
+        Self { sequence: session.sequence, head: session.head }
+    }
 }
 
 impl Archive {
@@ -119,8 +126,9 @@ fn seal(key: &StateKey, session: SessionId, mut text: Vec<u8>) -> Option<String>
 fn open(key: &StateKey, session: SessionId, mut sealed: Sealed) -> Option<Seen> {
     let cipher = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &key.key).ok()?);
     let plain = cipher.open_in_place(Nonce::assume_unique_for_key(sealed.nonce), aad(session), &mut sealed.text).ok()?;
-    let (sequence, _head) = plain.split_first_chunk::<SEQUENCE_BYTES>()?;
-    Some(Seen { sequence: u64::from_be_bytes(*sequence) })
+    let (sequence, head) = plain.split_first_chunk::<SEQUENCE_BYTES>()?;
+    let head = if head.is_empty() { None } else { Some(HeapKey::from_digest(head.try_into().ok()?)) };
+    Some(Seen { sequence: u64::from_be_bytes(*sequence), head })
 }
 
 fn aad(session: SessionId) -> Aad<Vec<u8>> {
@@ -162,7 +170,7 @@ mod tests {
         let sealed = sealed();
         assert!(sealed.len() <= STATE_BYTES_MAX);
         assert_eq!(Sealed::parse(&sealed).expect("a state").key, 7);
-        assert_eq!(opened(&key(7), session(1), &sealed), Some(Seen { sequence: 5 }));
+        assert_eq!(opened(&key(7), session(1), &sealed), Some(Seen { sequence: 5, head: Some(HeapKey::from_digest([9; 32])) }));
     }
 
     #[test]
@@ -217,13 +225,13 @@ mod tests {
         let caller = crate::Caller::default();
         let session = one.open_session(&caller).await.expect("a session");
         let old = one.seal_state(&session).await.expect("sealed");
-        assert_eq!(other.open_state(session.id, &old).await.ok(), Some(Seen { sequence: 0 }), "by the other process");
+        assert_eq!(other.open_state(session.id, &old).await.ok(), Some(Seen { sequence: 0, head: None }), "by the other process");
         one.rotate_state_key().await.expect("a new key");
         let new = one.seal_state(&session).await.expect("sealed");
         assert_ne!(Sealed::parse(&old).map(|state| state.key), Sealed::parse(&new).map(|state| state.key));
         for state in [&old, &new] {
             for archive in [&one, &other] {
-                assert_eq!(archive.open_state(session.id, state).await.ok(), Some(Seen { sequence: 0 }));
+                assert_eq!(archive.open_state(session.id, state).await.ok(), Some(Seen { sequence: 0, head: None }));
             }
         }
         let met = other.seal_state(&session).await.expect("sealed");

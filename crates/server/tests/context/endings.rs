@@ -76,3 +76,32 @@ async fn when_it_is_ended() {
         only_the_other_is_left(&server, &id).await;
     }
 }
+
+#[tokio::test]
+async fn using_a_context_keeps_its_session_however_that_is_named() {
+    let server = Server::start_with(&Folders::new(), &["--session-ttl", "2s"]);
+    let (_, opened) = server.post("/api/sessions", json!({})).await;
+    let (_, task) = server.post("/api/session-context", json!({ "intent": "a task" })).await;
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(5) {
+        for session in [&opened["session_id"], &task["logical_session_id"]] {
+            let (status, answer) = server.post("/api/context", json!({ "session": session, "custom": { "k": 1 } })).await;
+            assert_eq!(status, 200, "after {:?}: {answer}", begun.elapsed());
+        }
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    let run = json!({ "code": "1", "session": task["logical_session_id"], "on_stale": "fail", "wait_secs": 60 });
+    assert_eq!(server.post("/api/exec", run).await.0, 200);
+}
+
+#[tokio::test]
+async fn the_context_of_a_task_goes_when_its_state_expires() {
+    let server = Server::start_with(&Folders::new(), &["--session-ttl", "1s"]);
+    let (_, task) = server.post("/api/session-context", json!({ "intent": "a task" })).await;
+    assert_eq!(server.post("/api/context", json!({ "session": task["logical_session_id"], "custom": { "k": 1 } })).await.0, 200);
+    let begun = Instant::now();
+    while server.get("/api/health").await.1["context_store"]["session_count"] != 0 {
+        assert!(begun.elapsed() < Duration::from_secs(30));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}

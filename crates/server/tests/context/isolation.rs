@@ -55,8 +55,21 @@ async fn another_owners_context_is_not_found_and_asking_is_counted() {
     assert_ne!(ask(&ann, get.clone(), &of("n"), json!({})).await.1, ask(&bob, get.clone(), &of("n"), json!({})).await.1);
     // Totals tell of what others do, this one whether an id exists.
     assert_eq!(ask(&bob, get.clone(), "/metrics", json!({})).await.0, 403);
+    // Calls that are recorded count once as well, and tasks like any session.
+    let violations = async || {
+        let page = ask(&operator, get.clone(), "/metrics", json!({})).await.1;
+        page.lines().find_map(|line| line.strip_prefix("heapstead_isolation_violations_total ")?.parse::<u32>().ok())
+    };
+    assert_eq!(violations().await, Some(5));
+    let task: Value =
+        serde_json::from_str(&ask(&ann, post.clone(), "/api/session-context", json!({ "intent": "x" })).await.1).expect("JSON");
+    for (number, foreign) in [(6, json!(id)), (7, task["logical_session_id"].clone())] {
+        assert_eq!(ask(&bob, post.clone(), "/api/exec", json!({ "code": "1", "session": foreign })).await.0, 404);
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        assert_eq!(violations().await, Some(number));
+    }
     let metrics = ask(&operator, get.clone(), "/metrics", json!({})).await.1;
-    assert!(metrics.contains("\nheapstead_isolation_violations_total 5\n"), "{metrics}");
+    assert!(metrics.contains("\nheapstead_isolation_violations_total 7\n"), "{metrics}");
     assert!(!metrics.contains("acme"), "no label names a tenant");
     let said = std::fs::read_to_string(&log).expect("a log");
     assert!(said.lines().any(|line| line.contains("WARN") && line.contains("isolation violation")), "{said}");
@@ -83,6 +96,14 @@ async fn within_a_session_there_is_no_other() {
     let said = std::fs::read_to_string(&log).expect("a log");
     let noticed = said.lines().filter(|line| line.contains("WARN") && line.contains("isolation violation")).count();
     assert_eq!(noticed, 1, "{said}");
+    // By whatever handle; and what is not there is no violation.
+    let task = client.call("session_context", json!({ "intent": "a task" })).await["structuredContent"].clone();
+    for (handle, violations) in [(&task["logical_session_ref"], 2.0), (&task["logical_session_id"], 3.0), (&json!("e".repeat(64)), 3.0)] {
+        let asked = json!({ "name": "context_get", "arguments": { "session": handle }, "_meta": within });
+        let answer = result(client.ask("tools/call", asked).await);
+        assert!(answer["content"][0]["text"].as_str().is_some_and(|text| text.contains("is not known")), "{answer}");
+        assert_eq!(metric(&server, "heapstead_isolation_violations_total").await, Some(violations), "{handle}");
+    }
     assert!(ids.iter().all(|id| !said.contains(id.as_str().expect("an id"))), "ids only at debug: {said}");
     // What is no id never gets near a store.
     let wrong = client.call("context_get", json!({ "session": "mcp:ctx:v1:*" })).await;

@@ -83,24 +83,26 @@ impl Service {
 
     async fn find_logical(&self, caller: &Caller, scope: &str, request: &ContextRequest) -> Result<Option<Logical>, ServiceError> {
         let metadata = &self.0.metadata;
-        let of_intent = metadata.logical_of_intent(&caller.principal, scope, &request.intent).await?;
-        match (request.logical, of_intent) {
-            (Some(id), of_intent) => {
-                let held = metadata.logical(&caller.principal, id).await?;
-                let held = held.ok_or_else(|| ServiceError::NoSession(id.to_string()))?;
-                // Where it was opened, its intent goes on meaning it; here this one does too from now on.
-                if let (Some(connection), None) = (caller.scoping(), of_intent)
-                    && !connection.take_up(&request.intent, id)
-                {
-                    return Err(ServiceError::Busy("this connection goes on under as many intents as it may have".into()));
-                }
-                Ok(Some(held))
-            }
-            (None, Some(found)) => Ok(Some(found)),
-            (None, None) => match caller.scoping().and_then(|connection| connection.taken_up(&request.intent)) {
-                Some(id) => Ok(metadata.logical(&caller.principal, id).await?),
-                None => Ok(None),
+        let known = match metadata.logical_of_intent(&caller.principal, scope, &request.intent).await? {
+            Some(found) => Some(found),
+            None => match caller.scoping().and_then(|connection| connection.taken_up(&request.intent)) {
+                Some(id) => metadata.logical(&caller.principal, id).await?,
+                None => None,
             },
+        };
+        let Some(id) = request.logical else { return Ok(known) };
+        let held = metadata.logical(&caller.principal, id).await?;
+        let held = held.ok_or_else(|| ServiceError::NoSession(id.to_string()))?;
+        match (known, caller.scoping()) {
+            (Some(known), _) if known.id == id => Ok(Some(known)),
+            // Where it was opened, its intent goes on meaning it; here this one does too from now on.
+            (None, Some(connection)) if connection.take_up(&request.intent, id) => Ok(Some(held)),
+            (None, Some(_)) => Err(ServiceError::Busy("this connection goes on under as many intents as it may have".into())),
+            (None, None) if caller.principal.is_anonymous() => Ok(Some(held)),
+            _ => {
+                let allowed = "it is the session of another intent: give that one, or leave it out";
+                Err(ServiceError::bad_value("logical_session_id", format!("`{id}`"), allowed))
+            }
         }
     }
 

@@ -186,9 +186,8 @@ impl Work<'_> {
         let continuity = Continuity { resumed_from_snapshot: resumed, ..Continuity::default() };
         let mode = match (exposed.is_noop(), exposed.new_catalogs.is_empty()) {
             (true, _) => WaveMode::Noop,
-            (false, true) => WaveMode::Expand,
-            (false, false) if symbols.entities().is_empty() => WaveMode::Open,
-            (false, false) => WaveMode::Federate,
+            (false, false) if !symbols.entities().is_empty() => WaveMode::Federate,
+            (false, _) => WaveMode::Expand,
         };
         // A heap that the session jumps to may have nothing of the catalogs yet.
         let to_bind = if wish.instead.is_some() { exposed.symbols.entities() } else { &exposed.new };
@@ -296,8 +295,9 @@ impl Work<'_> {
             return Ok(Prepared { heap: base, key: None, bind: Some(bind(None)), told, warnings: Vec::new(), _storing: None });
         }
         let (heap, warned) = self.run_script(base, &script(self.catalogs(), to_bind)?).await?;
-        let storing = self.service.0.storing.clone().read_owned().await;
         let bytes = heap.length();
+        self.service.check_quota(self.principal, bytes).await?;
+        let storing = self.service.0.storing.clone().read_owned().await;
         let key = self.heaps.keep(heap.clone()).await?;
         Ok(Prepared {
             heap: Some(heap),

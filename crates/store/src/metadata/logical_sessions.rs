@@ -124,11 +124,12 @@ impl Metadata {
         .await
     }
 
-    /// The logical session that this session is of, if it is one's.
-    pub async fn logical_of_session(&self, id: SessionId) -> Result<Option<Logical>, MetadataError> {
+    /// Whether a logical session has this id that is somebody else's.
+    pub async fn is_logical_of_another(&self, principal: &Principal, id: Uuid) -> Result<bool, MetadataError> {
+        let principal = principal.clone();
         self.read(move |db| {
-            let sql = format!("SELECT {COLUMNS} FROM {TABLES} WHERE sid = ?");
-            db.prepare_cached(&sql)?.query_row([id.to_string()], read_logical).optional()
+            db.prepare_cached("SELECT 1 FROM logical_sessions WHERE id = ? AND principal <> ?")?
+                .exists(params![id.to_string(), principal.as_str()])
         })
         .await
     }
@@ -236,18 +237,25 @@ impl Metadata {
         .await
     }
 
-    /// Execute sessions that expired are gone; the heads of their sessions with them.
-    pub async fn expire_executes(&self, now: Timestamp) -> Result<(), MetadataError> {
+    /// Execute sessions that expired are gone; the heads of their sessions with them. The sessions that were bound to them.
+    pub async fn expire_executes(&self, now: Timestamp) -> Result<Vec<SessionId>, MetadataError> {
         let any = self
             .read(move |db| {
                 db.prepare_cached("SELECT 1 FROM execute_sessions WHERE gone IS NULL AND expires_at <= ?")?.exists([now.as_microsecond()])
             })
             .await?;
         if !any {
-            return Ok(());
+            return Ok(Vec::new());
         }
         self.write(Durability::Process, move |db| {
             let now = now.as_microsecond();
+            let bound: Vec<_> = db
+                .prepare_cached(
+                    "SELECT sid FROM execute_sessions JOIN logical_sessions ON logical_sessions.execute = execute_sessions.id
+                     JOIN sessions ON sessions.id = logical_sessions.session WHERE gone IS NULL AND execute_sessions.expires_at <= ?",
+                )?
+                .query_map([now], |row| session_id(row, 0))?
+                .collect::<rusqlite::Result<_>>()?;
             db.prepare_cached(
                 "UPDATE sessions SET head = NULL WHERE id IN (SELECT logical_sessions.session FROM execute_sessions
                  JOIN logical_sessions ON logical_sessions.execute = execute_sessions.id WHERE gone IS NULL AND execute_sessions.expires_at <= ?)",
@@ -260,8 +268,8 @@ impl Metadata {
             )?
             .execute([now])?;
             db.prepare_cached("UPDATE execute_sessions SET gone = 'expired', head = NULL WHERE gone IS NULL AND expires_at <= ?")?
-                .execute([now])
-                .map(drop)
+                .execute([now])?;
+            Ok(bound)
         })
         .await
     }

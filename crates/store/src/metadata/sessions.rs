@@ -82,7 +82,7 @@ pub struct SessionFilter {
 const COLUMNS: &str =
     "sid, connection, head, next_index, created_at, used_at, expires_at, (SELECT id FROM logical_sessions WHERE session = sessions.id)";
 /// Until when a logical session is bound, while it is.
-const BOUND_UNTIL: &str = "(SELECT bound.expires_at FROM logical_sessions JOIN execute_sessions AS bound ON bound.id = execute
+pub const BOUND_UNTIL: &str = "(SELECT bound.expires_at FROM logical_sessions JOIN execute_sessions AS bound ON bound.id = execute
     WHERE session = sessions.id AND gone IS NULL AND bound.expires_at > :now)";
 /// Lives, for whoever it belongs to. A logical session does for ever.
 const LIVES: &str = "opened = 1 AND ended_at IS NULL AND (expires_at IS NULL OR expires_at > :now)";
@@ -201,6 +201,11 @@ impl Metadata {
                 .exists(params![id.to_string(), principal.as_str()])
         })
         .await
+    }
+
+    /// Whether anybody has, or had, a session of this id.
+    pub async fn is_session(&self, id: SessionId) -> Result<bool, MetadataError> {
+        self.read(move |db| db.prepare_cached("SELECT 1 FROM sessions WHERE sid = ?")?.exists([id.to_string()])).await
     }
 
     /// Keeps a session until then.
