@@ -19,17 +19,20 @@ pub fn resolve(name: &str, arguments: Arguments) -> Option<Result<(&str, Argumen
     let tool = tool_of(name);
     match tool {
         _ if tool == name => None,
-        "run_js" => Some(Ok((tool, run(arguments)))),
+        "run_js" => Some(run(arguments).map(|arguments| (tool, arguments))),
         _ => Some(context(arguments).map(|arguments| (tool, arguments))),
     }
 }
 
 /// Seeds are named by `api` or `entry_id` there, and there have to be some.
 fn context(mut arguments: Arguments) -> Result<Arguments, ServiceError> {
-    let Some(Value::Array(seeds)) = arguments.get_mut("seeds") else {
-        let missing = !arguments.contains_key("seeds");
-        let text = if missing { "`seeds` is missing: " } else { "`seeds` is not a list: " };
-        return Err(ServiceError::BadInput(format!("{text}expected a list of {{ \"api\", \"entity\" }}")));
+    let refused =
+        |what: &str| Err(ServiceError::BadInput(format!("`seeds` is {what}: expected a list of {{ \"api\", \"entity\" }}, at least one")));
+    let seeds = match arguments.get_mut("seeds") {
+        None => return refused("missing"),
+        Some(Value::Array(seeds)) if seeds.is_empty() => return refused("an empty list"),
+        Some(Value::Array(seeds)) => seeds,
+        Some(_) => return refused("not a list"),
     };
     for seed in seeds.iter_mut().filter_map(Value::as_object_mut) {
         let catalog = ["api", "entry_id"].into_iter().find_map(|name| seed.remove(name));
@@ -40,13 +43,18 @@ fn context(mut arguments: Arguments) -> Result<Arguments, ServiceError> {
     Ok(arguments)
 }
 
-fn run(mut arguments: Arguments) -> Arguments {
+/// A program runs in a session there, always.
+fn run(mut arguments: Arguments) -> Result<Arguments, ServiceError> {
     for (theirs, ours) in [("logical_session_ref", "session"), ("program", "code")] {
         if let Some(value) = arguments.remove(theirs) {
             arguments.entry(ours).or_insert(value);
         }
     }
-    arguments
+    if arguments.get("session").is_none_or(Value::is_null) {
+        let text = "`logical_session_ref` is missing: expected the one that `plasm_context` answered with";
+        return Err(ServiceError::BadInput(text.into()));
+    }
+    Ok(arguments)
 }
 
 /// The tools under their other names, as a list shows them.
@@ -96,9 +104,14 @@ mod tests {
                 resolve(name, arguments(json!({ "logical_session_ref": "s0", "program": "1" }))).expect("an alias").expect("good");
             assert_eq!((tool, Value::Object(said)), ("run_js", json!({ "session": "s0", "code": "1" })));
         }
-        for bad in [json!({ "intent": "i" }), json!({ "intent": "i", "seeds": "x" })] {
-            assert!(resolve("plasm_context", arguments(bad)).expect("an alias").is_err());
+        for (bad, says) in
+            [(json!({ "intent": "i" }), "missing"), (json!({ "seeds": "x" }), "not a list"), (json!({ "seeds": [] }), "empty")]
+        {
+            let refused = resolve("plasm_context", arguments(bad)).expect("an alias").expect_err("refused");
+            assert!(refused.to_string().contains(says) && refused.to_string().contains("at least one"), "{refused}");
         }
+        let refused = resolve("plasm", arguments(json!({ "program": "1" }))).expect("an alias").expect_err("refused");
+        assert!(refused.to_string().contains("`logical_session_ref` is missing"), "{refused}");
         assert!(resolve("run_js", Arguments::new()).is_none());
     }
 }

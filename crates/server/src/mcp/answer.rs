@@ -59,7 +59,9 @@ fn note(result: &mut CallToolResult, name: &str, value: Value) {
 fn with_text(operation: &Operation, body: Value, chars_max: usize) -> CallToolResult {
     let whole = body.to_string();
     let chars = whole.chars().count();
-    if chars <= chars_max {
+    // What teaches a model what it can call is not told a second time.
+    let is_table = operation.name == "session_context";
+    if chars <= chars_max || is_table {
         let mut result = CallToolResult::success(vec![ContentBlock::text(whole)]);
         result.structured_content = Some(body);
         return result;

@@ -65,11 +65,25 @@ impl Handler {
     }
 
     /// The tool of this name, or of another name that it has, and the arguments in its own words.
-    fn known_as(&self, name: &str, arguments: Arguments) -> Result<Result<(&Operation, Arguments), ServiceError>, ErrorData> {
-        match api::resolve_alias(name, arguments.clone()).filter(|_| self.edge.service.is_some()) {
-            None => Ok(Ok((self.tool(name)?, arguments))),
-            Some(Ok((name, arguments))) => Ok(Ok((self.tool(name)?, arguments))),
-            Some(Err(refused)) => Ok(Err(refused)),
+    fn known_as(
+        &self,
+        caller: &Caller,
+        name: &str,
+        arguments: Arguments,
+    ) -> Result<Result<(&Operation, Arguments), ServiceError>, ErrorData> {
+        let Some(service) = self.edge.service.as_ref().filter(|_| api::tool_of(name) != name) else {
+            return Ok(Ok((self.tool(name)?, arguments)));
+        };
+        let operation = self.tool(api::tool_of(name))?;
+        match api::resolve_alias(name, arguments.clone()) {
+            Some(Ok((_, arguments))) => Ok(Ok((operation, arguments))),
+            Some(Err(refused)) => {
+                if let Some(call) = service.note(operation.name, false, caller, &arguments) {
+                    call.failed(&refused);
+                }
+                Ok(Err(refused))
+            }
+            None => Ok(Ok((operation, arguments))),
         }
     }
 
@@ -188,7 +202,7 @@ impl ServerHandler for Handler {
 
     async fn call_tool(&self, request: CallToolRequestParams, context: RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
         let caller = self.caller(&context)?;
-        let (operation, arguments) = match self.known_as(&request.name, request.arguments.unwrap_or_default())? {
+        let (operation, arguments) = match self.known_as(&caller, &request.name, request.arguments.unwrap_or_default())? {
             Ok(known) => known,
             Err(refused) => return Ok(CallToolResult::error(vec![ContentBlock::text(refused.to_string())]).into()),
         };
@@ -257,7 +271,7 @@ impl ServerHandler for Handler {
             Some(legacy_tasks::Request::Call { name, arguments }) => {
                 let caller = self.caller(&context)?;
                 let refused = |error: ServiceError| ErrorData::invalid_params(error.to_string(), None);
-                let (operation, arguments) = self.known_as(&name, arguments)?.map_err(refused)?;
+                let (operation, arguments) = self.known_as(&caller, &name, arguments)?.map_err(refused)?;
                 legacy_tasks::begin(&self.edge, operation, caller, arguments).await
             }
             Some(request) => {

@@ -110,7 +110,7 @@ pub async fn answer(edge: &Edge, caller: &Caller, request: Request) -> Result<Cu
             // Peers of this version know no kinds of results.
             result.result_type = None;
             let mut result = serde_json::to_value(result).unwrap_or_default();
-            result["_meta"] = json!({ RELATED_TASK: { "taskId": id } });
+            result["_meta"][RELATED_TASK] = json!({ "taskId": id });
             result
         }
         Request::List { cursor } => {

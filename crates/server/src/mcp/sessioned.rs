@@ -85,8 +85,8 @@ impl Sessioned {
             },
             false => before.clone(),
         };
-        let knows = seen.map_or(before.sequence, |seen| seen.sequence);
-        if knows != now.sequence
+        let knows = seen.unwrap_or(Seen::of(&before));
+        if knows != Seen::of(&now)
             && let Ok(metadata) = methods::metadata(service, &now).await
         {
             result.carry(visit.era.key(), metadata);
@@ -254,8 +254,13 @@ impl ServerHandler for Sessioned {
     ) -> Result<ListToolsResult, ErrorData> {
         let visit = self.enter(&mut context).await?;
         let mut list = self.handler.list_tools(request, context).await?;
-        let requires = self.edge.service.as_ref().is_some_and(|service| service.policy().require_session);
-        for tool in list.tools.iter_mut().filter(|tool| requires && api::tool_of(&tool.name) == "run_js") {
+        let runs_require = self.edge.service.as_ref().is_some_and(|service| service.policy().require_session);
+        // A connection has a context of its own; where there is none, a session has to be named.
+        let requires = |name: &str| match api::tool_of(name) {
+            "run_js" => runs_require,
+            tool => visit.era == Era::Modern && tool.starts_with("context_"),
+        };
+        for tool in list.tools.iter_mut().filter(|tool| requires(&tool.name)) {
             let text = format!("{}\n\nIt needs a session: {REQUIRED}", tool.description.as_deref().unwrap_or_default());
             tool.description = Some(text.into());
             tool.meta.get_or_insert_default().insert(visit.era.key().into(), json!({ "required": true }));

@@ -81,8 +81,8 @@ async fn a_connection_without_a_name_has_a_context_of_its_own_under_an_id_nobody
     let cleared = first.call("context_clear", json!({})).await["structuredContent"].clone();
     assert_eq!((&cleared["status"], &cleared["session_id"]), (&json!("cleared"), &Value::Null));
     // Where every call stands alone there is no conversation.
-    let alone = Http::modern(&server, &[]).call("context_get", json!({})).await;
-    assert_eq!(alone["isError"], true, "{alone}");
+    let alone = Http::modern(&server, &[]).ask("tools/call", json!({ "name": "context_get", "arguments": {} })).await;
+    assert_eq!(alone["error"]["code"], -31044, "{alone}");
     assert_eq!(server.get("/api/context").await.0, 400);
 }
 
@@ -131,4 +131,15 @@ async fn without_a_store_nothing_is_remembered_and_there_are_no_tools_for_it() {
     let tools = result(client.ask("tools/list", json!({})).await)["tools"].to_string();
     assert!(!tools.contains("context_get"), "{tools}");
     assert_eq!(server.get("/api/health").await.1["context_store"]["backend"], "none");
+}
+
+#[tokio::test]
+async fn a_call_that_is_refused_under_another_name_is_recorded_too() {
+    let server = Server::start();
+    let client = Http::connect(&server, "2025-11-25", &[("x-mcp-session-id", "r")]).await;
+    assert_eq!(client.call("plasm_context", json!({ "intent": "x" })).await["isError"], true);
+    let context = context_when(&server, "r", |context| calls(context) == 1).await;
+    let call = &recent(&context)[0];
+    assert_eq!((&call["tool"], &call["args"]), (&json!("session_context"), &json!({ "intent": "x" })), "{context:#}");
+    assert!(call["result_summary"].as_str().is_some_and(|text| text.contains("`seeds` is missing")), "{context:#}");
 }

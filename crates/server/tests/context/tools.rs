@@ -1,7 +1,7 @@
 //! What tools do with a context: set, check, clear, and refuse what is past a bound.
 
 use crate::fixture::{Folders, Server};
-use crate::peer::Http;
+use crate::peer::{Http, result};
 use crate::{calls, context_when, run_in};
 use serde_json::{Value, json};
 
@@ -93,4 +93,21 @@ async fn a_cleared_context_starts_fresh_under_the_same_id() {
     assert_eq!((calls(&after), &after["session_id"]), (0, &before["session_id"]));
     run_in(&server, "a", "2").await;
     context_when(&server, "a", |context| calls(context) == 1).await;
+}
+
+#[tokio::test]
+async fn without_a_session_or_a_connection_there_is_no_context() {
+    let server = Server::start();
+    let client = Http::modern(&server, &[]);
+    for (tool, arguments) in [("context_get", json!({})), ("context_set", json!({ "custom": { "a": 1 } })), ("context_clear", json!({}))] {
+        let answer = client.ask("tools/call", json!({ "name": tool, "arguments": arguments })).await;
+        assert_eq!(answer["error"]["code"], -31044, "{tool}: {answer}");
+    }
+    let listed = result(client.ask("tools/list", json!({})).await);
+    for tool in listed["tools"].as_array().expect("tools") {
+        let is_required = tool["_meta"]["dev.heapstead/session"]["required"] == true;
+        assert_eq!(is_required, tool["name"].as_str().is_some_and(|name| name.starts_with("context_")), "{tool}");
+    }
+    let (status, problem) = server.get("/api/context").await;
+    assert_eq!(status, 400, "{problem}");
 }

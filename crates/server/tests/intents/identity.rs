@@ -82,6 +82,23 @@ async fn the_same_intent_of_another_owner_is_another_session() {
     assert!(foreign["detail"].as_str().expect("a text").contains("session_context"), "it says what helps");
 }
 
+/// Whoever has credentials has intents that nobody else has: one that is given with the session of another would mean two.
+#[tokio::test]
+async fn an_intent_of_an_owner_never_means_two_sessions() {
+    let site = Site::new();
+    let ann = Owner::new(&site.token("acme/ann"));
+    let server = site.start(&[]);
+    let first = ann.context(&server, "first", &[]).await["logical_session_id"].clone();
+    let second = ann.context(&server, "second", &[]).await["logical_session_id"].clone();
+    for intent in ["second", "new"] {
+        let (status, refused) = ann.post(&server, "/api/session-context", json!({ "intent": intent, "logical_session_id": first })).await;
+        assert_eq!(status, 400, "{refused}");
+        assert!(refused["detail"].as_str().expect("a reason").contains("`logical_session_id` is"), "{refused}");
+    }
+    let (status, same) = ann.post(&server, "/api/session-context", json!({ "intent": "second", "logical_session_id": second })).await;
+    assert_eq!((status, &same["logical_session_id"]), (200, &second), "{same}");
+}
+
 #[tokio::test]
 async fn the_order_of_seeds_never_matters() {
     let site = Site::new();

@@ -139,7 +139,8 @@ async fn an_intent_goes_on_meaning_its_session_whoever_else_goes_on_in_it() {
     }
     let other = id(&two, context("y", &[])).await;
     assert_ne!(other, first, "intents of one connection are not the other's");
-    assert_eq!(id(&two, held("y")).await, first);
+    let refused = two.call("session_context", held("y")).await;
+    assert!(refused["content"][0]["text"].as_str().is_some_and(|text| text.contains("of another intent")), "{refused}");
     assert_eq!(id(&two, context("y", &[])).await, other, "an intent that has its own session keeps it");
 }
 

@@ -1,6 +1,7 @@
 //! A long result is shown as a preview, with a way to the whole and a word on how much was cut.
 
 use crate::fixture::{Folders, Server};
+use crate::owner::{catalogs, context};
 use crate::peer::{Http, result};
 use serde_json::json;
 
@@ -24,4 +25,27 @@ async fn what_is_cut_is_linked_and_counted() {
 
     let short = client.call("run_js", json!({ "code": "1", "wait_secs": 60 })).await;
     assert_eq!(short.get("_meta").and_then(|meta| meta.get("plasm")), None, "{short}");
+}
+
+#[tokio::test]
+async fn a_task_tells_what_the_call_would_have_told() {
+    let server = Server::start_with(&Folders::new(), &["--max-inline-chars", "1000"]);
+    let client = Http::connect(&server, "2025-11-25", &[]).await;
+    let run = json!({ "name": "run_js", "arguments": { "code": "'x'.repeat(50_000)" }, "task": {} });
+    let id = result(client.ask("tools/call", run).await)["task"]["taskId"].clone();
+    let outcome = result(client.ask("tasks/result", json!({ "taskId": id })).await);
+    assert!(outcome["_meta"]["plasm"]["cut"]["cut_chars"].is_u64(), "{}", outcome["_meta"]);
+    assert_eq!(outcome["_meta"]["io.modelcontextprotocol/related-task"]["taskId"], id);
+}
+
+#[tokio::test]
+async fn a_teaching_table_is_never_cut() {
+    let catalog = catalogs().join("statistics");
+    let flags = ["--catalog", catalog.to_str().expect("a path"), "--max-inline-chars", "1000"];
+    let server = Server::start_with(&Folders::new(), &flags);
+    let client = Http::connect(&server, "2025-11-25", &[]).await;
+    let seeds = ["mean", "median", "variance", "quantile"].map(|entity| ("statistics", entity));
+    let opened = client.call("session_context", context("all of it", &seeds)).await;
+    let text = opened["content"][0]["text"].as_str().expect("a text");
+    assert!(text.chars().count() > 1000 && text == opened["structuredContent"].to_string(), "{text}");
 }

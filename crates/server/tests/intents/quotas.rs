@@ -104,3 +104,23 @@ async fn bytes_of_heaps_are_bounded_for_each_owner() {
     assert!(completed > 0 && refused["error"].as_str().expect("an error").contains("2 MB"), "{refused}");
     assert_eq!(bob.post(&server, "/api/exec", run).await.1["status"], "completed");
 }
+
+/// What tasks draw from catalogs takes up room too.
+#[tokio::test]
+async fn waves_are_bounded_like_runs() {
+    let site = Site::new();
+    let ann = Owner::new(&site.token("acme/ann"));
+    let server = site.start(&["--max-heap-mb-per-owner", "2"]);
+    let mut opened = 0;
+    let refused = loop {
+        let entity = ["mean", "median", "variance", "quantile"][opened];
+        let seeds = json!([{ "catalog": "statistics", "entity": entity }]);
+        let (status, answer) = ann.post(&server, "/api/session-context", json!({ "intent": opened.to_string(), "seeds": seeds })).await;
+        if status != 200 {
+            break answer;
+        }
+        opened += 1;
+        assert!(opened < 4, "the bound has to be met");
+    };
+    assert!(opened > 0 && refused["detail"].as_str().expect("a reason").contains("2 MB"), "{refused}");
+}

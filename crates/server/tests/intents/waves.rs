@@ -63,7 +63,7 @@ async fn the_mode_tells_what_a_wave_was() {
     let mode = async |seeds: &[(&str, &str)]| ann.context(&server, "modes", seeds).await["wave"]["mode"].clone();
     assert_eq!(mode(&[]).await, "open");
     assert_eq!(mode(&[]).await, "noop");
-    assert_eq!(mode(&[("statistics", "mean")]).await, "open", "the first table");
+    assert_eq!(mode(&[("statistics", "mean")]).await, "expand", "the first table");
     assert_eq!(mode(&[("statistics", "median")]).await, "expand");
     assert_eq!(mode(&[("dates", "addDays")]).await, "federate");
     assert_eq!(mode(&[("statistics", "mean"), ("dates", "addDays")]).await, "noop");

@@ -49,7 +49,9 @@ async fn a_client_of_2025_11_25_asks_for_a_task() {
         assert_eq!(client.ask("tools/call", params).await["error"]["code"], -32602);
     }
     assert_eq!(client.ask("tools/call", json!({ "name": "list_executions", "task": {} })).await["error"]["code"], -32601);
-    let named_otherwise = result(client.ask("tools/call", json!({ "name": "plasm", "arguments": { "program": "1" }, "task": {} })).await);
+    client.call("session_context", json!({ "intent": "a task" })).await;
+    let program = json!({ "logical_session_ref": "s0", "program": "1" });
+    let named_otherwise = result(client.ask("tools/call", json!({ "name": "plasm", "arguments": program, "task": {} })).await);
     assert!(named_otherwise["task"]["taskId"].is_string(), "{named_otherwise}");
     for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
         assert_eq!(client.ask(method, json!({ "taskId": "nobody" })).await["error"]["code"], -32602, "{method}");

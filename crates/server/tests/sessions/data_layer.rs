@@ -245,11 +245,14 @@ async fn an_argument_that_names_another_session_is_a_contradiction() {
     );
     let answer = result(client.ask_in(&one, "tools/call", fork(&one)).await);
     assert!(answer["structuredContent"]["session_id"].is_string(), "{answer}");
+    // An address names something to read, and no session to be in.
+    result(client.ask_in(&one, "resources/read", json!({ "uri": crate::talk::head_of(&other) })).await);
 }
 
 #[tokio::test]
 async fn the_session_of_an_intent_is_listed_resumed_and_deleted_like_any() {
-    let mut client = Client::stdio(&Folders::new(), &[]).await;
+    let catalog = concat!(env!("CARGO_MANIFEST_DIR"), "/../../catalogs/statistics");
+    let mut client = Client::stdio(&Folders::new(), &["--catalog", catalog]).await;
     let context = json!({ "name": "session_context", "arguments": { "intent": "a task" } });
     let opened = result(client.ask("tools/call", context.clone()).await);
     let logical = opened["structuredContent"]["logical_session_id"].clone();
@@ -260,6 +263,19 @@ async fn the_session_of_an_intent_is_listed_resumed_and_deleted_like_any() {
     assert!(["sessionId", "expiresAt", "state"].iter().all(|member| session[member].is_string()), "{session}");
     let told = client.run_in(&session, "let n = 1").await["_meta"][LEGACY_KEY].clone();
     assert!(told["expiresAt"].is_string() && told["state"] != session["state"], "{told}");
+
+    // What moves the head without a run is told as well.
+    let more =
+        json!({ "name": "session_context", "arguments": { "intent": "a task", "seeds": [{ "catalog": "statistics", "entity": "mean" }] } });
+    let wave = result(client.ask_in(&told, "tools/call", more).await);
+    assert_eq!(wave["structuredContent"]["wave"]["mode"], "expand", "{wave}");
+    let now = &wave["_meta"][LEGACY_KEY];
+    assert!(now["state"].is_string() && now["expiresAt"].is_string(), "{wave}");
+    let list = |session: &Value| (session.clone(), "tools/list", json!({}));
+    let (behind, method, params) = list(&told);
+    assert!(result(client.ask_in(&behind, method, params).await)["_meta"][LEGACY_KEY]["state"].is_string(), "it is behind");
+    let (current, method, params) = list(now);
+    assert_eq!(result(client.ask_in(&current, method, params).await).get("_meta"), None);
 
     assert_eq!(result(client.ask_in(&session, "sessions/delete", json!({})).await), json!({}));
     assert_eq!(code(&client.ask_in(&session, "sessions/delete", json!({})).await), -32043);

@@ -53,6 +53,11 @@ async fn a_connection_and_metadata_that_name_two_sessions_contradict_each_other(
     let text = answer["content"][0]["text"].as_str().expect("text");
     assert!(answer["isError"] == true && text.contains("names two sessions"), "{answer}");
     assert_eq!(result(http.all(&run_in(&one, "1 + 1")).await.pop().expect("an answer"))["structuredContent"]["result"], "2");
+    let fork = http.call("session_fork", json!({ "session": two["sessionId"] })).await;
+    assert!(
+        fork["isError"] == true && fork["content"][0]["text"].as_str().is_some_and(|text| text.contains("names two sessions")),
+        "{fork}"
+    );
 }
 
 #[tokio::test]
