@@ -7,6 +7,7 @@ use super::flags::{WhereOptions, heap_key};
 use super::screen::Screen;
 use super::table::{self, Table};
 use clap::Subcommand;
+use heapstead_service::CollectRequest;
 use heapstead_types::{EngineId, HeapKey};
 use serde_json::{Value, json};
 use std::io::{self, Read, Write};
@@ -21,6 +22,7 @@ Examples:
   heapstead heaps export KEY my.heap               writes my.heap, and my.heap.json with the engine's id
   heapstead heaps import my.heap --url URL         brings it in elsewhere
   heapstead heaps gc --dry-run                     what would be removed
+  heapstead heaps gc --unknown --dry-run           also of what `heapstead run` left, which is in no database
 
 Exit code: 0 done, 1 not done, 2 bad input.";
 
@@ -50,7 +52,7 @@ enum HeapsCommand {
     /// Bring in a heap that was exported; everything that a read verifies is verified first
     #[command(after_help = EXAMPLES)]
     Import(Box<ImportOptions>),
-    /// Remove heaps past their time that no tag, no recent log entry and no running execution refers to
+    /// Remove heaps past their time that no tag, no session, no recent log entry and no running execution refers to
     #[command(after_help = EXAMPLES)]
     Gc(Box<GcOptions>),
 }
@@ -108,6 +110,9 @@ struct GcOptions {
     /// Only tell what would be removed
     #[arg(long)]
     dry_run: bool,
+    /// Also those that this database knows nothing of; only where no other server uses the same store
+    #[arg(long)]
+    unknown: bool,
     #[command(flatten)]
     common: CommonOptions,
 }
@@ -276,7 +281,8 @@ fn read_engine(sidecar: &Path) -> Result<EngineId, BackendError> {
 }
 
 async fn gc(screen: &mut Screen, options: GcOptions) -> Result<(), BackendError> {
-    let collected = Backend::open(&options.common.place, Needs::Heaps).await?.collect(options.dry_run).await?;
+    let request = CollectRequest { dry_run: options.dry_run, unknown: options.unknown };
+    let collected = Backend::open(&options.common.place, Needs::Heaps).await?.collect(request).await?;
     if options.common.json {
         print_json(screen, &collected);
         return Ok(());

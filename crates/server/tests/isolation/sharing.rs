@@ -97,6 +97,22 @@ async fn collecting_leaves_it_to_the_other_and_tells_nothing_of_it() {
     assert!(!world.folders.heaps().join(&heap).exists(), "and it is gone");
 }
 
+/// A heap that this database never heard of is nobody's who has credentials, whatever they ask for.
+#[tokio::test]
+async fn what_nobody_made_is_collected_for_nobody_with_credentials() {
+    let (world, elsewhere) = (World::start_with(&["--retain-heaps", "1"]), World::start());
+    let heap = make(&elsewhere.anonymous()).await;
+    let stray = world.folders.heaps().join(&heap);
+    std::fs::copy(elsewhere.folders.heaps().join(&heap), &stray).expect("copied");
+    age(&world);
+    let unknown = json!({ "unknown": true });
+    let nothing = json!({ "removed": [], "removed_bytes": 0, "kept": 0 });
+    assert_eq!(world.owner("acme/ann").post("/api/heaps/gc", unknown.clone()).await, nothing);
+    assert!(stray.exists());
+    assert_eq!(world.anonymous().post("/api/heaps/gc", unknown).await["removed"], json!([heap]));
+    assert!(!stray.exists());
+}
+
 async fn export(owner: &Owner, heap: &str) -> (u16, String, Vec<u8>) {
     let response = owner.request("GET", &format!("/api/heaps/{heap}/file")).send().await.expect("an answer");
     let engine = response.headers().get("x-heapstead-engine").map(|value| value.to_str().expect("text").to_owned()).unwrap_or_default();

@@ -3,7 +3,9 @@
 use super::{Answer, BackendError, ExecutionQuery, HeapFile, Needs};
 use crate::cli::flags::{HeapPlace, StoreOptions, context_database};
 use crate::local;
-use heapstead_service::{Archive, Caller, EntryField, ListRequest, LogRequest, OnMissingHeap, Policy, Quotas, ServiceError};
+use heapstead_service::{
+    Archive, Caller, CollectRequest, EntryField, ListRequest, LogRequest, OnMissingHeap, Policy, Quotas, ServiceError,
+};
 use heapstead_store::outputs::PageRequest;
 use heapstead_types::{EngineId, HeapKey, Limits, Principal};
 use serde::Serialize;
@@ -80,8 +82,8 @@ impl Local {
         Ok(json!({ "heap": self.archive.import_heap(&self.caller, file, engine).await? }))
     }
 
-    pub async fn collect(&self, dry_run: bool) -> Answer {
-        answer(self.archive.collect_heaps(&self.caller, dry_run).await)
+    pub async fn collect(&self, request: CollectRequest) -> Answer {
+        answer(self.archive.collect_heaps(&self.caller, request).await)
     }
 
     pub async fn sessions(&self, limit: u32, cursor: Option<String>) -> Answer {

@@ -7,6 +7,7 @@ mod remote;
 pub use error::BackendError;
 
 use super::flags::WhereOptions;
+use heapstead_service::CollectRequest;
 use heapstead_types::{EngineId, HeapKey, Status};
 use local::Local;
 use remote::Remote;
@@ -88,10 +89,13 @@ impl Backend {
         }
     }
 
-    pub async fn collect(&self, dry_run: bool) -> Answer {
+    pub async fn collect(&self, request: CollectRequest) -> Answer {
         match self {
-            Self::Local(local) => local.collect(dry_run).await,
-            Self::Remote(remote) => remote.post("/api/heaps/gc", serde_json::json!({ "dry_run": dry_run })).await,
+            Self::Local(local) => local.collect(request).await,
+            Self::Remote(remote) => {
+                let CollectRequest { dry_run, unknown } = request;
+                remote.post("/api/heaps/gc", serde_json::json!({ "dry_run": dry_run, "unknown": unknown })).await
+            }
         }
     }
 
