@@ -118,7 +118,13 @@ impl Archive {
     pub async fn export_heap(&self, caller: &Caller, key: HeapKey) -> Result<StoredHeap, ServiceError> {
         self.check_seen(caller, key).await?;
         let store = self.0.heaps.clone();
-        blocking(move || Ok(store.get(&key)?)).await
+        let read = blocking(move || Ok(store.get(&key))).await?;
+        match &read {
+            Ok(_) => self.0.damaged.forget(&[key]).await,
+            Err(HeapStoreError::Damaged { defect, .. }) => self.0.damaged.note(key, &defect.to_string()).await,
+            Err(_) => {}
+        }
+        Ok(read?)
     }
 
     /// Brings in a heap file as `export` wrote it. Everything that a read verifies is verified first.
