@@ -120,7 +120,7 @@ impl HeapAccess {
     fn keep_now(&self, image: HeapImage) -> Result<HeapKey, Failure> {
         let key = image.key();
         let payload = image.payload().map_err(|error| Failure::Store(format!("the new heap can't be read back: {error}")))?;
-        self.store.put(&key, &payload, &self.engine.id).map_err(store_failure)?;
+        self.store.put(&key, &payload, Some(&self.engine.id)).map_err(store_failure)?;
         if let Ok(info) = self.store.glance(&key) {
             self.hot().insert(info, image);
         }

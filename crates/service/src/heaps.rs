@@ -4,7 +4,8 @@ use crate::executions::blocking;
 use crate::origin::{OnMissingHeap, Origin, StartsFrom};
 use crate::record::iso_8601;
 use crate::{Archive, Caller, ServiceError};
-use heapstead_store::{HEADER_BYTES, HeapInfo, HeapStoreError, ListedHeap, StoredHeap, verify};
+use heapstead_engine::EngineInfo;
+use heapstead_store::{HEADER_BYTES, HeapInfo, HeapStore, HeapStoreError, ListedHeap, StoredHeap, verify};
 use heapstead_types::{EngineId, HeapKey, Principal};
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -127,19 +128,23 @@ impl Archive {
         Ok(read?)
     }
 
-    /// Brings in a heap file as `export` wrote it. Everything that a read verifies is verified first.
-    pub async fn import_heap(&self, caller: &Caller, file: Vec<u8>, engine: EngineId) -> Result<HeapKey, ServiceError> {
+    /// Brings in a heap file as `export` wrote it. Everything that a read verifies is verified first. A heap whose engine is not known is judged when
+    /// it is read, by the version of V8 in it.
+    pub async fn import_heap(&self, caller: &Caller, file: Vec<u8>, engine: Option<EngineId>) -> Result<HeapKey, ServiceError> {
         let bytes = file.len().saturating_sub(HEADER_BYTES) as u64;
         self.check_quota(&caller.principal, bytes).await?;
         let digest = file.get(10..HEADER_BYTES).and_then(|digest| digest.try_into().ok());
         let key = HeapKey::from_digest(digest.unwrap_or_default());
-        let is_shared = self.0.metadata.others_have_heap(&caller.principal, key).await?;
         let store = self.0.heaps.clone();
         let stored = blocking(move || {
             verify(&file, &key).map_err(|defect| ServiceError::BadInput(format!("`file` is not a heap: {defect}")))?;
-            // Whoever has it already can't be told by somebody else which engine it is of.
-            let known = if is_shared { store.describe(&key).ok().and_then(|heap| heap.engine) } else { None };
-            store.put(&key, file.get(HEADER_BYTES..).unwrap_or_default(), &known.unwrap_or(engine))?;
+            let payload = file.get(HEADER_BYTES..).unwrap_or_default();
+            if let Some(engine) = &engine {
+                check_written_by(engine, payload)?;
+            }
+            // Whoever has it already can't be told anew which engine it is of.
+            let known = known_engine(&*store, &key)?.filter(|known| check_written_by(known, payload).is_ok());
+            store.put(&key, payload, known.or(engine).as_ref())?;
             Ok(key)
         });
         // Nobody may collect it before somebody has it.
@@ -154,6 +159,27 @@ impl Archive {
         let Some(max) = self.0.policy.quotas.heap_bytes_max else { return Ok(()) };
         let has = self.0.metadata.heap_bytes(principal).await?;
         if has.saturating_add(bytes) <= max { Ok(()) } else { Err(ServiceError::Busy(quota_text(max))) }
+    }
+}
+
+/// Whether a snapshot says itself that it is of the V8 that this engine has.
+fn check_written_by(engine: &EngineId, payload: &[u8]) -> Result<(), ServiceError> {
+    let named = EngineInfo { id: engine.clone(), natives: Vec::new() };
+    named.check_payload(payload).map_err(|mismatch| {
+        ServiceError::bad_value(
+            "engine",
+            format!("`{engine}`"),
+            format!("the heap itself says that it was written by engine {}", mismatch.heap),
+        )
+    })
+}
+
+/// Which engine wrote a heap that is there already.
+fn known_engine(store: &dyn HeapStore, key: &HeapKey) -> Result<Option<EngineId>, HeapStoreError> {
+    match store.describe(key) {
+        Ok(heap) => Ok(heap.engine),
+        Err(HeapStoreError::NotFound { .. } | HeapStoreError::Damaged { .. }) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

@@ -7,7 +7,7 @@ use heapstead_service::{
     Archive, Caller, CollectRequest, EntryField, ListRequest, LogRequest, OnMissingHeap, Policy, Quotas, ServiceError,
 };
 use heapstead_store::outputs::PageRequest;
-use heapstead_types::{EngineId, HeapKey, Limits, Principal};
+use heapstead_types::{HeapKey, Limits, Principal};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -78,8 +78,8 @@ impl Local {
         Ok(HeapFile { bytes: heap.into_file(), engine })
     }
 
-    pub async fn import(&self, file: Vec<u8>, engine: EngineId) -> Answer {
-        Ok(json!({ "heap": self.archive.import_heap(&self.caller, file, engine).await? }))
+    pub async fn import(&self, HeapFile { bytes, engine }: HeapFile) -> Answer {
+        Ok(json!({ "heap": self.archive.import_heap(&self.caller, bytes, engine).await? }))
     }
 
     pub async fn collect(&self, request: CollectRequest) -> Answer {

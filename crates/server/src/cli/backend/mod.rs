@@ -82,10 +82,10 @@ impl Backend {
     }
 
     /// Brings in a file; answers with its key.
-    pub async fn import(&self, file: Vec<u8>, engine: EngineId) -> Answer {
+    pub async fn import(&self, file: HeapFile) -> Answer {
         match self {
-            Self::Local(local) => local.import(file, engine).await,
-            Self::Remote(remote) => remote.import(file, engine).await,
+            Self::Local(local) => local.import(file).await,
+            Self::Remote(remote) => remote.import(file).await,
         }
     }
 
