@@ -214,7 +214,7 @@ async fn tags_are_set_replaced_deleted_and_found() {
     let (_, page) = server.post("/api/heaps/query", json!({ "tags": {}, "limit": 1, "cursor": page["next_cursor"] })).await;
     assert_eq!((&page["results"][0]["heap"], page.get("next_cursor")), (&json!(heaps[1]), None));
 
-    assert_eq!(delete(format!("/api/heaps/{}/tags?keys=step,%C3%BCn%C3%AF,nothing", heaps[1])).await, done);
+    assert_eq!(delete(format!("/api/heaps/{}/tags?keys=step,%20%C3%BCn%C3%AF,nothing", heaps[1])).await, done);
     assert_eq!(get(&heaps[1]).await, json!({ "project": "x" }));
     assert_eq!(delete(format!("/api/heaps/{}/tags", heaps[1])).await, done);
     assert_eq!(get(&heaps[1]).await, json!({}));
@@ -225,6 +225,8 @@ async fn tags_are_set_replaced_deleted_and_found() {
     for tags in [
         json!({ "": "x" }),
         json!({ "a,b": "x" }),
+        json!({ " a": "x" }),
+        json!({ "a\u{3000}": "x" }),
         json!({ "a": "x".repeat(1025) }),
         json!({ "x".repeat(129): "x" }),
         Value::Object(many),
