@@ -45,6 +45,13 @@ pub struct ExecutionQuery {
     pub cursor: Option<String>,
 }
 
+impl ExecutionQuery {
+    /// Whether nothing in particular is asked for: then those that ended long ago are left out.
+    pub fn is_plain(&self) -> bool {
+        self.status.is_none() && self.session.is_none() && self.limit.is_none() && self.cursor.is_none()
+    }
+}
+
 impl Backend {
     pub async fn open(options: &WhereOptions, needs: Needs) -> Result<Self, BackendError> {
         Ok(match &options.url {
