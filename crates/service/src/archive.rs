@@ -1,6 +1,7 @@
 //! Everything that is kept: records, output, heaps, tags and logs, and what can be asked about them without running anything.
 
 use crate::context_recording::Conversations;
+use crate::damaged::Damaged;
 use crate::hub::Hub;
 use crate::live::Registry;
 use crate::origin::OnMissingHeap;
@@ -45,6 +46,8 @@ pub(crate) struct Kept {
     pub heaps: Arc<dyn HeapStore>,
     pub metadata: Metadata,
     pub outputs: Outputs,
+    /// Heaps that were found damaged.
+    pub damaged: Arc<Damaged>,
     pub policy: Policy,
     /// Executions that run in this process.
     pub live: Registry,
@@ -71,6 +74,7 @@ impl Archive {
         Self(Arc::new(Kept {
             heaps,
             outputs,
+            damaged: Arc::new(Damaged::kept_in(metadata.clone())),
             metadata,
             policy,
             live: Registry::default(),

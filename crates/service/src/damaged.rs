@@ -19,15 +19,13 @@ pub struct Damaged {
 }
 
 impl Damaged {
-    pub async fn kept_in(metadata: Metadata) -> Self {
-        let damaged = Self { kept_in: Some(metadata), ..Self::default() };
-        damaged.all().await;
-        damaged
+    pub fn kept_in(metadata: Metadata) -> Self {
+        Self { kept_in: Some(metadata), ..Self::default() }
     }
 
     pub async fn note(&self, key: HeapKey, why: &str) {
         tracing::error!(%key, why, "a heap is damaged");
-        let is_new = self.known().len() < TOLD_MAX && self.known().insert(key);
+        let is_new = self.lock().len() < TOLD_MAX && self.lock().insert(key);
         if let (true, Some(metadata)) = (is_new, &self.kept_in) {
             tell(metadata.add_damaged_heap(key, Timestamp::now()).await);
         }
@@ -35,7 +33,7 @@ impl Damaged {
 
     /// They are whole, or gone.
     pub async fn forget(&self, keys: &[HeapKey]) {
-        let known: Vec<_> = keys.iter().copied().filter(|key| self.known().remove(key)).collect();
+        let known: Vec<_> = keys.iter().copied().filter(|key| self.lock().remove(key)).collect();
         if let (false, Some(metadata)) = (known.is_empty(), &self.kept_in) {
             tell(metadata.remove_damaged_heaps(known).await);
         }
@@ -45,14 +43,19 @@ impl Damaged {
     pub async fn all(&self) -> Vec<HeapKey> {
         if let Some(metadata) = &self.kept_in {
             match metadata.damaged_heaps(TOLD_MAX).await {
-                Ok(kept) => *self.known() = kept.into_iter().collect(),
+                Ok(kept) => *self.lock() = kept.into_iter().collect(),
                 Err(error) => tell(Err(error)),
             }
         }
-        self.known().iter().copied().collect()
+        self.known()
     }
 
-    fn known(&self) -> MutexGuard<'_, BTreeSet<HeapKey>> {
+    /// Those that this process knows without asking.
+    pub fn known(&self) -> Vec<HeapKey> {
+        self.lock().iter().copied().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<HeapKey>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

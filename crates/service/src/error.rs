@@ -10,6 +10,9 @@ pub enum ServiceError {
     /// The caller's: names the parameter, the value and what is allowed.
     #[error("{0}")]
     BadInput(String),
+    /// As `BadInput`, of more than is taken.
+    #[error("{0}")]
+    TooLarge(String),
     /// Not there, or not the caller's: the same answer for both.
     #[error("{what} `{name}` is not known")]
     NotFound { what: &'static str, name: String },
@@ -45,7 +48,10 @@ const VALUE_CHARS_MAX: usize = 200;
 
 impl From<LimitError> for ServiceError {
     fn from(error: LimitError) -> Self {
-        Self::BadInput(error.to_string())
+        match error {
+            LimitError::CodeTooLong { .. } => Self::TooLarge(error.to_string()),
+            LimitError::OutOfRange { .. } | LimitError::CodeEmpty => Self::BadInput(error.to_string()),
+        }
     }
 }
 

@@ -122,7 +122,7 @@ impl Service {
     pub async fn health(&self) -> Health {
         let before = EngineHealth::before(self.engine());
         let ([engine, heaps, metadata, outputs], (context_store, contexts), damaged) =
-            tokio::join!(self.probe(), self.context_health(), self.running.heaps.damaged());
+            tokio::join!(self.probe(), self.context_health(), self.running.heaps.damaged(CHECK_MAX));
         let engine_health = EngineHealth { ok: engine.is_none(), ..before };
         let heap_store = HeapStoreHealth { backend: self.0.heaps.backend().into(), ok: heaps.is_none(), damaged: damaged.len() as u64 };
         let problems = [engine, heaps, metadata, outputs].into_iter().flatten().chain(contexts).collect();

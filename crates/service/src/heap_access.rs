@@ -7,7 +7,7 @@ use heapstead_types::{Failure, HeapKey};
 use lru::LruCache;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Heaps kept in memory, in all. A chain goes on from the heap it just left, which then needs no reading.
 const HOT_BYTES_MAX: u64 = 256 << 20;
@@ -45,8 +45,8 @@ impl HeapAccess {
     }
 
     /// What is found damaged is kept in mind there.
-    pub fn telling(self, damaged: Damaged) -> Self {
-        Self { damaged: Arc::new(damaged), ..self }
+    pub fn telling(self, damaged: Arc<Damaged>) -> Self {
+        Self { damaged, ..self }
     }
 
     /// Heaps that were in memory already when they were needed, and that were not.
@@ -59,9 +59,14 @@ impl HeapAccess {
         Self { store: self.store.until(deadline), ..self.clone() }
     }
 
-    /// Heaps that were found damaged, as far as they are still there.
-    pub async fn damaged(&self) -> Vec<HeapKey> {
-        let (store, known) = (self.store.clone(), self.damaged.all().await);
+    /// Heaps that were found damaged, as far as they are still there: what can't be told in this time is.
+    pub async fn damaged(&self, time_max: Duration) -> Vec<HeapKey> {
+        let looked_at = tokio::time::timeout(time_max, self.still_damaged(Instant::now() + time_max)).await;
+        looked_at.unwrap_or_else(|_| self.damaged.known())
+    }
+
+    async fn still_damaged(&self, deadline: Instant) -> Vec<HeapKey> {
+        let (store, known) = (self.store.until(deadline), self.damaged.all().await);
         let looked_at = tokio::task::spawn_blocking(move || {
             known.into_iter().partition(|key| matches!(store.describe(key), Err(HeapStoreError::NotFound { .. })))
         });
@@ -115,7 +120,7 @@ impl HeapAccess {
     fn keep_now(&self, image: HeapImage) -> Result<HeapKey, Failure> {
         let key = image.key();
         let payload = image.payload().map_err(|error| Failure::Store(format!("the new heap can't be read back: {error}")))?;
-        self.store.put(&key, &payload, &self.engine.id).map_err(store_failure)?;
+        self.store.put(&key, &payload, Some(&self.engine.id)).map_err(store_failure)?;
         if let Ok(info) = self.store.glance(&key) {
             self.hot().insert(info, image);
         }

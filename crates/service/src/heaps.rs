@@ -1,18 +1,19 @@
-//! Heaps as things: listed, shown, taken out, brought in, and collected when nothing refers to them any more.
+//! Heaps as things: listed, shown, taken out and brought in.
 
 use crate::executions::blocking;
 use crate::origin::{OnMissingHeap, Origin, StartsFrom};
 use crate::record::iso_8601;
 use crate::{Archive, Caller, ServiceError};
-use heapstead_store::{HEADER_BYTES, HeapInfo, HeapStoreError, ListedHeap, StoredHeap, verify};
+use heapstead_engine::EngineInfo;
+use heapstead_store::{HEADER_BYTES, HeapInfo, HeapStore, HeapStoreError, ListedHeap, StoredHeap, verify};
 use heapstead_types::{EngineId, HeapKey, Principal};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 use std::ops::ControlFlow;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// How long a run that needs its heap waits to hear whether it is there.
 const GLANCE_MAX: Duration = Duration::from_secs(5);
@@ -27,16 +28,6 @@ pub struct HeapSummary {
     pub stored_at: String,
     /// The engine that wrote it; null when that is not known.
     pub engine: Option<String>,
-}
-
-/// What collecting found.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Collected {
-    /// Heaps that nothing refers to any more, removed unless it was a dry run.
-    #[schemars(with = "Vec<String>")]
-    pub removed: Vec<HeapKey>,
-    pub removed_bytes: u64,
-    pub kept: u64,
 }
 
 impl Archive {
@@ -103,14 +94,14 @@ impl Archive {
     }
 
     /// Every heap of an owner that is in the store, in the order of their keys.
-    async fn list_heaps(&self, principal: &Principal) -> Result<Vec<ListedHeap>, ServiceError> {
+    pub(crate) async fn list_heaps(&self, principal: &Principal) -> Result<Vec<ListedHeap>, ServiceError> {
         let mut heaps = self.list_all_heaps().await?;
         let seen: HashSet<_> = self.seen_heaps(principal, heaps.iter().map(|heap| heap.key).collect()).await?.into_iter().collect();
         heaps.retain(|heap| seen.contains(&heap.key));
         Ok(heaps)
     }
 
-    async fn list_all_heaps(&self) -> Result<Vec<ListedHeap>, ServiceError> {
+    pub(crate) async fn list_all_heaps(&self) -> Result<Vec<ListedHeap>, ServiceError> {
         let store = self.0.heaps.clone();
         blocking(move || {
             let mut heaps = Vec::new();
@@ -128,22 +119,32 @@ impl Archive {
     pub async fn export_heap(&self, caller: &Caller, key: HeapKey) -> Result<StoredHeap, ServiceError> {
         self.check_seen(caller, key).await?;
         let store = self.0.heaps.clone();
-        blocking(move || Ok(store.get(&key)?)).await
+        let read = blocking(move || Ok(store.get(&key))).await?;
+        match &read {
+            Ok(_) => self.0.damaged.forget(&[key]).await,
+            Err(HeapStoreError::Damaged { defect, .. }) => self.0.damaged.note(key, &defect.to_string()).await,
+            Err(_) => {}
+        }
+        Ok(read?)
     }
 
-    /// Brings in a heap file as `export` wrote it. Everything that a read verifies is verified first.
-    pub async fn import_heap(&self, caller: &Caller, file: Vec<u8>, engine: EngineId) -> Result<HeapKey, ServiceError> {
+    /// Brings in a heap file as `export` wrote it. Everything that a read verifies is verified first. A heap whose engine is not known is judged when
+    /// it is read, by the version of V8 in it.
+    pub async fn import_heap(&self, caller: &Caller, file: Vec<u8>, engine: Option<EngineId>) -> Result<HeapKey, ServiceError> {
         let bytes = file.len().saturating_sub(HEADER_BYTES) as u64;
         self.check_quota(&caller.principal, bytes).await?;
         let digest = file.get(10..HEADER_BYTES).and_then(|digest| digest.try_into().ok());
         let key = HeapKey::from_digest(digest.unwrap_or_default());
-        let is_shared = self.0.metadata.others_have_heap(&caller.principal, key).await?;
         let store = self.0.heaps.clone();
         let stored = blocking(move || {
             verify(&file, &key).map_err(|defect| ServiceError::BadInput(format!("`file` is not a heap: {defect}")))?;
-            // Whoever has it already can't be told by somebody else which engine it is of.
-            let known = if is_shared { store.describe(&key).ok().and_then(|heap| heap.engine) } else { None };
-            store.put(&key, file.get(HEADER_BYTES..).unwrap_or_default(), &known.unwrap_or(engine))?;
+            let payload = file.get(HEADER_BYTES..).unwrap_or_default();
+            if let Some(engine) = &engine {
+                check_written_by(engine, payload)?;
+            }
+            // Whoever has it already can't be told anew which engine it is of.
+            let known = known_engine(&*store, &key)?.filter(|known| check_written_by(known, payload).is_ok());
+            store.put(&key, payload, known.or(engine).as_ref())?;
             Ok(key)
         });
         // Nobody may collect it before somebody has it.
@@ -159,78 +160,26 @@ impl Archive {
         let has = self.0.metadata.heap_bytes(principal).await?;
         if has.saturating_add(bytes) <= max { Ok(()) } else { Err(ServiceError::Busy(quota_text(max))) }
     }
+}
 
-    /// Removes the caller's heaps that are past their time and that no tag, no session, no recent log entry and no running execution refers to.
-    pub async fn collect_heaps(&self, caller: &Caller, dry_run: bool) -> Result<Collected, ServiceError> {
-        let heaps = self.list_heaps(&caller.principal).await?;
-        self.collect(heaps, Some(&caller.principal), dry_run).await
-    }
+/// Whether a snapshot says itself that it is of the V8 that this engine has.
+fn check_written_by(engine: &EngineId, payload: &[u8]) -> Result<(), ServiceError> {
+    let named = EngineInfo { id: engine.clone(), natives: Vec::new() };
+    named.check_payload(payload).map_err(|mismatch| {
+        ServiceError::bad_value(
+            "engine",
+            format!("`{engine}`"),
+            format!("the heap itself says that it was written by engine {}", mismatch.heap),
+        )
+    })
+}
 
-    /// As `collect_heaps`, without being asked: what this database never heard of may be another server's.
-    pub(crate) async fn collect_own_heaps(&self) -> Result<Collected, ServiceError> {
-        let heaps = self.list_all_heaps().await?;
-        self.collect(heaps, None, false).await
-    }
-
-    async fn collect(&self, heaps: Vec<ListedHeap>, owner: Option<&Principal>, dry_run: bool) -> Result<Collected, ServiceError> {
-        let retained = SignedDuration::try_from(self.0.policy.retain_heaps).unwrap_or(SignedDuration::MAX);
-        let since = Timestamp::now().checked_sub(retained).unwrap_or(Timestamp::MIN);
-        let mut collected = Collected::default();
-        for heap in heaps {
-            let in_use = self.in_use(&heap, owner, since).await?;
-            if in_use || (!dry_run && !self.remove_heap(&heap, owner, since).await?) {
-                collected.kept += 1;
-                continue;
-            }
-            collected.removed.push(heap.key);
-            collected.removed_bytes += heap.payload_bytes;
-        }
-        Ok(collected)
-    }
-
-    /// Whether a heap has to stay: for its owner, or, where nobody is asking or nobody made it, for anybody.
-    async fn in_use(&self, heap: &ListedHeap, owner: Option<&Principal>, since: Timestamp) -> Result<bool, ServiceError> {
-        let (metadata, is_young) = (&self.0.metadata, heap.stored_at >= SystemTime::from(since));
-        if let Some(owner) = owner
-            && metadata.knows_heap(heap.key).await?
-        {
-            return Ok(metadata.owner_uses_heap(owner, heap.key, since).await?
-                || (is_young && !metadata.others_have_heap(owner, heap.key).await?));
-        }
-        Ok(is_young || metadata.uses_heap(heap.key, since).await? || (owner.is_none() && !metadata.knows_heap(heap.key).await?))
-    }
-
-    /// Removes a heap, unless somebody stored or used it again meanwhile.
-    async fn remove_heap(&self, heap: &ListedHeap, owner: Option<&Principal>, since: Timestamp) -> Result<bool, ServiceError> {
-        // A run that is about to record this very heap holds the other side of this lock.
-        let _alone = self.0.storing.write().await;
-        let key = heap.key;
-        // Taking the lock may have taken a while.
-        if self.in_use(heap, owner, since).await? {
-            return Ok(false);
-        }
-        if let Some(owner) = owner
-            && self.0.metadata.others_have_heap(owner, key).await?
-        {
-            self.0.metadata.disown_heap(owner, key).await?;
-            return Ok(true);
-        }
-        let old_before: SystemTime = since.into();
-        let store = self.0.heaps.clone();
-        let removed = blocking(move || {
-            match store.describe(&key) {
-                Ok(info) if info.stored_at >= old_before => return Ok(false),
-                Ok(_) => store.remove(&key)?,
-                // What is damaged is left for inspection; what can't be told about is not ours to remove.
-                Err(_) => return Ok(false),
-            }
-            Ok(true)
-        });
-        let removed = removed.await?;
-        if removed {
-            self.0.metadata.forget_heap(key).await?;
-        }
-        Ok(removed)
+/// Which engine wrote a heap that is there already.
+fn known_engine(store: &dyn HeapStore, key: &HeapKey) -> Result<Option<EngineId>, HeapStoreError> {
+    match store.describe(key) {
+        Ok(heap) => Ok(heap.engine),
+        Err(HeapStoreError::NotFound { .. } | HeapStoreError::Damaged { .. }) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

@@ -8,6 +8,7 @@
 
 mod archive;
 mod caller;
+mod collecting;
 mod context;
 mod context_recording;
 mod context_store;
@@ -46,6 +47,7 @@ mod turns;
 
 pub use archive::{Archive, Policy, Quotas};
 pub use caller::{Caller, Connection};
+pub use collecting::{CollectRequest, Collected};
 pub use context::{CheckRequest, Cleared, NewFinding, ShownContext};
 pub use context_recording::Noting;
 pub use context_store::{ContextPlace, ContextSettings, ContextStoreError, OpenContexts};
@@ -55,7 +57,7 @@ pub use execution::RunRequest;
 pub use executions::{ExecutionList, ExecutionSummary, ListRequest, OutputPage};
 pub use health::{ContextHealth, EngineHealth, Health, HealthStatus, HeapStoreHealth};
 pub use heap_access::HeapAccess;
-pub use heaps::{Collected, HeapSummary};
+pub use heaps::HeapSummary;
 pub use hub::{Event, Heard, Level, Listener, Position, Scope, Topic};
 pub use live::{Live, Progress};
 pub use logical::{ContextRequest, Continuity, ExecuteBinding, OnStale, Reason, SessionContext, Told, Wave, WaveMode, logical_id};

@@ -19,12 +19,16 @@ pub fn optional_heap_key(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": ["string", "null"], "pattern": HEAP_KEY_PATTERN })
 }
 
+/// Neither commas nor control characters, and no white space around it.
+const TAG_KEY_PATTERN: &str =
+    "^[^\\s,\\u0000-\\u001f\\u007f-\\u009f]([^,\\u0000-\\u001f\\u007f-\\u009f]*[^\\s,\\u0000-\\u001f\\u007f-\\u009f])?$";
+
 /// What `check_tags` allows.
 pub fn tags(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
         "maxProperties": TAGS_MAX,
-        "propertyNames": { "minLength": 1, "maxLength": TAG_KEY_CHARS_MAX, "pattern": "^[^,\\u0000-\\u001f\\u007f-\\u009f]+$" },
+        "propertyNames": { "minLength": 1, "maxLength": TAG_KEY_CHARS_MAX, "pattern": TAG_KEY_PATTERN },
         "additionalProperties": { "type": "string", "maxLength": TAG_VALUE_CHARS_MAX },
     })
 }

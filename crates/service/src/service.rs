@@ -3,7 +3,6 @@
 use crate::archive::{Archive, Policy};
 use crate::context_recording::Conversations;
 use crate::context_store::OpenContexts;
-use crate::damaged::Damaged;
 use crate::heap_access::HeapAccess;
 use crate::meter::Meter;
 use crate::turns::Turns;
@@ -45,8 +44,11 @@ impl Service {
         catalogs: Catalogs,
         contexts: Option<OpenContexts>,
     ) -> Result<Self, ServiceError> {
+        let archive = Archive::open(heaps.clone(), metadata, policy);
+        // What earlier processes found.
+        archive.0.damaged.all().await;
         let running = Running {
-            heaps: HeapAccess::new(heaps.clone(), engine.info().clone()).telling(Damaged::kept_in(metadata.clone()).await),
+            heaps: HeapAccess::new(heaps, engine.info().clone()).telling(archive.0.damaged.clone()),
             generation: engine.generation().to_owned(),
             engine,
             closing: AtomicBool::new(false),
@@ -54,7 +56,7 @@ impl Service {
             catalogs,
             meter: Meter::default(),
         };
-        let service = Self { archive: Archive::open(heaps, metadata, policy), running: Arc::new(running) };
+        let service = Self { archive, running: Arc::new(running) };
         if let Some(contexts) = contexts {
             Conversations::start(contexts, &service.archive);
         }

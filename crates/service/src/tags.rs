@@ -35,8 +35,10 @@ pub fn check_tags(tags: &Tags) -> Result<(), ServiceError> {
     }
     for (key, value) in tags {
         let key_chars = key.chars().count();
-        if key_chars == 0 || key_chars > TAG_KEY_CHARS_MAX || key.contains(',') || key.chars().any(char::is_control) {
-            let allowed = format!("a tag's name has 1 to {TAG_KEY_CHARS_MAX} characters, none of them a comma or a control character");
+        if key_chars == 0 || key_chars > TAG_KEY_CHARS_MAX || key.trim() != key || key.contains(',') || key.chars().any(char::is_control) {
+            let allowed = format!(
+                "a tag's name has 1 to {TAG_KEY_CHARS_MAX} characters, none of them a comma or a control character, and no white space around it"
+            );
             return Err(ServiceError::bad_value("tags", format!("a map with the name `{key}`"), allowed));
         }
         let value_chars = value.chars().count();

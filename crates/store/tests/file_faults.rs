@@ -23,7 +23,7 @@ impl Disk {
 
     fn put(&self) -> Result<(), HeapStoreError> {
         let (key, payload, engine) = heap();
-        self.heaps.put(&key, &payload, &engine)
+        self.heaps.put(&key, &payload, Some(&engine))
     }
 
     /// No heap, and nothing that a crash could have left.

@@ -44,7 +44,7 @@ fn kept() -> Kept {
 fn put(heaps: &FileHeaps, fill: u8) -> Result<HeapKey, HeapStoreError> {
     let payload = payload(fill);
     let key = key_of(&payload).expect("a heap");
-    heaps.put(&key, &payload, &engine()).map(|()| key)
+    heaps.put(&key, &payload, Some(&engine())).map(|()| key)
 }
 
 fn payload(fill: u8) -> Vec<u8> {
@@ -268,12 +268,12 @@ fn putting_a_heap_whose_file_is_damaged_mends_it() {
     let engine = "v8-14.6/x86_64/flags-0000001a/natives-3-0000005e".parse().expect("an engine id");
     let payload = vec![1; PAYLOAD_BYTES_MIN];
     let key = heapstead_store::key_of(&payload).expect("a heap");
-    heaps.put(&key, &payload, &engine).expect("stored");
+    heaps.put(&key, &payload, Some(&engine)).expect("stored");
     let path = folder.path().join(key.to_string());
     let mut file = std::fs::read(&path).expect("the file");
     file[5000] ^= 1;
     std::fs::write(&path, file).expect("damaged");
     assert!(heaps.get(&key).is_err());
-    heaps.put(&key, &payload, &engine).expect("stored again");
+    heaps.put(&key, &payload, Some(&engine)).expect("stored again");
     assert_eq!(heaps.get(&key).expect("whole again").payload(), payload);
 }

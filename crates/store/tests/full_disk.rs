@@ -18,7 +18,7 @@ fn a_write_that_fails_half_way_leaves_nothing() {
     // In the sidecar: at its first byte, within it. In the heap: in its header, right after it, within the payload, at its last byte.
     for room in [0, 10, 30, 42, 200, PAYLOAD_BYTES_MIN / 2, PAYLOAD_BYTES_MIN + 41] {
         setrlimit(Resource::Fsize, Rlimit { current: Some(room as u64), ..unlimited }).expect("limit");
-        let put = heaps.put(&key, &payload, &engine);
+        let put = heaps.put(&key, &payload, Some(&engine));
         assert!(matches!(put, Err(HeapStoreError::Unavailable { operation: "write", .. })), "{room}: {put:?}");
         assert!(matches!(heaps.get(&key), Err(HeapStoreError::NotFound { .. })), "{room}");
         let left: Vec<_> = std::fs::read_dir(folder.path()).expect("folder").map(|entry| entry.expect("entry").file_name()).collect();
@@ -26,6 +26,6 @@ fn a_write_that_fails_half_way_leaves_nothing() {
     }
 
     setrlimit(Resource::Fsize, unlimited).expect("limit");
-    heaps.put(&key, &payload, &engine).expect("there is room again");
+    heaps.put(&key, &payload, Some(&engine)).expect("there is room again");
     assert!(heaps.get(&key).is_ok());
 }

@@ -19,7 +19,8 @@ struct RunJs {
     /// `let`, `const`, `class` and `function` work, and live on in the heap.
     #[schemars(length(min = 1))]
     code: String,
-    /// Key of the heap to go on from (64 lowercase hex digits, from an earlier run's record). Empty or absent: a fresh heap.
+    /// Key of the heap to go on from (64 lowercase hex digits, from an earlier run's record). Empty: a fresh heap. Absent: what the session's run
+    /// before left, if the run is in an opened session; else a fresh heap.
     #[schemars(regex(pattern = "^([0-9a-f]{64})?$"))]
     heap: Option<String>,
     /// Memory cap of this run in MB.

@@ -2,7 +2,7 @@
 
 use super::executions::heap_key;
 use super::operation::{Description, FailureShape, Operation, Route};
-use heapstead_service::{HeapSummary, Service};
+use heapstead_service::{CollectRequest, HeapSummary, Service};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +28,9 @@ struct ShowHeap {
 struct CollectHeaps {
     /// Only tell what would be removed. Default false.
     dry_run: Option<bool>,
+    /// Also heaps that this database knows nothing of: only where no other server uses the same store. They are nobody's, and so left alone where the
+    /// caller has credentials. Default false.
+    unknown: Option<bool>,
 }
 
 /// Heaps in the order of their keys.
@@ -80,13 +83,15 @@ fn collect(service: &Service) -> Operation {
     let description = Description {
         name: "collect_heaps",
         title: "Collect heaps",
-        text: "Removes your heaps that are past their time and that no tag, no session, no recent log entry and no running execution refers to.",
+        text: "Removes your heaps that are past their time and that no tag, no session, no recent log entry and no running execution refers to. \
+               Those that this database knows nothing of may be another server's, and stay.",
         is_tool: false,
         read_only: false,
         route: Route { method: "POST", path: "/api/heaps/gc" },
         failure: FailureShape::Error,
     };
     Operation::new(service, description, |service, caller, params: CollectHeaps| async move {
-        service.collect_heaps(&caller, params.dry_run.unwrap_or_default()).await
+        let request = CollectRequest { dry_run: params.dry_run.unwrap_or_default(), unknown: params.unknown.unwrap_or_default() };
+        service.collect_heaps(&caller, request).await
     })
 }

@@ -58,6 +58,16 @@ pub enum FailureShape {
     Ok,
 }
 
+impl FailureShape {
+    /// What an answer says when this went wrong; null when it says nothing.
+    pub fn body(self, error: &str) -> Value {
+        match self {
+            Self::Error => Value::Null,
+            Self::Ok => json!({ "ok": false, "error": error }),
+        }
+    }
+}
+
 /// An answer, and whether it speaks of something that still goes on.
 #[derive(Debug)]
 pub struct Success {
@@ -130,13 +140,7 @@ impl Operation {
                 let done = async { work(doer, caller, parsed?).await };
                 match done.await {
                     Ok(Pending { answer, pending }) => Ok(Success { body: to_json(&answer), pending }),
-                    Err(error) => {
-                        let body = match failure {
-                            FailureShape::Error => Value::Null,
-                            FailureShape::Ok => json!({ "ok": false, "error": error.to_string() }),
-                        };
-                        Err(Failed { error, body })
-                    }
+                    Err(error) => Err(Failed { body: failure.body(&error.to_string()), error }),
                 }
             })
         };

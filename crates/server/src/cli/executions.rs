@@ -25,6 +25,7 @@ Exit code: 0 done, 1 not done, 2 bad input; of `output --follow` that of the run
 
 /// Bytes of output asked for at once.
 const PAGE_BYTES: u64 = 256 << 10;
+const NONE_OF_A_DAY: &str = "there are none; `--limit 100` also lists those that ended more than 24 hours ago";
 /// So long a server is asked to wait for more output, before it is asked again.
 const FOLLOW_WAIT: Duration = Duration::from_secs(30);
 
@@ -114,7 +115,7 @@ async fn ls(screen: &mut Screen, options: LsOptions) -> Result<ExitCode, Backend
     }
     let executions = page["executions"].as_array().map(Vec::as_slice).unwrap_or_default();
     if executions.is_empty() {
-        screen.aside("there are none; `--limit 100` also lists those that ended more than 24 hours ago");
+        screen.aside(if query.is_plain() { NONE_OF_A_DAY } else { "there are none" });
         return Ok(ExitCode::SUCCESS);
     }
     let mut table = Table::new(Colours::of(&io::stdout()), ["EXECUTION", "STATUS", "STARTED (UTC)", "TOOK"]);

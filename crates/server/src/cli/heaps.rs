@@ -7,6 +7,7 @@ use super::flags::{WhereOptions, heap_key};
 use super::screen::Screen;
 use super::table::{self, Table};
 use clap::Subcommand;
+use heapstead_service::CollectRequest;
 use heapstead_types::{EngineId, HeapKey};
 use serde_json::{Value, json};
 use std::io::{self, Read, Write};
@@ -21,6 +22,7 @@ Examples:
   heapstead heaps export KEY my.heap               writes my.heap, and my.heap.json with the engine's id
   heapstead heaps import my.heap --url URL         brings it in elsewhere
   heapstead heaps gc --dry-run                     what would be removed
+  heapstead heaps gc --unknown --dry-run           also of what `heapstead run` left, which is in no database
 
 Exit code: 0 done, 1 not done, 2 bad input.";
 
@@ -50,7 +52,7 @@ enum HeapsCommand {
     /// Bring in a heap that was exported; everything that a read verifies is verified first
     #[command(after_help = EXAMPLES)]
     Import(Box<ImportOptions>),
-    /// Remove heaps past their time that no tag, no recent log entry and no running execution refers to
+    /// Remove heaps past their time that no tag, no session, no recent log entry and no running execution refers to
     #[command(after_help = EXAMPLES)]
     Gc(Box<GcOptions>),
 }
@@ -96,7 +98,7 @@ struct ImportOptions {
     /// File that `export` wrote; `-` is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Id of the engine that wrote the heap; without it, FILE.json says so
+    /// Id of the engine that wrote the heap; without it, FILE.json says so; without both, the version of V8 in the heap is what it is judged by
     #[arg(long, value_name = "ID")]
     engine: Option<EngineId>,
     #[command(flatten)]
@@ -108,6 +110,9 @@ struct GcOptions {
     /// Only tell what would be removed
     #[arg(long)]
     dry_run: bool,
+    /// Also those that this database knows nothing of; only where no other server uses the same store
+    #[arg(long)]
+    unknown: bool,
     #[command(flatten)]
     common: CommonOptions,
 }
@@ -248,35 +253,47 @@ fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), BackendError> {
 }
 
 async fn import(screen: &mut Screen, options: ImportOptions) -> Result<(), BackendError> {
-    let unreadable = |error| BackendError::File { what: "read", path: options.file.clone(), error };
+    let bytes = read_file(&options.file)?;
     let engine = match options.engine {
-        Some(engine) => engine,
-        None => read_engine(&sidecar(&options.file))?,
+        None if options.file.as_os_str() != STANDARD => read_engine(&sidecar(&options.file))?,
+        given => given,
     };
-    let bytes = match options.file.as_os_str() == STANDARD {
-        true => {
-            let mut bytes = Vec::new();
-            io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes).map_err(unreadable)?
-        }
-        false => std::fs::read(&options.file).map_err(unreadable)?,
-    };
-    let answer = Backend::open(&options.common.place, Needs::Nothing).await?.import(bytes, engine).await?;
-    match options.common.json {
-        true => print_json(screen, &answer),
-        false => screen.note(&format!("heap {}", text(&answer["heap"]))),
+    let is_known = engine.is_some();
+    let answer = Backend::open(&options.common.place, Needs::Nothing).await?.import(HeapFile { bytes, engine }).await?;
+    if options.common.json {
+        print_json(screen, &answer);
+        return Ok(());
+    }
+    screen.note(&format!("heap {}", text(&answer["heap"])));
+    if !is_known {
+        screen.aside("its engine is not known: it is judged by the version of V8 in it when it is used; `--engine ID` would say more");
     }
     Ok(())
 }
 
-fn read_engine(sidecar: &Path) -> Result<EngineId, BackendError> {
-    let bytes = std::fs::read(sidecar).map_err(|_| BackendError::EngineUnknown { sidecar: sidecar.into() })?;
+fn read_file(path: &Path) -> Result<Vec<u8>, BackendError> {
+    let mut bytes = Vec::new();
+    let read = match path.as_os_str() == STANDARD {
+        true => io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes),
+        false => std::fs::read(path),
+    };
+    read.map_err(|error| BackendError::File { what: "read", path: path.into(), error })
+}
+
+/// What the file beside a heap says; none where there is no such file.
+fn read_engine(sidecar: &Path) -> Result<Option<EngineId>, BackendError> {
+    let bytes = match std::fs::read(sidecar) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        read => read.map_err(|error| BackendError::File { what: "read", path: sidecar.into(), error })?,
+    };
     let bad = |why: String| BackendError::BadSidecar { sidecar: sidecar.into(), why };
     let value: Value = serde_json::from_slice(&bytes).map_err(|error| bad(error.to_string()))?;
-    text(&value["engine"]).parse().map_err(|error: <EngineId as std::str::FromStr>::Err| bad(error.to_string()))
+    text(&value["engine"]).parse().map(Some).map_err(|error: <EngineId as std::str::FromStr>::Err| bad(error.to_string()))
 }
 
 async fn gc(screen: &mut Screen, options: GcOptions) -> Result<(), BackendError> {
-    let collected = Backend::open(&options.common.place, Needs::Heaps).await?.collect(options.dry_run).await?;
+    let request = CollectRequest { dry_run: options.dry_run, unknown: options.unknown };
+    let collected = Backend::open(&options.common.place, Needs::Heaps).await?.collect(request).await?;
     if options.common.json {
         print_json(screen, &collected);
         return Ok(());

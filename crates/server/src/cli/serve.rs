@@ -82,6 +82,7 @@ pub async fn serve(options: ServeOptions) -> ExitCode {
 
 async fn try_serve(options: ServeOptions) -> Result<(), ServeError> {
     start_log(&options.log)?;
+    options.check_memory().map_err(LocalError::Flags)?;
     options.stores.heaps.place().map_err(LocalError::Flags)?;
     options.contexts.settings(&options.stores.session_db_path).map_err(LocalError::Flags)?;
     let mut who_may_call = options.auth.settings().map_err(LocalError::Flags)?;

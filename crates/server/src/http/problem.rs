@@ -1,6 +1,6 @@
 //! Errors as RFC 9457 problem documents, and the one table from what went wrong to its status.
 
-use crate::api::Failed;
+use crate::api::{Failed, FailureShape};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use heapstead_service::ServiceError;
@@ -44,6 +44,14 @@ impl Problem {
         &self.detail
     }
 
+    /// Also says it as the answer of the operation that was asked for would.
+    pub fn in_shape(mut self, shape: FailureShape) -> Self {
+        if let Value::Object(members) = shape.body(&self.detail) {
+            self.members.extend(members);
+        }
+        self
+    }
+
     /// Says which credentials would help.
     pub fn challenging(self, challenge: &'static str) -> Self {
         Self { challenge: Some(challenge), ..self }
@@ -61,6 +69,7 @@ impl From<ServiceError> for Problem {
         let detail = error.to_string();
         match error {
             ServiceError::BadInput(_) | ServiceError::SessionRequired(_) => Self::bad_input(detail),
+            ServiceError::TooLarge(_) => Self::new(StatusCode::PAYLOAD_TOO_LARGE, detail),
             ServiceError::NotFound { .. } | ServiceError::NoSession(_) => Self::new(StatusCode::NOT_FOUND, detail),
             ServiceError::Forbidden(_) => Self::new(StatusCode::FORBIDDEN, detail),
             ServiceError::WrongState(_) => Self::new(StatusCode::CONFLICT, detail),

@@ -80,14 +80,11 @@ async fn import(transfers: Transfers, request: Request) -> Result<Response, Prob
     Ok(json(StatusCode::OK, serde_json::json!({ "heap": key }).to_string()))
 }
 
-fn engine(headers: &HeaderMap) -> Result<EngineId, Problem> {
-    let Some(value) = headers.get(ENGINE_HEADER) else {
-        return Err(Problem::bad_input(format!(
-            "header `{ENGINE_HEADER}` is missing: it says which engine wrote the heap, as the export did"
-        )));
-    };
+/// None when it is not known, as where the export said none.
+fn engine(headers: &HeaderMap) -> Result<Option<EngineId>, Problem> {
+    let Some(value) = headers.get(ENGINE_HEADER) else { return Ok(None) };
     let text = value.to_str().unwrap_or("?");
-    text.parse().map_err(|error| Problem::bad_input(format!("header `{ENGINE_HEADER}`: {error}")))
+    text.parse().map(Some).map_err(|error| Problem::bad_input(format!("header `{ENGINE_HEADER}`: {error}")))
 }
 
 impl Transfers {

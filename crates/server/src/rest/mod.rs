@@ -59,6 +59,11 @@ fn endpoint(rest: &Rest, operation: &Operation) -> MethodRouter {
 }
 
 async fn answer(rest: Rest, operation: Operation, request: Request) -> Result<Response, Problem> {
+    let shape = operation.failure;
+    try_answer(rest, operation, request).await.map_err(|problem| problem.in_shape(shape))
+}
+
+async fn try_answer(rest: Rest, operation: Operation, request: Request) -> Result<Response, Problem> {
     let (mut parts, body) = request.into_parts();
     http::require_accept(&parts.headers, JSON)?;
     let caller = Caller { names_sessions: true, ..http::caller(&rest.edge, &parts)? };

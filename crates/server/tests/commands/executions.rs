@@ -64,6 +64,19 @@ async fn executions_are_listed_and_shown() {
 }
 
 #[tokio::test]
+async fn an_empty_list_says_how_to_see_more_where_there_may_be_more() {
+    let server = Server::start();
+    for ran in both(&server, &["executions", "ls"]) {
+        assert!(ran.err.contains("`--limit 100` also lists"), "{ran:?}");
+    }
+    for arguments in [["--limit", "2"], ["--status", "failed"], ["--session", "mine"]] {
+        for ran in both(&server, &[&["executions", "ls"], &arguments[..]].concat()) {
+            assert_eq!((ran.code, ran.err.as_str()), (Some(0), "there are none\n"), "{arguments:?}: {ran:?}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn output_is_followed_as_it_is_written_and_ends_with_the_run() {
     let server = Server::start();
     // It never ends by itself, so that whatever is seen is seen while it runs.

@@ -44,7 +44,7 @@ const FLAGS: [Flag; 52] = [
     ("redis-url", "redis://127.0.0.1:6379", None),
     ("context-key-file", "keys", None),
     ("directory-path", "heaps", None),
-    ("s3-bucket", "heaps", None),
+    ("s3-bucket", "heaps", Some(("a/b", "3 to 63 letters, digits, dots, dashes and underscores"))),
     ("s3-endpoint", "https://s3.example", None),
     ("s3-region", "eu-central-1", None),
     ("s3-access-key-id", "id", None),
@@ -139,6 +139,17 @@ fn bad_values_are_refused_from_everywhere() {
         }
     }
     assert!(!place.heaps().exists(), "something was started");
+}
+
+#[test]
+fn a_cap_that_no_run_could_have_is_refused_at_the_start() {
+    for arguments in [&["--max-memory-mb", "63"][..], &["--max-memory-mb", "100", "--heap-memory-max", "101"]] {
+        let ran = Place::new().ran([&["serve", "--http-port", "0"], arguments].concat());
+        assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{arguments:?}: {ran:?}");
+        for part in ["`--max-memory-mb` is ", "`--heap-memory-max` is "] {
+            assert!(ran.err.contains(part), "{arguments:?}: `{part}` is not in {ran:?}");
+        }
+    }
 }
 
 /// Numbers and truths as they are, everything else in quotes.

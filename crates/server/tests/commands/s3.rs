@@ -71,6 +71,6 @@ fn the_doctor_looks_at_the_bucket() {
     let bad = ran(&place, &["doctor"], &flags(server, "no-such-bucket"));
     assert_eq!(bad.code, Some(1), "{bad:?}");
     assert!(bad.out.contains("✗ S3: ") && bad.out.contains("no-such-bucket") && bad.out.contains("→ check `--s3-bucket`"), "{bad:?}");
-    let refused = place.ran(["doctor", "--s3-bucket", "b", "--s3-endpoint", "http://127.0.0.1:1"]);
+    let refused = place.ran(["doctor", "--s3-bucket", "bucket", "--s3-endpoint", "http://127.0.0.1:1"]);
     assert!(refused.out.contains("✗ S3: ") && refused.out.contains("is not https"), "{refused:?}");
 }

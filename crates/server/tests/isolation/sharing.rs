@@ -97,6 +97,22 @@ async fn collecting_leaves_it_to_the_other_and_tells_nothing_of_it() {
     assert!(!world.folders.heaps().join(&heap).exists(), "and it is gone");
 }
 
+/// A heap that this database never heard of is nobody's who has credentials, whatever they ask for.
+#[tokio::test]
+async fn what_nobody_made_is_collected_for_nobody_with_credentials() {
+    let (world, elsewhere) = (World::start_with(&["--retain-heaps", "1"]), World::start());
+    let heap = make(&elsewhere.anonymous()).await;
+    let stray = world.folders.heaps().join(&heap);
+    std::fs::copy(elsewhere.folders.heaps().join(&heap), &stray).expect("copied");
+    age(&world);
+    let unknown = json!({ "unknown": true });
+    let nothing = json!({ "removed": [], "removed_bytes": 0, "kept": 0 });
+    assert_eq!(world.owner("acme/ann").post("/api/heaps/gc", unknown.clone()).await, nothing);
+    assert!(stray.exists());
+    assert_eq!(world.anonymous().post("/api/heaps/gc", unknown).await["removed"], json!([heap]));
+    assert!(!stray.exists());
+}
+
 async fn export(owner: &Owner, heap: &str) -> (u16, String, Vec<u8>) {
     let response = owner.request("GET", &format!("/api/heaps/{heap}/file")).send().await.expect("an answer");
     let engine = response.headers().get("x-heapstead-engine").map(|value| value.to_str().expect("text").to_owned()).unwrap_or_default();
@@ -119,13 +135,16 @@ async fn a_heap_that_is_brought_in_is_had_by_both() {
     assert!(goes_on(&bob, &heap).await && goes_on(&ann, &heap).await);
     assert!(heaps(&bob).await.contains(&json!(heap)));
 
-    // Whoever has the bytes can't spoil them for others by saying that another engine wrote them.
+    // Whoever has the bytes can't spoil them, for others or for themselves, by saying that another engine wrote them.
     let carol = world.owner("umbra/carol");
-    let false_engine = engine.replacen("v8-14", "v8-99", 1);
-    assert_ne!(false_engine, engine);
-    assert_eq!(import(&carol, &false_engine, &file).await, 200);
-    assert!(goes_on(&ann, &heap).await && goes_on(&bob, &heap).await);
-    assert_eq!(export(&ann, &heap).await.1, engine);
+    let (other_v8, other_natives) = (engine.replacen("v8-14", "v8-99", 1), engine.replacen("/natives-", "/natives-9", 1));
+    assert!(other_v8 != engine && other_natives != engine);
+    for owner in [&carol, &ann] {
+        assert_eq!(import(owner, &other_v8, &file).await, 400, "{}: the heap itself says what wrote it", owner.name);
+        assert_eq!(import(owner, &other_natives, &file).await, 200, "{}", owner.name);
+        assert!(goes_on(&ann, &heap).await && goes_on(&bob, &heap).await);
+        assert_eq!(export(&ann, &heap).await.1, engine);
+    }
 }
 
 /// A run that is given a heap which is not there notes its name in the log. That once was enough to fork a session from it, and so to read what was

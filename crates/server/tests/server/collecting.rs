@@ -23,6 +23,10 @@ fn age(folders: &Folders, key: &str) {
 async fn collected(server: &Server, dry_run: bool) -> BTreeSet<String> {
     let (status, answer) = server.post("/api/heaps/gc", json!({ "dry_run": dry_run })).await;
     assert_eq!(status, 200, "{answer}");
+    removed(&answer)
+}
+
+fn removed(answer: &Value) -> BTreeSet<String> {
     answer["removed"].as_array().expect("a list").iter().map(|key| key.as_str().expect("a key").to_owned()).collect()
 }
 
@@ -78,4 +82,40 @@ async fn the_head_of_a_session_stays_as_long_as_the_session() {
     assert_eq!(collected(&server, false).await, BTreeSet::from([before]));
     assert_eq!(server.delete(&format!("/api/sessions/{session}")).await.0, 200);
     assert_eq!(collected(&server, false).await, BTreeSet::from([head]));
+}
+
+/// Two servers may share a folder, each with a database of its own: to one, what the other keeps looked like what nobody needs any more.
+#[tokio::test]
+async fn what_another_server_left_stays_unless_it_is_asked_for() {
+    let (folders, other) = (Folders::new(), Server::start());
+    let server = Server::start_with(&folders, &[]);
+    let own = key(&server.run("var own = 1").await);
+    let theirs = key(&other.run("var theirs = 1").await);
+    std::fs::copy(other.folders().heaps().join(&theirs), folders.heaps().join(&theirs)).expect("copied");
+    [&own, &theirs].iter().for_each(|key| age(&folders, key));
+    for dry_run in [true, false] {
+        assert_eq!(collected(&server, dry_run).await, BTreeSet::from([own.clone()]), "dry run: {dry_run}");
+        assert!(folders.heaps().join(&theirs).exists());
+    }
+    for dry_run in [true, false] {
+        let (_, answer) = server.post("/api/heaps/gc", json!({ "dry_run": dry_run, "unknown": true })).await;
+        assert_eq!(removed(&answer), BTreeSet::from([theirs.clone()]), "dry run: {dry_run}");
+        assert_eq!(folders.heaps().join(&theirs).exists(), dry_run);
+    }
+}
+
+/// A dry run once listed damaged heaps too, which are left for inspection.
+#[tokio::test]
+async fn a_dry_run_and_the_real_one_say_the_same_of_damaged_heaps() {
+    let folders = Folders::new();
+    let server = Server::start_with(&folders, &[]);
+    let damaged = key(&server.run("var damaged = 1").await);
+    let whole = key(&server.run("var whole = 1").await);
+    let file = std::fs::File::options().write(true).open(folders.heaps().join(&damaged)).expect("a heap");
+    file.set_len(1000).expect("damaged");
+    [&damaged, &whole].iter().for_each(|key| age(&folders, key));
+    for dry_run in [true, false] {
+        assert_eq!(collected(&server, dry_run).await, BTreeSet::from([whole.clone()]), "dry run: {dry_run}");
+    }
+    assert!(folders.heaps().join(&damaged).exists());
 }

@@ -193,6 +193,24 @@ async fn a_heap_that_was_damaged_or_removed_under_the_running_server() {
 }
 
 #[tokio::test]
+async fn a_heap_that_is_found_damaged_on_its_way_out_is_told_of_too() {
+    let folders = Folders::new();
+    let server = Server::start_with(&folders, &[]);
+    let record = server.run("var kept = 1").await;
+    let key = record["heap"].as_str().expect("a heap");
+    let path = folders.heaps().join(key);
+    let whole = std::fs::read(&path).expect("the file");
+    std::fs::write(&path, &whole[..whole.len() - 1]).expect("damaged");
+    let export = format!("/api/heaps/{key}/file");
+    assert_eq!(server.get(&export).await.0, 409);
+    assert_eq!(health(&server).await["heap_store"]["damaged"], 1);
+    std::fs::write(&path, &whole).expect("mended");
+    let exported = server.client.get(format!("{}{export}", server.url)).send().await.expect("an answer");
+    assert_eq!(exported.status(), 200);
+    assert_eq!(health(&server).await["heap_store"]["damaged"], 0, "it was found whole");
+}
+
+#[tokio::test]
 async fn a_warning_is_told_while_the_code_runs() {
     let server = Server::start();
     let code = "console.log('runs'); await new Promise(done => setTimeout(done, 60000))";

@@ -100,6 +100,27 @@ async fn trouble_that_passes_is_not_noticed_and_wrong_bytes_are() {
     assert!(record["warnings"][0].as_str().is_some_and(|text| text.contains("was not found")), "{record}");
 }
 
+/// Damaged heaps are looked up one after another: with a bucket that said nothing, each once held health up for half a minute.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn health_answers_in_time_however_many_heaps_are_damaged() {
+    let (bucket, folders) = (Bucket::new(), Folders::new());
+    let server = bucket.server(&folders, &[]);
+    let heaps = [works(&server).await, server.run("var other = 1").await["heap"].as_str().expect("a heap").to_owned()];
+    drop(server);
+    let server = bucket.server(&folders, &[]);
+    bucket.proxy.do_always(Fault::FlipAnswer);
+    for heap in &heaps {
+        fails(&server, json!({ "code": "1", "heap": heap }), "damaged", Fault::FlipAnswer).await;
+    }
+    for fault in [Fault::Silence, Fault::Busy] {
+        bucket.proxy.do_always(fault);
+        let began = Instant::now();
+        let found = health(&server).await;
+        assert!(began.elapsed() < Duration::from_secs(8), "{fault:?} held health up for {:?}", began.elapsed());
+        assert_eq!((&found["heap_store"]["damaged"], &found["heap_store"]["ok"]), (&json!(2), &json!(false)), "{fault:?}: {found}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cache_serves_what_it_has_while_the_bucket_is_down() {
     let (bucket, folders) = (Bucket::new(), Folders::new());

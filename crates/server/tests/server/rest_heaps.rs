@@ -67,7 +67,7 @@ async fn a_heap_moves_from_one_server_to_another() {
         (file[..100].to_vec(), Some(engine), "`file` is not a heap"),
         (Vec::new(), Some(engine), "`file` is not a heap"),
         (b"hello".to_vec(), Some(engine), "mark of a heap file"),
-        (file.clone(), None, "header `x-heapstead-engine` is missing"),
+        (file.clone(), Some("v8-1.0/x86_64/flags-00000000/natives-1-00000000"), "the heap itself says that it was written by engine v8-1"),
         (file.clone(), Some("v9"), "`v9` is not an engine id"),
     ] {
         let (status, problem) = import(&to, file, engine).await;
@@ -80,13 +80,55 @@ async fn a_heap_moves_from_one_server_to_another() {
     assert_eq!(list["heaps"].as_array().map(Vec::len), Some(2), "one brought in, one left by the run: {list}");
 }
 
+/// The same heap, as if another V8 had written it, and its key.
+fn with_version(mut file: Vec<u8>, version: &[u8]) -> (String, Vec<u8>) {
+    let field = &mut file[42 + 16..42 + 80];
+    field.fill(0);
+    field[..version.len()].copy_from_slice(version);
+    let digest = Sha256::digest(&file[42..]);
+    file[10..42].copy_from_slice(&digest);
+    (hex(&digest), file)
+}
+
+/// A heap whose sidecar was lost could be taken out and not be brought in.
+#[tokio::test]
+async fn a_heap_whose_engine_is_not_known_moves_too_and_is_judged_by_the_version_in_it() {
+    let (from, to) = (Server::start(), Server::start());
+    let key = key_of(&from.run("let n = 41").await);
+    std::fs::remove_file(from.folders().heaps().join(".meta").join(format!("{key}.json"))).expect("removed");
+    let (headers, file) = export(&from, &key).await;
+    assert_eq!(headers.get(ENGINE), None);
+    assert_eq!(import(&to, file.clone(), None).await, (200, json!({ "heap": key })));
+    assert_eq!(to.get(&format!("/api/heaps/{key}")).await.1["engine"], Value::Null);
+    assert_eq!(to.run_with(json!({ "code": "n + 1", "heap": key })).await["result"], "42");
+    let (older, file) = with_version(file, b"13.0");
+    assert_eq!(import(&to, file, None).await.0, 200);
+    let record = to.run_with(json!({ "code": "n + 1", "heap": older })).await;
+    assert!(record["error"].as_str().is_some_and(|error| error.contains("heap was written by engine v8-13.0, this is")), "{record}");
+}
+
+/// Bringing a heap in again under a false name once made it useless to whoever had it.
+#[tokio::test]
+async fn a_heap_that_is_there_keeps_its_engine() {
+    let server = Server::start();
+    let key = key_of(&server.run("let n = 41").await);
+    let (headers, file) = export(&server, &key).await;
+    let engine = headers[ENGINE].to_str().expect("an id");
+    let (build, _) = engine.split_once("/flags-").expect("an id");
+    assert_eq!(import(&server, file.clone(), Some(&format!("{build}/flags-00000000/natives-1-00000000"))).await.0, 200);
+    assert_eq!(import(&server, file, None).await.0, 200);
+    assert_eq!(server.get(&format!("/api/heaps/{key}")).await.1["engine"], engine);
+    assert_eq!(server.run_with(json!({ "code": "n + 1", "heap": key })).await["result"], "42");
+}
+
 #[tokio::test]
 async fn a_heap_of_another_engine_is_told_before_v8_sees_it() {
     let server = Server::start();
     let key = key_of(&server.run("1").await);
     let (_, file) = export(&server, &key).await;
     let to = Server::start();
-    assert_eq!(import(&to, file, Some("v8-1.2.3/x86_64/flags-00000000/natives-1-00000000")).await.0, 200);
+    let (key, file) = with_version(file, b"1.2.3");
+    assert_eq!(import(&to, file, Some("v8-1.2.3/x86_64/flags-00000000/natives-1-00000000")).await, (200, json!({ "heap": key })));
     let record = to.run_with(json!({ "code": "1", "heap": key })).await;
     let error = record["error"].as_str().expect("an error");
     assert!(error.contains("heap was written by engine v8-1.2.3/") && error.contains("this is v8-"), "{error}");
@@ -172,7 +214,7 @@ async fn tags_are_set_replaced_deleted_and_found() {
     let (_, page) = server.post("/api/heaps/query", json!({ "tags": {}, "limit": 1, "cursor": page["next_cursor"] })).await;
     assert_eq!((&page["results"][0]["heap"], page.get("next_cursor")), (&json!(heaps[1]), None));
 
-    assert_eq!(delete(format!("/api/heaps/{}/tags?keys=step,%C3%BCn%C3%AF,nothing", heaps[1])).await, done);
+    assert_eq!(delete(format!("/api/heaps/{}/tags?keys=step,%20%C3%BCn%C3%AF,nothing", heaps[1])).await, done);
     assert_eq!(get(&heaps[1]).await, json!({ "project": "x" }));
     assert_eq!(delete(format!("/api/heaps/{}/tags", heaps[1])).await, done);
     assert_eq!(get(&heaps[1]).await, json!({}));
@@ -183,6 +225,8 @@ async fn tags_are_set_replaced_deleted_and_found() {
     for tags in [
         json!({ "": "x" }),
         json!({ "a,b": "x" }),
+        json!({ " a": "x" }),
+        json!({ "a\u{3000}": "x" }),
         json!({ "a": "x".repeat(1025) }),
         json!({ "x".repeat(129): "x" }),
         Value::Object(many),

@@ -101,6 +101,38 @@ async fn a_source_of_16_mib_fits_however_it_is_escaped() {
 }
 
 #[tokio::test]
+async fn a_source_past_16_mib_is_too_large() {
+    let server = Server::start();
+    let (status, problem) = server.post("/api/exec", json!({ "code": " ".repeat(16 << 20) + "7" })).await;
+    assert_eq!((status, &problem["title"]), (413, &json!("Payload Too Large")), "{problem}");
+    assert_eq!(problem["detail"], "`code` is 16777217 bytes: at most 16777216 bytes are allowed");
+}
+
+/// Operations that answer with `ok` do so also where their arguments can't be read.
+#[tokio::test]
+async fn what_answers_with_ok_says_so_whatever_is_wrong() {
+    let server = Server::start();
+    let (tags, cancel) = (format!("/api/heaps/{}/tags", "0".repeat(64)), format!("/api/executions/{}/cancel", "0".repeat(32)));
+    for (method, path, content_type, body, status) in [
+        (Method::PUT, tags.as_str(), "application/json", "{", 400),
+        (Method::PUT, &tags, "application/xml", "{}", 415),
+        (Method::DELETE, &format!("{tags}?keys=%ff"), "application/json", "", 400),
+        (Method::POST, "/api/heaps/query", "application/json", "[]", 400),
+        (Method::POST, &cancel, "application/json", "{", 400),
+        (Method::POST, &cancel, "application/xml", "{}", 415),
+        (Method::POST, &cancel, "application/json", "{}", 404),
+    ] {
+        let request = server.client.request(method, format!("{}{path}", server.url)).header("content-type", content_type).body(body);
+        let response = request.send().await.expect("an answer");
+        assert_eq!(response.status(), status, "{path}");
+        let problem: Value = response.json().await.expect("JSON");
+        assert_eq!((&problem["ok"], &problem["error"]), (&json!(false), &problem["detail"]), "{path}: {problem}");
+    }
+    let (_, problem) = server.get("/api/executions/unknown").await;
+    assert_eq!((problem.get("ok"), problem.get("error")), (None, None), "{problem}");
+}
+
+#[tokio::test]
 async fn only_allowed_hosts_and_origins_are_answered() {
     let server = Server::start_with(
         &Folders::new(),

@@ -67,7 +67,7 @@ impl CachedHeaps {
             // Someone may have removed the folder to make space.
             atomic_file::make_folders(self.copies.folder())?;
             match self.make_room(payload.len() as u64)? {
-                true => self.copies.put(key, payload, engine),
+                true => self.copies.put(key, payload, Some(engine)),
                 false => Ok(()),
             }
         };
@@ -133,9 +133,11 @@ impl HeapStore for CachedHeaps {
         Ok(heap)
     }
 
-    fn put(&self, key: &HeapKey, payload: &[u8], engine: &EngineId) -> Result<(), HeapStoreError> {
+    fn put(&self, key: &HeapKey, payload: &[u8], engine: Option<&EngineId>) -> Result<(), HeapStoreError> {
         self.inner.put(key, payload, engine)?;
-        self.keep_copy(key, payload, engine);
+        if let Some(engine) = engine {
+            self.keep_copy(key, payload, engine);
+        }
         Ok(())
     }
 

@@ -148,10 +148,12 @@ impl HeapStore for FileHeaps {
         Ok(StoredHeap::verified(file, self.engine_of_read(key)?))
     }
 
-    fn put(&self, key: &HeapKey, payload: &[u8], engine: &EngineId) -> Result<(), HeapStoreError> {
+    fn put(&self, key: &HeapKey, payload: &[u8], engine: Option<&EngineId>) -> Result<(), HeapStoreError> {
         heap_file::check_length(payload.len() as u64).map_err(HeapStoreError::NotAHeap)?;
         if self.holds(key, payload) {
-            if !matches!(self.read_engine(key), Ok(Some(known)) if known == *engine) {
+            if let Some(engine) = engine
+                && !matches!(self.read_engine(key), Ok(Some(known)) if known == *engine)
+            {
                 self.write_sidecar(key, engine)?;
             }
             // In a folder that can only be read it stays as old as it is.
@@ -160,7 +162,9 @@ impl HeapStore for FileHeaps {
             return self.sync();
         }
         // First the sidecar: a heap that can be seen can be judged.
-        self.write_sidecar(key, engine)?;
+        if let Some(engine) = engine {
+            self.write_sidecar(key, engine)?;
+        }
         atomic_file::write(&self.folder, &key.to_string(), &[&heap_file::header(key), payload], self.syncing)
     }
 

@@ -19,10 +19,10 @@ pub trait HeapStore: Send + Sync {
     /// The heap kept under this key, verified whole. What is damaged is left as it is, for inspection.
     fn get(&self, key: &HeapKey) -> Result<StoredHeap, HeapStoreError>;
 
-    /// Keeps a heap under the key that the caller computed from these very bytes, with the id of the engine that wrote it. When this returns,
-    /// both survive a power cut; when it fails, nothing partial is visible under the key. Putting what is there already leaves its bytes as they
-    /// are, and makes it as young as a new one.
-    fn put(&self, key: &HeapKey, payload: &[u8], engine: &EngineId) -> Result<(), HeapStoreError>;
+    /// Keeps a heap under the key that the caller computed from these very bytes, with the id of the engine that wrote it, if that is known. When
+    /// this returns, both survive a power cut; when it fails, nothing partial is visible under the key. Putting what is there already leaves its
+    /// bytes as they are, and makes it as young as a new one.
+    fn put(&self, key: &HeapKey, payload: &[u8], engine: Option<&EngineId>) -> Result<(), HeapStoreError>;
 
     /// What is known about a heap without reading its payload: so it is there and of a right length, but its bytes may be wrong.
     fn describe(&self, key: &HeapKey) -> Result<HeapInfo, HeapStoreError>;

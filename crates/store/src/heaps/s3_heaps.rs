@@ -81,11 +81,11 @@ impl HeapStore for S3Heaps {
     }
 
     /// Without a look whether it is there: that would cost every new heap a round trip, to save the upload of one that comes again.
-    fn put(&self, key: &HeapKey, payload: &[u8], engine: &EngineId) -> Result<(), HeapStoreError> {
+    fn put(&self, key: &HeapKey, payload: &[u8], engine: Option<&EngineId>) -> Result<(), HeapStoreError> {
         heap_file::check_length(payload.len() as u64).map_err(HeapStoreError::NotAHeap)?;
         let name = key.to_string();
         let file = [&heap_file::header(key)[..], payload].concat();
-        let attributes = Attributes::from_iter([(ENGINE, engine.to_string())]);
+        let attributes = engine.map(|engine| (ENGINE, engine.to_string())).into_iter().collect();
         let options = PutOptions { attributes, ..PutOptions::default() };
         self.wait("write", &name, self.client.put_opts(&Path::from(name.as_str()), file.into(), options))?;
         Ok(())

@@ -36,7 +36,7 @@ impl OverFiles {
 
     fn put(&self, store: &dyn HeapStore, fill: u8) -> HeapKey {
         let (key, payload) = heap_of(fill, MB);
-        store.put(&key, &payload, &engine(1)).expect("put");
+        store.put(&key, &payload, Some(&engine(1))).expect("put");
         key
     }
 
@@ -59,8 +59,8 @@ fn what_was_put_or_read_is_read_without_the_store() {
     let place = Cached::new();
     let store = place.open();
     let ((put, put_payload), (read, read_payload)) = (heap(1), heap(2));
-    store.put(&put, &put_payload, &engine(1)).expect("put");
-    place.bucket.open().put(&read, &read_payload, &engine(2)).expect("put by another machine");
+    store.put(&put, &put_payload, Some(&engine(1))).expect("put");
+    place.bucket.open().put(&read, &read_payload, Some(&engine(2))).expect("put by another machine");
     assert!(store.get(&read).is_ok());
     place.bucket.proxy.do_always(Fault::Refuse);
     for store in [store, place.open()] {
@@ -76,7 +76,7 @@ fn what_the_store_did_not_take_is_not_in_the_cache() {
     let store = place.open();
     let (key, payload) = heap(1);
     place.bucket.proxy.do_always(Fault::Forbidden);
-    assert!(matches!(store.put(&key, &payload, &engine(1)), Err(HeapStoreError::Unavailable { .. })));
+    assert!(matches!(store.put(&key, &payload, Some(&engine(1))), Err(HeapStoreError::Unavailable { .. })));
     assert!(!place.copy(&key).exists());
 }
 
@@ -85,7 +85,7 @@ fn a_damaged_copy_is_fetched_again() {
     let place = Cached::new();
     let store = place.open();
     let (key, payload) = heap(1);
-    store.put(&key, &payload, &engine(1)).expect("put");
+    store.put(&key, &payload, Some(&engine(1))).expect("put");
     let whole = fs::read(place.copy(&key)).expect("copy");
     let mut flipped = whole.clone();
     flipped[5000] ^= 1;
@@ -103,7 +103,7 @@ fn a_copy_that_lost_its_engine_is_fetched_again() {
     let place = Cached::new();
     let store = place.open();
     let (key, payload) = heap(1);
-    store.put(&key, &payload, &engine(1)).expect("put");
+    store.put(&key, &payload, Some(&engine(1))).expect("put");
     fs::remove_file(place.copies().join(".meta").join(format!("{key}.json"))).expect("remove");
     assert_eq!(store.get(&key).expect("fetched").engine(), Some(&engine(1)));
 }
@@ -148,7 +148,7 @@ fn a_heap_larger_than_the_cache_is_kept_all_the_same() {
     let place = OverFiles::new();
     let store = place.open(1);
     let (key, payload) = heap_of(1, 2 * MB);
-    store.put(&key, &payload, &engine(1)).expect("put");
+    store.put(&key, &payload, Some(&engine(1))).expect("put");
     assert!(store.get(&key).expect("get").payload() == payload);
     assert!(!place.has_copy(&key));
 }

@@ -26,6 +26,7 @@ macro_rules! contract {
                 what_is_kept_is_the_format_to_the_byte
                 putting_it_again_changes_nothing
                 the_engine_that_put_it_last_is_told
+                a_heap_is_kept_without_an_engine_where_none_is_known
                 what_is_not_there_is_not_found
                 what_can_not_be_a_heap_is_not_kept
                 damage_is_told_by_name_and_left_as_it_is

@@ -35,7 +35,7 @@ fn one_of_several() {
     let Ok(address) = std::env::var(PLACE) else { return };
     let store = open_at(&address);
     for (key, payload) in heaps() {
-        store.put(&key, &payload, &engine(1)).expect("put");
+        store.put(&key, &payload, Some(&engine(1))).expect("put");
         assert!(store.get(&key).expect("get").payload() == payload);
     }
 }

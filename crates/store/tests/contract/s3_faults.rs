@@ -16,7 +16,7 @@ const IN_TIME: Duration = Duration::from_secs(4);
 fn bucket() -> Bucket {
     let bucket = Bucket::new();
     let (key, payload) = heap(1);
-    bucket.store(DEADLINE).put(&key, &payload, &engine(1)).expect("put");
+    bucket.store(DEADLINE).put(&key, &payload, Some(&engine(1))).expect("put");
     bucket
 }
 
@@ -42,7 +42,7 @@ fn what_passes_is_tried_again_until_it_succeeds() {
     let ((key, payload), (new, new_payload)) = (heap(1), heap(2));
     for fault in [Fault::Refuse, Fault::Busy, Fault::CutRequest] {
         bucket.proxy.do_times(fault, 2);
-        store.put(&new, &new_payload, &engine(1)).unwrap_or_else(|error| panic!("{fault:?}: {error}"));
+        store.put(&new, &new_payload, Some(&engine(1))).unwrap_or_else(|error| panic!("{fault:?}: {error}"));
         assert_eq!(bucket.proxy.requests(), 3, "{fault:?}");
     }
     for fault in [Fault::Refuse, Fault::Busy, Fault::CutAnswer] {
@@ -67,7 +67,7 @@ fn silence_is_tried_again_once_half_of_the_time_has_passed() {
         scope.spawn(|| {
             let (bucket, (key, payload)) = (bucket(), heap(2));
             bucket.proxy.do_times(Fault::Silence, 1);
-            bucket.store(DEADLINE).put(&key, &payload, &engine(1)).expect("put");
+            bucket.store(DEADLINE).put(&key, &payload, Some(&engine(1))).expect("put");
             assert_eq!(bucket.proxy.requests(), 2);
         });
     });
@@ -90,13 +90,13 @@ fn a_put_fails_in_time_and_leaves_nothing(fault: Fault) {
     let store = bucket.store(SHORT);
     let (key, payload) = heap(2);
     bucket.proxy.do_always(fault);
-    let text = fails_in_time(|| store.put(&key, &payload, &engine(1)));
+    let text = fails_in_time(|| store.put(&key, &payload, Some(&engine(1))));
     assert!(text.starts_with(&format!("can't write `{key}` in the bucket `{}`: ", bucket.name)), "{text}");
     assert!(bucket.raw(&key).is_none(), "{fault:?}: nothing partial is there");
     bucket.proxy.do_always(Fault::None);
     let store = bucket.store(DEADLINE);
     assert!(matches!(store.get(&key), Err(HeapStoreError::NotFound { .. })), "{fault:?}");
-    store.put(&key, &payload, &engine(1)).expect("it is well again");
+    store.put(&key, &payload, Some(&engine(1))).expect("it is well again");
 }
 
 fn a_get_fails_in_time(fault: Fault) {
@@ -116,7 +116,7 @@ fn an_upload_whose_answer_is_lost_may_have_happened_and_is_whole_then() {
     let store = bucket.store(SHORT);
     let (key, payload) = heap(2);
     bucket.proxy.do_always(Fault::StallAnswer);
-    let _ = store.put(&key, &payload, &engine(1));
+    let _ = store.put(&key, &payload, Some(&engine(1)));
     bucket.proxy.do_always(Fault::None);
     match bucket.store(DEADLINE).get(&key) {
         Ok(heap) => assert!(heap.payload() == payload),
@@ -147,7 +147,7 @@ fn what_is_missing_is_the_heap_only_if_the_bucket_says_so() {
     for text in [
         unavailable(no_bucket.get(&key)),
         unavailable(no_bucket.describe(&key)),
-        unavailable(no_bucket.put(&key, &payload, &engine(1))),
+        unavailable(no_bucket.put(&key, &payload, Some(&engine(1)))),
         unavailable(no_bucket.list(&mut |_| std::ops::ControlFlow::Continue(()))),
         unavailable(no_bucket.remove(&key)),
         unavailable(no_bucket.check()),

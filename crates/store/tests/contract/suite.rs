@@ -15,7 +15,7 @@ pub fn a_heap_comes_back_with_its_engine(place: &dyn Place) {
     let store = place.open();
     for (fill, bytes, engine) in [(1, PAYLOAD_BYTES_MIN, engine(1)), (2, PAYLOAD_BYTES_MIN + 1, engine(2)), (3, 5 << 20, engine(1))] {
         let (key, payload) = heap_of(fill, bytes);
-        store.put(&key, &payload, &engine).expect("put");
+        store.put(&key, &payload, Some(&engine)).expect("put");
         for store in [store.clone(), place.open()] {
             let heap = store.get(&key).expect("get");
             assert!(heap.payload() == payload, "the same bytes");
@@ -26,7 +26,7 @@ pub fn a_heap_comes_back_with_its_engine(place: &dyn Place) {
 
 pub fn what_is_kept_is_the_format_to_the_byte(place: &dyn Place) {
     let (key, payload) = heap(1);
-    place.open().put(&key, &payload, &engine(1)).expect("put");
+    place.open().put(&key, &payload, Some(&engine(1))).expect("put");
     let raw = place.raw(&key).expect("it is kept under its key");
     assert_eq!(raw[..10], *b"MCPV8SNAP\0");
     assert_eq!(raw[10..42], *key.digest());
@@ -36,10 +36,10 @@ pub fn what_is_kept_is_the_format_to_the_byte(place: &dyn Place) {
 pub fn putting_it_again_changes_nothing(place: &dyn Place) {
     let store = place.open();
     let (key, payload) = heap(1);
-    store.put(&key, &payload, &engine(1)).expect("put");
+    store.put(&key, &payload, Some(&engine(1))).expect("put");
     let before = place.raw(&key);
-    store.put(&key, &payload, &engine(1)).expect("put again");
-    place.open().put(&key, &payload, &engine(1)).expect("put by another");
+    store.put(&key, &payload, Some(&engine(1))).expect("put again");
+    place.open().put(&key, &payload, Some(&engine(1))).expect("put by another");
     assert!(place.raw(&key) == before);
     assert!(store.get(&key).expect("get").payload() == payload);
     assert_eq!(listed(&*store).len(), 1);
@@ -49,10 +49,23 @@ pub fn the_engine_that_put_it_last_is_told(place: &dyn Place) {
     let store = place.open();
     let (key, payload) = heap(1);
     for engine in [engine(1), engine(2)] {
-        store.put(&key, &payload, &engine).expect("put");
+        store.put(&key, &payload, Some(&engine)).expect("put");
         assert_eq!(store.get(&key).expect("get").engine(), Some(&engine));
         assert_eq!(store.describe(&key).expect("described").engine, Some(engine));
     }
+}
+
+pub fn a_heap_is_kept_without_an_engine_where_none_is_known(place: &dyn Place) {
+    let store = place.open();
+    let (key, payload) = heap(1);
+    store.put(&key, &payload, None).expect("put");
+    for store in [store.clone(), place.open()] {
+        let heap = store.get(&key).expect("get");
+        assert!(heap.payload() == payload && heap.engine().is_none());
+        assert_eq!(store.describe(&key).expect("described").engine, None);
+    }
+    store.put(&key, &payload, Some(&engine(1))).expect("put by somebody who knows");
+    assert_eq!(store.get(&key).expect("get").engine(), Some(&engine(1)));
 }
 
 pub fn what_is_not_there_is_not_found(place: &dyn Place) {
@@ -68,7 +81,7 @@ pub fn what_can_not_be_a_heap_is_not_kept(place: &dyn Place) {
     let store = place.open();
     let key = HeapKey::from_digest([0xab; 32]);
     for bytes in [0, 1, PAYLOAD_BYTES_MIN - 1] {
-        let put = store.put(&key, &vec![5; bytes], &engine(1));
+        let put = store.put(&key, &vec![5; bytes], Some(&engine(1)));
         assert!(matches!(put, Err(HeapStoreError::NotAHeap(_))), "{put:?}");
     }
     assert!(place.raw(&key).is_none());
@@ -100,7 +113,7 @@ pub fn damage_is_told_by_name_and_left_as_it_is(place: &dyn Place) {
             defect_of(store.describe(&key), &key);
         }
     }
-    store.put(&key, &payload, &engine(1)).expect("a heap that is put again is whole again");
+    store.put(&key, &payload, Some(&engine(1))).expect("a heap that is put again is whole again");
     assert!(store.get(&key).is_ok());
 }
 
@@ -128,14 +141,14 @@ pub fn an_engine_may_be_unknown_but_not_garbage(place: &dyn Place) {
 pub fn a_store_that_is_down_is_no_answer_about_its_heaps(place: &dyn Place) {
     let store = place.open();
     let ((key, payload), (new, new_payload)) = (heap(1), heap(2));
-    store.put(&key, &payload, &engine(1)).expect("put");
+    store.put(&key, &payload, Some(&engine(1))).expect("put");
     place.down();
     let all = |store: &dyn HeapStore| {
         std::thread::scope(|scope| {
             // At once, because each may take its whole deadline.
             let calls = [
                 scope.spawn(|| ("get", store.get(&key).map(drop))),
-                scope.spawn(|| ("put", store.put(&new, &new_payload, &engine(1)))),
+                scope.spawn(|| ("put", store.put(&new, &new_payload, Some(&engine(1))))),
                 scope.spawn(|| ("describe", store.describe(&key).map(drop))),
                 scope.spawn(|| ("list", store.list(&mut |_| ControlFlow::Continue(())))),
                 scope.spawn(|| ("remove", store.remove(&key))),
@@ -150,7 +163,7 @@ pub fn a_store_that_is_down_is_no_answer_about_its_heaps(place: &dyn Place) {
     place.up();
     assert!(store.get(&key).expect("it is back").payload() == payload);
     assert!(matches!(store.get(&new), Err(HeapStoreError::NotFound { .. })), "and nothing of what failed is there");
-    store.put(&new, &new_payload, &engine(1)).expect("and takes heaps again");
+    store.put(&new, &new_payload, Some(&engine(1))).expect("and takes heaps again");
     store.check().expect("and says so");
 }
 
@@ -158,7 +171,7 @@ pub fn a_heap_is_described_without_its_payload(place: &dyn Place) {
     let store = place.open();
     let (key, payload) = heap_of(1, PAYLOAD_BYTES_MIN + 5);
     let before = SystemTime::now();
-    store.put(&key, &payload, &engine(1)).expect("put");
+    store.put(&key, &payload, Some(&engine(1))).expect("put");
     let info = store.describe(&key).expect("described");
     assert_eq!((info.key, info.payload_bytes, info.engine), (key, PAYLOAD_BYTES_MIN as u64 + 5, Some(engine(1))));
     assert!(info.stored_at > before - CLOCK_TOLERANCE && info.stored_at < SystemTime::now() + CLOCK_TOLERANCE);
@@ -172,7 +185,7 @@ pub fn heaps_are_listed_until_it_is_enough(place: &dyn Place) {
     assert_eq!(listed(&*store), []);
     let heaps = [heap(1), heap_of(2, PAYLOAD_BYTES_MIN + 7), heap(3)];
     for (key, payload) in &heaps {
-        store.put(key, payload, &engine(1)).expect("put");
+        store.put(key, payload, Some(&engine(1))).expect("put");
     }
     store.check().expect("what that writes is no heap");
     let found = listed(&*store);
@@ -213,14 +226,14 @@ pub fn thousands_are_listed(place: &dyn Place) {
 pub fn what_is_removed_is_gone(place: &dyn Place) {
     let store = place.open();
     let ((key, payload), (kept, kept_payload)) = (heap(1), heap(2));
-    store.put(&key, &payload, &engine(1)).expect("put");
-    store.put(&kept, &kept_payload, &engine(1)).expect("put");
+    store.put(&key, &payload, Some(&engine(1))).expect("put");
+    store.put(&kept, &kept_payload, Some(&engine(1))).expect("put");
     store.remove(&key).expect("removed");
     store.remove(&key).expect("removed already");
     assert!(matches!(store.get(&key), Err(HeapStoreError::NotFound { .. })));
     assert!(matches!(store.describe(&key), Err(HeapStoreError::NotFound { .. })));
     assert_eq!(listed(&*store).iter().map(|heap| heap.key).collect::<Vec<_>>(), [kept]);
-    store.put(&key, &payload, &engine(2)).expect("put anew");
+    store.put(&key, &payload, Some(&engine(2))).expect("put anew");
     assert_eq!(store.get(&key).expect("get").engine(), Some(&engine(2)), "nothing of the old one is left");
 }
 
@@ -239,7 +252,7 @@ pub fn many_may_put_and_get_at_once(place: &dyn Place) {
                 // Half of the threads put the same heaps, the others their own.
                 for fill in if thread < 4 { 100..104 } else { 110 + thread * 4..114 + thread * 4 } {
                     let (key, payload) = heap(fill);
-                    store.put(&key, &payload, &engine(1)).expect("put");
+                    store.put(&key, &payload, Some(&engine(1))).expect("put");
                     assert!(store.get(&key).expect("get").payload() == payload);
                 }
             });
@@ -269,7 +282,7 @@ pub fn nothing_partial_is_ever_seen(place: &dyn Place) {
         let readers = [scope.spawn(read), scope.spawn(read)];
         let store = place.open();
         while readers.iter().any(|reader| !reader.is_finished()) {
-            store.put(&key, &payload, &engine(1)).expect("put");
+            store.put(&key, &payload, Some(&engine(1))).expect("put");
             assert!(store.get(&key).is_ok());
             store.remove(&key).expect("remove");
         }

@@ -32,8 +32,6 @@ pub enum BackendError {
     Damaged(Defect),
     #[error("{} can't be {what}: {error}", path.display())]
     File { what: &'static str, path: PathBuf, error: io::Error },
-    #[error("`--engine` is missing: there is no {} beside the heap, which would say which engine wrote it", sidecar.display())]
-    EngineUnknown { sidecar: PathBuf },
     #[error("{} does not say which engine wrote the heap: {why}", sidecar.display())]
     BadSidecar { sidecar: PathBuf, why: String },
 }
@@ -47,7 +45,6 @@ impl BackendError {
                 | Self::BadUrl { .. }
                 | Self::BadToken
                 | Self::OnlyLocal { .. }
-                | Self::EngineUnknown { .. }
                 | Self::BadSidecar { .. }
                 | Self::Service(ServiceError::BadInput(_))
                 | Self::Refused { status: 400, .. }
@@ -73,9 +70,7 @@ impl BackendError {
                     .into()
             }
             Self::NotHeapstead { .. } => "check `--url`: it is the address without a path".into(),
-            Self::EngineUnknown { .. } | Self::BadSidecar { .. } => {
-                "give `--engine ID`, as `heapstead heaps show` or the export said it".into()
-            }
+            Self::BadSidecar { .. } => "give `--engine ID`, as `heapstead heaps show` or the export said it".into(),
             _ => return None,
         })
     }

@@ -3,9 +3,11 @@
 use super::{Answer, BackendError, ExecutionQuery, HeapFile, Needs};
 use crate::cli::flags::{HeapPlace, StoreOptions, context_database};
 use crate::local;
-use heapstead_service::{Archive, Caller, EntryField, ListRequest, LogRequest, OnMissingHeap, Policy, Quotas, ServiceError};
+use heapstead_service::{
+    Archive, Caller, CollectRequest, EntryField, ListRequest, LogRequest, OnMissingHeap, Policy, Quotas, ServiceError,
+};
 use heapstead_store::outputs::PageRequest;
-use heapstead_types::{EngineId, HeapKey, Limits, Principal};
+use heapstead_types::{HeapKey, Limits, Principal};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -76,12 +78,12 @@ impl Local {
         Ok(HeapFile { bytes: heap.into_file(), engine })
     }
 
-    pub async fn import(&self, file: Vec<u8>, engine: EngineId) -> Answer {
-        Ok(json!({ "heap": self.archive.import_heap(&self.caller, file, engine).await? }))
+    pub async fn import(&self, HeapFile { bytes, engine }: HeapFile) -> Answer {
+        Ok(json!({ "heap": self.archive.import_heap(&self.caller, bytes, engine).await? }))
     }
 
-    pub async fn collect(&self, dry_run: bool) -> Answer {
-        answer(self.archive.collect_heaps(&self.caller, dry_run).await)
+    pub async fn collect(&self, request: CollectRequest) -> Answer {
+        answer(self.archive.collect_heaps(&self.caller, request).await)
     }
 
     pub async fn sessions(&self, limit: u32, cursor: Option<String>) -> Answer {

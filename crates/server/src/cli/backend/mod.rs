@@ -7,6 +7,7 @@ mod remote;
 pub use error::BackendError;
 
 use super::flags::WhereOptions;
+use heapstead_service::CollectRequest;
 use heapstead_types::{EngineId, HeapKey, Status};
 use local::Local;
 use remote::Remote;
@@ -42,6 +43,13 @@ pub struct ExecutionQuery {
     pub session: Option<String>,
     pub limit: Option<u32>,
     pub cursor: Option<String>,
+}
+
+impl ExecutionQuery {
+    /// Whether nothing in particular is asked for: then those that ended long ago are left out.
+    pub fn is_plain(&self) -> bool {
+        self.status.is_none() && self.session.is_none() && self.limit.is_none() && self.cursor.is_none()
+    }
 }
 
 impl Backend {
@@ -81,17 +89,20 @@ impl Backend {
     }
 
     /// Brings in a file; answers with its key.
-    pub async fn import(&self, file: Vec<u8>, engine: EngineId) -> Answer {
+    pub async fn import(&self, file: HeapFile) -> Answer {
         match self {
-            Self::Local(local) => local.import(file, engine).await,
-            Self::Remote(remote) => remote.import(file, engine).await,
+            Self::Local(local) => local.import(file).await,
+            Self::Remote(remote) => remote.import(file).await,
         }
     }
 
-    pub async fn collect(&self, dry_run: bool) -> Answer {
+    pub async fn collect(&self, request: CollectRequest) -> Answer {
         match self {
-            Self::Local(local) => local.collect(dry_run).await,
-            Self::Remote(remote) => remote.post("/api/heaps/gc", serde_json::json!({ "dry_run": dry_run })).await,
+            Self::Local(local) => local.collect(request).await,
+            Self::Remote(remote) => {
+                let CollectRequest { dry_run, unknown } = request;
+                remote.post("/api/heaps/gc", serde_json::json!({ "dry_run": dry_run, "unknown": unknown })).await
+            }
         }
     }
 

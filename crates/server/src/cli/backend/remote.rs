@@ -3,7 +3,7 @@
 use super::{Answer, BackendError, HeapFile};
 use crate::rest::ENGINE_HEADER;
 use heapstead_store::verify;
-use heapstead_types::{EngineId, HeapKey};
+use heapstead_types::HeapKey;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::header::{self, HeaderMap, HeaderValue};
 use reqwest::{Client, RequestBuilder, Response, Url};
@@ -74,9 +74,10 @@ impl Remote {
         Ok(HeapFile { bytes, engine })
     }
 
-    pub async fn import(&self, file: Vec<u8>, engine: EngineId) -> Answer {
+    pub async fn import(&self, HeapFile { bytes, engine }: HeapFile) -> Answer {
         let request = self.client.post(self.at("/api/heaps")).header("content-type", "application/octet-stream");
-        self.json(request.header(ENGINE_HEADER, engine.to_string()).body(file)).await
+        let request = engine.iter().fold(request, |request, engine| request.header(ENGINE_HEADER, engine.to_string()));
+        self.json(request.body(bytes)).await
     }
 
     fn at(&self, path: &str) -> Url {

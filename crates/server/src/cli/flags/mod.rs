@@ -88,6 +88,15 @@ const CONNECTIONS: &str = "Connections";
 const RUNS: &str = "Executions";
 
 impl ServeOptions {
+    /// Refuses flags under which every run would be refused.
+    pub fn check_memory(&self) -> Result<(), FlagError> {
+        let heap_mb = self.limits.limits().heap_mb;
+        match self.max_memory_mb {
+            Some(memory_mb) if memory_mb < u64::from(heap_mb) => Err(FlagError::MemoryBelowCap { memory_mb, heap_mb }),
+            _ => Ok(()),
+        }
+    }
+
     pub fn policy(&self) -> Policy {
         Policy {
             limits: self.limits.limits(),

@@ -2,7 +2,7 @@
 
 use super::ConfigOptions;
 use super::DAY_SECS;
-use super::values::{between, boolish};
+use super::values::{between, boolish, bucket_name};
 use crate::local::{self, DATABASE_FOLDER_DEFAULT, HEAP_FOLDER_DEFAULT, LocalError};
 use heapstead_store::{CachedHeaps, HeapStore, S3_DEADLINE_DEFAULT, S3Heaps, S3Settings};
 use heapstead_types::Principal;
@@ -33,6 +33,10 @@ pub enum FlagError {
     NoRedis,
     #[error("`--redis-url` is given without `--context-store redis`: give that too, or leave it out")]
     RedisUnused,
+    #[error(
+        "`--max-memory-mb` is {memory_mb}, and `--heap-memory-max` is {heap_mb}: no run would ever fit. Raise the first, or lower the second"
+    )]
+    MemoryBelowCap { memory_mb: u64, heap_mb: u32 },
     #[error("`--auth-tokens` is missing: say which file of tokens with `--auth-tokens FILE` or HEAPSTEAD_AUTH_TOKENS")]
     NoTokenFile,
 }
@@ -89,7 +93,7 @@ pub struct HeapStoreOptions {
     #[arg(long, value_name = "DIR", env = "HEAPSTEAD_DIRECTORY_PATH", default_value = HEAP_FOLDER_DEFAULT, help_heading = STORES)]
     directory_path: PathBuf,
     /// Keep heaps in this S3 bucket; what no flag says about it comes from the usual AWS_… variables
-    #[arg(long, value_name = "NAME", env = "HEAPSTEAD_S3_BUCKET", help_heading = STORES)]
+    #[arg(long, value_name = "NAME", env = "HEAPSTEAD_S3_BUCKET", value_parser = bucket_name, help_heading = STORES)]
     s3_bucket: Option<String>,
     /// Where the bucket is, for stores that are not Amazon's: https://HOST:PORT
     #[arg(long, value_name = "URL", env = "HEAPSTEAD_S3_ENDPOINT", help_heading = STORES)]

@@ -56,6 +56,12 @@ pub fn boolish(text: &str) -> Result<bool, String> {
     }
 }
 
+/// What some store or other takes: Amazon's own takes neither capitals nor underscores any more.
+pub fn bucket_name(text: &str) -> Result<String, &'static str> {
+    let is_name = (3..=63).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+    if is_name { Ok(text.to_owned()) } else { Err("a bucket's name is 3 to 63 letters, digits, dots, dashes and underscores") }
+}
+
 pub fn not_empty(text: &str) -> Result<String, &'static str> {
     if text.is_empty() { Err("it may not be empty") } else { Ok(text.to_owned()) }
 }
