@@ -143,8 +143,11 @@ fn bad_values_are_refused_from_everywhere() {
 
 #[test]
 fn a_cap_that_no_run_could_have_is_refused_at_the_start() {
+    // A port that is taken, so that nothing stays up should it be let through.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("its address").port().to_string();
     for arguments in [&["--max-memory-mb", "63"][..], &["--max-memory-mb", "100", "--heap-memory-max", "101"]] {
-        let ran = Place::new().ran([&["serve", "--http-port", "0"], arguments].concat());
+        let ran = Place::new().ran([&["serve", "--http-port", &port], arguments].concat());
         assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{arguments:?}: {ran:?}");
         for part in ["`--max-memory-mb` is ", "`--heap-memory-max` is "] {
             assert!(ran.err.contains(part), "{arguments:?}: `{part}` is not in {ran:?}");
