@@ -46,8 +46,12 @@ impl Belongings {
         let secret = format!("mene-tekel-of-{}", owner.name.replace('/', "-"));
         let code = format!("console.log('{secret}'); var secret = '{secret}'");
         let logged = owner.run(json!({ "code": code, "session": format!("{secret}-log"), "tags": { "mine": secret } })).await;
-        let waits = "await new Promise(done => setTimeout(done, 250000))";
+        let waits = "console.log('begun'); await new Promise(done => setTimeout(done, 250000))";
         let running = owner.post("/api/exec", json!({ "code": waits, "execution_timeout_secs": 300 })).await;
+        // Its record says when its code began, so that has to have happened.
+        let id = running["execution_id"].as_str().expect("an id");
+        let begun = owner.get(&format!("/api/executions/{id}/output?wait_secs=60")).await;
+        assert_eq!(begun["data"], "begun\n");
         let session = owner.post("/api/sessions", json!({})).await["session_id"].clone();
         owner.run(json!({ "code": format!("let kept = '{secret}'"), "session": session })).await;
         let opening = json!({ "intent": format!("{secret} intent"), "seeds": [{ "catalog": "statistics", "entity": "mean" }] });
