@@ -106,6 +106,7 @@ async fn a_source_past_16_mib_is_too_large() {
     let (status, problem) = server.post("/api/exec", json!({ "code": " ".repeat(16 << 20) + "7" })).await;
     assert_eq!((status, &problem["title"]), (413, &json!("Payload Too Large")), "{problem}");
     assert_eq!(problem["detail"], "`code` is 16777217 bytes: at most 16777216 bytes are allowed");
+    assert_eq!(server.get("/api/executions").await.1["executions"], json!([]), "nothing ran");
 }
 
 /// Operations that answer with `ok` do so also where their arguments can't be read.

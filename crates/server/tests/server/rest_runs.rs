@@ -82,13 +82,11 @@ async fn a_syntax_error_is_an_execution_with_the_place_in_the_authors_source() {
 #[tokio::test]
 async fn bad_input_is_refused_before_anything_runs() {
     let server = Server::start();
-    let long = "x".repeat((16 << 20) + 1);
     for (body, expected) in [
         (json!({}), "`code` is missing"),
         (json!({ "code": "" }), "`code` is empty"),
         (json!({ "code": null }), "`code` is missing"),
         (json!({ "code": 5 }), "`code` is 5: expected a string"),
-        (json!({ "code": long }), "`code` is 16777217 bytes: at most 16777216"),
         (json!({ "code": "1", "execution_timeout_secs": 0 }), "`execution_timeout_secs` is 0: expected an integer from 1 to 300"),
         (json!({ "code": "1", "execution_timeout_secs": 301 }), "`execution_timeout_secs` is 301"),
         (json!({ "code": "1", "execution_timeout_secs": 1.5 }), "`execution_timeout_secs` is 1.5"),
