@@ -103,9 +103,13 @@ async fn a_listener_that_does_not_read_is_cut_off_and_slows_nothing() {
     assert!(server.memory_mb() < before + 30, "{} MB before, {} MB now", before, server.memory_mb());
     for mut stream in slow {
         let mut rest = Vec::new();
-        tokio::time::timeout(Duration::from_secs(60), stream.read_to_end(&mut rest)).await.expect("cut off").expect("an end");
+        let end = tokio::time::timeout(Duration::from_secs(60), stream.read_to_end(&mut rest)).await.expect("cut off");
         let text = String::from_utf8_lossy(&rest);
-        assert!(text.ends_with("0\r\n\r\n"), "the stream ended, properly");
+        match end {
+            Ok(_) => assert!(text.ends_with("0\r\n\r\n"), "the stream ended, properly"),
+            // Whoever reads nothing for minutes is hung up on, as the long form takes.
+            Err(error) => assert!(torture() && error.kind() == std::io::ErrorKind::ConnectionReset, "{error}"),
+        }
         assert!(text.matches("notifications/message\"").count() < runs, "and before everything was told");
     }
 }
