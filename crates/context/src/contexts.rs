@@ -150,12 +150,6 @@ impl Contexts {
         Err(Error::NotFound)
     }
 
-    /// For a server that finds out by itself that the session asked for is another's: counted and logged, and answered as if there were none.
-    pub fn foreign(&self, asked: &SessionId) -> Error {
-        self.isolation_violation(asked, asked);
-        Error::NotFound
-    }
-
     pub fn counts(&self) -> Counts {
         let counters = &self.0.counters;
         Counts {

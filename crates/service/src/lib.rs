@@ -68,6 +68,6 @@ pub use run::{Mode, Request, Run};
 pub use service::Service;
 pub use session_log::{EntryField, LogRequest, SessionEntries, SessionEntry, SessionNames};
 pub use sessions::{SessionPage, SessionView, Target, session_name};
-pub use state::{STATE_BYTES_MAX, Seen};
+pub use state::STATE_BYTES_MAX;
 pub use stateless::{Stateless, StatelessAnswer};
 pub use tags::{TAG_KEY_CHARS_MAX, TAG_VALUE_CHARS_MAX, TAGS_MAX, TaggedHeap, TaggedHeaps, check_tags};

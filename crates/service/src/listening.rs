@@ -2,7 +2,7 @@
 
 use crate::hub::{Event, Full, LISTENERS_MAX, Level, Listener, Position, Scope, TOPICS_MAX, Topic};
 use crate::{Archive, Caller, ServiceError};
-use heapstead_store::metadata::{Head, OpenedSession};
+use heapstead_store::metadata::OpenedSession;
 use heapstead_types::SessionId;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ impl Archive {
         let running_elsewhere = match &topic {
             Topic::Head(id) => {
                 let session = self.opened(caller, *id).await?;
-                self.0.hub.watch_head(session.id, head_of(&session));
+                self.0.hub.watch_head(session.id, session.head());
                 false
             }
             Topic::Execution(id) | Topic::Output(id) => {
@@ -22,7 +22,7 @@ impl Archive {
         };
         if let Scope::Session(id) = scope {
             // Its end has to be seen, or what it subscribed to would be kept for ever.
-            self.0.hub.watch_head(*id, head_of(&self.opened(caller, *id).await?));
+            self.0.hub.watch_head(*id, self.opened(caller, *id).await?.head());
         }
         let full = |_: Full| ServiceError::Busy(format!("{TOPICS_MAX} resources are subscribed to here, which is as many as may be"));
         self.0.hub.subscribe(scope, topic.clone()).map_err(full)?;
@@ -43,7 +43,7 @@ impl Archive {
 
     /// Listens to a session, which was found before.
     pub fn listen_to_session(&self, session: &OpenedSession, after: Option<Position>) -> Result<(Listener, bool), ServiceError> {
-        self.0.hub.watch_head(session.id, head_of(session));
+        self.0.hub.watch_head(session.id, session.head());
         let listener = self.listen(Scope::Session(session.id), after)?;
         self.follow_all_in(session.id);
         Ok(listener)
@@ -51,14 +51,15 @@ impl Archive {
 
     /// Listens to what is left of a session of this caller that is over.
     pub async fn listen_to_rest(&self, caller: &Caller, id: SessionId, after: Position) -> Result<Option<Listener>, ServiceError> {
-        let was_opened = self.0.metadata.was_opened(&caller.principal, id).await?;
-        Ok(if was_opened { self.0.hub.listen_to_rest(id, after) } else { None })
+        match self.0.metadata.was_opened(&caller.principal, id).await? {
+            true => self.0.hub.listen_to_rest(id, after).map_err(too_many_listeners),
+            false => Ok(None),
+        }
     }
 
     /// Listens to a scope, and tells whether events since `after` were lost.
     pub fn listen(&self, scope: Scope, after: Option<Position>) -> Result<(Listener, bool), ServiceError> {
-        let full = |_: Full| ServiceError::Busy(format!("{LISTENERS_MAX} listeners are there, which is as many as may be"));
-        self.0.hub.listen(scope, after).map_err(full)
+        self.0.hub.listen(scope, after).map_err(too_many_listeners)
     }
 
     /// What a scope has subscribed to.
@@ -85,6 +86,6 @@ impl Archive {
     }
 }
 
-fn head_of(session: &OpenedSession) -> Head {
-    Head { sequence: session.sequence, heap: session.head }
+fn too_many_listeners(_: Full) -> ServiceError {
+    ServiceError::Busy(format!("{LISTENERS_MAX} listeners are there, which is as many as may be"))
 }

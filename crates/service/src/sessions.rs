@@ -146,6 +146,17 @@ impl Archive {
         found
     }
 
+    /// A session of this caller that can be gone on in, which is used from now on. Of a task whose state was lost or deleted only the record is left,
+    /// to which its intent leads.
+    pub async fn enter_session(&self, caller: &Caller, id: SessionId) -> Result<OpenedSession, ServiceError> {
+        let mut session = self.opened(caller, id).await?;
+        session.expires_at = self.touch(&session).await?;
+        match session.expires_at {
+            Some(_) => Ok(session),
+            None => Err(unknown(&id.to_string())),
+        }
+    }
+
     async fn find_opened(&self, caller: &Caller, id: SessionId) -> Result<OpenedSession, ServiceError> {
         let found = self.0.metadata.opened_session(&caller.principal, id, Timestamp::now()).await?;
         found.ok_or_else(|| unknown(&id.to_string()))
@@ -160,7 +171,7 @@ impl Archive {
     }
 
     /// Notes that a session is used, and answers when it ends unless it is used again.
-    pub async fn touch(&self, session: &OpenedSession) -> Result<Option<Timestamp>, ServiceError> {
+    async fn touch(&self, session: &OpenedSession) -> Result<Option<Timestamp>, ServiceError> {
         let Some(expires_at) = session.expires_at else { return Ok(None) };
         let (now, ttl) = (Timestamp::now(), self.session_ttl());
         let later = self.kept_until(now);

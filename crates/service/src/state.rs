@@ -6,7 +6,7 @@
 //! The session's record is the truth. This only tells a client that is behind from one that is not.
 
 use crate::{Archive, ServiceError};
-use heapstead_store::metadata::{OpenedSession, StateKey};
+use heapstead_store::metadata::{Head, OpenedSession, StateKey};
 use heapstead_types::{HeapKey, SessionId};
 use jiff::Timestamp;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
@@ -26,20 +26,6 @@ const SEQUENCE_BYTES: usize = 8;
 #[derive(Default)]
 pub struct StateKeys(RwLock<Arc<[StateKey]>>);
 
-/// What a state says of the session that it is of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seen {
-    /// How many runs had completed.
-    pub sequence: u64,
-    pub head: Option<HeapKey>,
-}
-
-impl Seen {
-    pub fn of(session: &OpenedSession) -> Self {
-        Self { sequence: session.sequence, head: session.head }
-    }
-}
-
 impl Archive {
     /// What a client of this session is to carry now.
     pub async fn seal_state(&self, session: &OpenedSession) -> Result<String, ServiceError> {
@@ -53,7 +39,7 @@ impl Archive {
     }
 
     /// What a client of this session carries. Anything that was not sealed here for this session is refused.
-    pub async fn open_state(&self, session: SessionId, text: &str) -> Result<Seen, ServiceError> {
+    pub async fn open_state(&self, session: SessionId, text: &str) -> Result<Head, ServiceError> {
         let sealed = Sealed::parse(text).ok_or_else(refused)?;
         let find = |keys: &[StateKey]| keys.iter().find(|key| key.id == sealed.key).cloned();
         let key = match find(&self.state_keys().await?) {
@@ -123,12 +109,12 @@ fn seal(key: &StateKey, session: SessionId, mut text: Vec<u8>) -> Option<String>
     Some(hex::encode(sealed))
 }
 
-fn open(key: &StateKey, session: SessionId, mut sealed: Sealed) -> Option<Seen> {
+fn open(key: &StateKey, session: SessionId, mut sealed: Sealed) -> Option<Head> {
     let cipher = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &key.key).ok()?);
     let plain = cipher.open_in_place(Nonce::assume_unique_for_key(sealed.nonce), aad(session), &mut sealed.text).ok()?;
-    let (sequence, head) = plain.split_first_chunk::<SEQUENCE_BYTES>()?;
-    let head = if head.is_empty() { None } else { Some(HeapKey::from_digest(head.try_into().ok()?)) };
-    Some(Seen { sequence: u64::from_be_bytes(*sequence), head })
+    let (sequence, heap) = plain.split_first_chunk::<SEQUENCE_BYTES>()?;
+    let heap = if heap.is_empty() { None } else { Some(HeapKey::from_digest(heap.try_into().ok()?)) };
+    Some(Head { sequence: u64::from_be_bytes(*sequence), heap })
 }
 
 fn aad(session: SessionId) -> Aad<Vec<u8>> {
@@ -157,7 +143,7 @@ mod tests {
         SessionId::from_random([number; 32])
     }
 
-    fn opened(key: &StateKey, session: SessionId, text: &str) -> Option<Seen> {
+    fn opened(key: &StateKey, session: SessionId, text: &str) -> Option<Head> {
         Sealed::parse(text).and_then(|sealed| open(key, session, sealed))
     }
 
@@ -170,7 +156,7 @@ mod tests {
         let sealed = sealed();
         assert!(sealed.len() <= STATE_BYTES_MAX);
         assert_eq!(Sealed::parse(&sealed).expect("a state").key, 7);
-        assert_eq!(opened(&key(7), session(1), &sealed), Some(Seen { sequence: 5, head: Some(HeapKey::from_digest([9; 32])) }));
+        assert_eq!(opened(&key(7), session(1), &sealed), Some(Head { sequence: 5, heap: Some(HeapKey::from_digest([9; 32])) }));
     }
 
     #[test]
@@ -225,13 +211,13 @@ mod tests {
         let caller = crate::Caller::default();
         let session = one.open_session(&caller).await.expect("a session");
         let old = one.seal_state(&session).await.expect("sealed");
-        assert_eq!(other.open_state(session.id, &old).await.ok(), Some(Seen { sequence: 0, head: None }), "by the other process");
+        assert_eq!(other.open_state(session.id, &old).await.ok(), Some(Head { sequence: 0, heap: None }), "by the other process");
         one.rotate_state_key().await.expect("a new key");
         let new = one.seal_state(&session).await.expect("sealed");
         assert_ne!(Sealed::parse(&old).map(|state| state.key), Sealed::parse(&new).map(|state| state.key));
         for state in [&old, &new] {
             for archive in [&one, &other] {
-                assert_eq!(archive.open_state(session.id, state).await.ok(), Some(Seen { sequence: 0, head: None }));
+                assert_eq!(archive.open_state(session.id, state).await.ok(), Some(Head { sequence: 0, heap: None }));
             }
         }
         let met = other.seal_state(&session).await.expect("sealed");

@@ -62,19 +62,10 @@ fn new(id: &ExecutionId) -> NewExecution {
 
 fn end(status: Status) -> ExecutionEnd {
     ExecutionEnd {
-        status,
-        started_at: None,
-        completed_at: Timestamp::now(),
         result: Some("1".into()),
-        error: None,
         warnings: vec!["careful".into()],
         output: Extent { bytes: 5, lines: 2 },
-        heap: None,
-        tags: None,
-        log: None,
-        keeps: None,
-        bind: None,
-        continuity: None,
+        ..ExecutionEnd::bare(status)
     }
 }
 

@@ -14,13 +14,12 @@ pub fn tool_of(name: &str) -> &str {
     }
 }
 
-/// The tool that is meant by another name, and its arguments in that tool's own words. None when the name is not another one's.
-pub fn resolve(name: &str, arguments: Arguments) -> Option<Result<(&str, Arguments), ServiceError>> {
-    let tool = tool_of(name);
-    match tool {
-        _ if tool == name => None,
-        "run_js" => Some(run(arguments).map(|arguments| (tool, arguments))),
-        _ => Some(context(arguments).map(|arguments| (tool, arguments))),
+/// What is said to a tool under another name, in its own words.
+pub fn in_own_words(name: &str, arguments: Arguments) -> Result<Arguments, ServiceError> {
+    match tool_of(name) {
+        own if own == name => Ok(arguments),
+        "run_js" => run(arguments),
+        _ => context(arguments),
     }
 }
 
@@ -95,23 +94,22 @@ mod tests {
     #[test]
     fn what_is_said_in_their_words_is_meant_in_ours() {
         let seeds = json!({ "intent": "i", "seeds": [{ "api": "a", "entity": "x" }, { "entry_id": "b", "entity": "y" }, { "catalog": "c", "entity": "z" }] });
-        let (name, said) = resolve("plasm_context", arguments(seeds)).expect("an alias").expect("good");
-        assert_eq!(name, "session_context");
+        let said = in_own_words("plasm_context", arguments(seeds)).expect("good");
+        assert_eq!(tool_of("plasm_context"), "session_context");
         let expected = json!([{ "catalog": "a", "entity": "x" }, { "catalog": "b", "entity": "y" }, { "catalog": "c", "entity": "z" }]);
         assert_eq!(said["seeds"], expected);
         for name in ["plasm", "plasm_run"] {
-            let (tool, said) =
-                resolve(name, arguments(json!({ "logical_session_ref": "s0", "program": "1" }))).expect("an alias").expect("good");
-            assert_eq!((tool, Value::Object(said)), ("run_js", json!({ "session": "s0", "code": "1" })));
+            let said = in_own_words(name, arguments(json!({ "logical_session_ref": "s0", "program": "1" }))).expect("good");
+            assert_eq!((tool_of(name), Value::Object(said)), ("run_js", json!({ "session": "s0", "code": "1" })));
         }
         for (bad, says) in
             [(json!({ "intent": "i" }), "missing"), (json!({ "seeds": "x" }), "not a list"), (json!({ "seeds": [] }), "empty")]
         {
-            let refused = resolve("plasm_context", arguments(bad)).expect("an alias").expect_err("refused");
+            let refused = in_own_words("plasm_context", arguments(bad)).expect_err("refused");
             assert!(refused.to_string().contains(says) && refused.to_string().contains("at least one"), "{refused}");
         }
-        let refused = resolve("plasm", arguments(json!({ "program": "1" }))).expect("an alias").expect_err("refused");
+        let refused = in_own_words("plasm", arguments(json!({ "program": "1" }))).expect_err("refused");
         assert!(refused.to_string().contains("`logical_session_ref` is missing"), "{refused}");
-        assert!(resolve("run_js", Arguments::new()).is_none());
+        assert_eq!(in_own_words("run_js", Arguments::new()).expect("its own"), Arguments::new());
     }
 }

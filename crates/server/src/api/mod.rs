@@ -13,7 +13,7 @@ mod sessions;
 mod stateless;
 mod tags;
 
-pub use aliases::{resolve as resolve_alias, tool_of};
+pub use aliases::{in_own_words, tool_of};
 pub use executions::heap_key;
 pub use operation::{Arguments, Failed, FailureShape, Operation, Success};
 

@@ -75,16 +75,12 @@ impl Handler {
             return Ok(Ok((self.tool(name)?, arguments)));
         };
         let operation = self.tool(api::tool_of(name))?;
-        match api::resolve_alias(name, arguments.clone()) {
-            Some(Ok((_, arguments))) => Ok(Ok((operation, arguments))),
-            Some(Err(refused)) => {
-                if let Some(call) = service.note(operation.name, false, caller, &arguments) {
-                    call.failed(&refused);
-                }
-                Ok(Err(refused))
+        let said = api::in_own_words(name, arguments.clone()).inspect_err(|refused| {
+            if let Some(call) = service.note(operation.name, false, caller, &arguments) {
+                call.failed(refused);
             }
-            None => Ok(Ok((operation, arguments))),
-        }
+        });
+        Ok(said.map(|arguments| (operation, arguments)))
     }
 
     /// Resources are executions, of which a server that keeps nothing has none.

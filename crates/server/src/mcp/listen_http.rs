@@ -93,8 +93,9 @@ pub async fn go_on(ears: Ears<'_>, headers: &HeaderMap) -> Result<Response, Resp
             Ok(session) => ears.service.listen_to_session(&session, Some(last.position)),
             Err(_) => match ears.service.listen_to_rest(&ears.caller, id, last.position).await {
                 Ok(Some(listener)) => Ok((listener, false)),
+                Err(error) => Err(error),
                 // It never was one of the caller's, or all that is left to hear is the answer.
-                _ => return Ok(Sse::new(stream::iter([Ok::<_, Infallible>(answer(&last.request))])).into_response()),
+                Ok(None) => return Ok(Sse::new(stream::iter([Ok::<_, Infallible>(answer(&last.request))])).into_response()),
             },
         },
     };

@@ -82,17 +82,11 @@ pub async fn resume(service: &Service, caller: &Caller, params: &Value, era: Era
 /// A session of this caller that has not ended, noted as used.
 pub async fn find(service: &Service, caller: &Caller, id: &str, era: Era) -> Result<OpenedSession, ErrorData> {
     let parsed = id.parse().map_err(|_| era.not_found(id))?;
-    let mut session = match service.opened(caller, parsed).await {
-        Ok(session) => session,
-        Err(ServiceError::NotFound { .. }) => return Err(era.not_found(id)),
-        Err(error) => return Err(failed(error)),
-    };
-    session.expires_at = service.touch(&session).await.map_err(failed)?;
-    // Of a logical session that was lost or deleted only the record is left, to which `session_context` leads.
-    if session.expires_at.is_none() {
-        return Err(era.not_found(id));
+    match service.enter_session(caller, parsed).await {
+        Ok(session) => Ok(session),
+        Err(ServiceError::NotFound { .. }) => Err(era.not_found(id)),
+        Err(error) => Err(failed(error)),
     }
-    Ok(session)
 }
 
 /// As answers tell it: what the client is to send with its next request.

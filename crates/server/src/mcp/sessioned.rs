@@ -10,8 +10,8 @@ use super::session_meta::{EXTENSION, Era, Within};
 use super::session_methods::{self as methods, Method};
 use crate::api;
 use crate::edge::Edge;
-use heapstead_service::{Caller, Scope, Seen, Service, Topic};
-use heapstead_store::metadata::OpenedSession;
+use heapstead_service::{Caller, Scope, Service, Topic};
+use heapstead_store::metadata::{Head, OpenedSession};
 use rmcp::ErrorData;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
@@ -37,7 +37,7 @@ pub struct Sessioned {
 /// A request while it is answered, and the session it is in.
 struct Visit {
     era: Era,
-    within: Option<(Caller, OpenedSession, Option<Seen>)>,
+    within: Option<(Caller, OpenedSession, Option<Head>)>,
 }
 
 impl Sessioned {
@@ -85,8 +85,8 @@ impl Sessioned {
             },
             false => before.clone(),
         };
-        let knows = seen.unwrap_or(Seen::of(&before));
-        if knows != Seen::of(&now)
+        let knows = seen.unwrap_or(before.head());
+        if knows != now.head()
             && let Ok(metadata) = methods::metadata(service, &now).await
         {
             result.carry(visit.era.key(), metadata);

@@ -65,7 +65,8 @@ async fn another_owners_context_is_not_found_and_asking_is_counted() {
         serde_json::from_str(&ask(&ann, post.clone(), "/api/session-context", json!({ "intent": "x" })).await.1).expect("JSON");
     for (number, foreign) in [(6, json!(id)), (7, task["logical_session_id"].clone())] {
         assert_eq!(ask(&bob, post.clone(), "/api/exec", json!({ "code": "1", "session": foreign })).await.0, 404);
-        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        // Whoever reads a context waits for what was recorded before, so that was looked up.
+        assert_eq!(ask(&bob, get.clone(), &of("n"), json!({})).await.0, 200);
         assert_eq!(violations().await, Some(number));
     }
     let metrics = ask(&operator, get.clone(), "/metrics", json!({})).await.1;

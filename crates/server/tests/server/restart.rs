@@ -2,7 +2,6 @@
 
 use crate::fixture::{Folders, Server};
 use heapstead_store::metadata::{ExecutionEnd, NewExecution};
-use heapstead_store::outputs::Extent;
 use heapstead_store::{Metadata, Owner};
 use heapstead_types::{ExecutionId, Principal, Status};
 use jiff::Timestamp;
@@ -146,21 +145,7 @@ async fn fill(folders: &Folders, count: u64) {
             };
             metadata.begin_execution(new, None).await.expect("begun");
             if number % 100 != 0 {
-                let end = ExecutionEnd {
-                    started_at: None,
-                    status: Status::Completed,
-                    completed_at: Timestamp::now(),
-                    result: Some("42".into()),
-                    error: None,
-                    warnings: vec![],
-                    output: Extent::default(),
-                    heap: None,
-                    tags: None,
-                    log: None,
-                    keeps: None,
-                    bind: None,
-                    continuity: None,
-                };
+                let end = ExecutionEnd { result: Some("42".into()), ..ExecutionEnd::bare(Status::Completed) };
                 metadata.end_execution(id, end).await.expect("ended");
             }
         }

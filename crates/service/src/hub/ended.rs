@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// What they may hold together.
-pub const BYTES_MAX: usize = 16 << 20;
+const BYTES_MAX: usize = 16 << 20;
 
 /// The first is the one that ended first.
 #[derive(Default)]

@@ -60,11 +60,8 @@ pub struct Full;
 impl Hub {
     /// Listens to a scope, from the next event on or from where an earlier listener was. Then whether it missed any is told too.
     pub fn listen(&self, scope: Scope, after: Option<Position>) -> Result<(Listener, bool), Full> {
-        let all = self.listeners.clone();
-        if all.load(Relaxed) >= LISTENERS_MAX {
-            return Err(Full);
-        }
-        let listening = self.lock().row(&scope).listen(after, all);
+        let listeners = self.room()?;
+        let listening = self.lock().row(&scope).listen(after, listeners);
         self.interest.notify_one();
         Ok(listening)
     }
@@ -170,10 +167,16 @@ impl Hub {
     }
 
     /// Listens to the rest of a session that is over, from where an earlier listener was. None when it is no longer kept.
-    pub fn listen_to_rest(&self, session: SessionId, after: Position) -> Option<Listener> {
-        let row = self.lock().ended.find(session, after)?;
-        let (listener, missed) = row.listen(Some(after), self.listeners.clone());
-        (!missed).then_some(listener)
+    pub fn listen_to_rest(&self, session: SessionId, after: Position) -> Result<Option<Listener>, Full> {
+        let listeners = self.room()?;
+        let Some(row) = self.lock().ended.find(session, after) else { return Ok(None) };
+        let (listener, missed) = row.listen(Some(after), listeners);
+        Ok((!missed).then_some(listener))
+    }
+
+    /// Where one more listener is counted.
+    fn room(&self) -> Result<Arc<AtomicUsize>, Full> {
+        if self.listeners.load(Relaxed) >= LISTENERS_MAX { Err(Full) } else { Ok(self.listeners.clone()) }
     }
 
     /// Nobody listens to this scope any more, nor will.

@@ -89,6 +89,26 @@ async fn long_messages_leave_sooner() {
 }
 
 #[tokio::test]
+async fn the_rest_of_a_session_that_is_over_is_kept_within_bounds() {
+    let hub = Hub::default();
+    let positions: Vec<_> = (0..100)
+        .map(|number| {
+            let position = listen(&hub, number).position();
+            let execution = ExecutionId::from_random([number; 16]);
+            hub.tell(session(number), Event::Log { level: Level::Error, execution, text: "x".repeat(ROW_BYTES_MAX - 1000) });
+            hub.end(session(number));
+            position
+        })
+        .collect();
+    let rest = |number: u8| hub.listen_to_rest(session(number), positions[usize::from(number)]).expect("room");
+    assert!(rest(0).is_none(), "the first leave first");
+    let mut last = rest(99).expect("the last is there");
+    assert!(matches!(heard(&mut last).await, Event::Log { .. }));
+    assert_eq!(last.next().await, Heard::Ended);
+    assert!(hub.listen_to_rest(session(98), positions[99]).expect("room").is_none(), "only where it was");
+}
+
+#[tokio::test]
 async fn messages_that_matter_less_than_asked_for_are_not_told() {
     let hub = Hub::default();
     let mut listener = listen(&hub, 1);

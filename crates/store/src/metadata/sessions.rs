@@ -1,7 +1,7 @@
 //! Sessions that were opened: each has a head, the heap that its next run goes on from, and ends when it is deleted or idle for too long.
 
 use super::executions::{execution_id, heap_key, optional_timestamp, timestamp};
-use super::{Durability, Metadata, MetadataError};
+use super::{Durability, Head, Metadata, MetadataError};
 use heapstead_types::{ExecutionId, HeapKey, Principal, SessionId, SessionName};
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -58,6 +58,13 @@ pub struct OpenedSession {
     pub expires_at: Option<Timestamp>,
     /// The logical session that it is of, if it is one's.
     pub logical: Option<Uuid>,
+}
+
+impl OpenedSession {
+    /// Where its head is: what whoever watches it, or carries its state, compares.
+    pub fn head(&self) -> Head {
+        Head { sequence: self.sequence, heap: self.head }
+    }
 }
 
 /// What a run of an opened session finds when it comes to its turn.
