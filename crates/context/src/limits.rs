@@ -25,12 +25,12 @@ pub const RESOURCE_ID_BYTES_MAX: usize = 512;
 pub const CONTENT_HASH_BYTES_MAX: usize = 128;
 pub const RESOURCE_SUMMARY_BYTES_MAX: usize = 1024;
 /// All of them together, as JSON; the oldest leave.
-pub const RESOURCES_BYTES_MAX: usize = 128 * 1024;
+pub const RESOURCES_BYTES_MAX: usize = 80 * 1024;
 
 pub const SEARCHES_MAX: usize = 200;
 pub const QUERY_BYTES_MAX: usize = 1024;
 /// All of them together, as JSON; the oldest leave.
-pub const SEARCHES_BYTES_MAX: usize = 128 * 1024;
+pub const SEARCHES_BYTES_MAX: usize = 80 * 1024;
 
 pub const CUSTOM_KEYS_MAX: usize = 100;
 pub const CUSTOM_KEY_BYTES_MAX: usize = 128;

@@ -1,5 +1,6 @@
 //! Who calls: on whose behalf, in which session, over which connection.
 
+use crate::PageRoom;
 use crate::context_recording::Call;
 use crate::sessions::new_session_id;
 use heapstead_engine::Lane;
@@ -25,6 +26,8 @@ pub struct Caller {
     pub lane: Lane,
     /// The call itself, where a conversation is to remember it. A run that it begins takes that over.
     pub call: Option<Arc<Call>>,
+    /// How much of a list or page one answer may show. None: all of it, as over REST.
+    pub room: Option<PageRoom>,
 }
 
 /// A connection that stays while its client does, and what it alone knows.

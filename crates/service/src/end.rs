@@ -75,6 +75,7 @@ impl Begun {
             completed_at: None,
             warnings: self.warnings,
             told: None,
+            part: None,
         }
     }
 

@@ -2,10 +2,11 @@
 
 use crate::live::{Live, Stop};
 use crate::neighbours::{self, About, Question};
+use crate::page_room::Overflow;
 use crate::record::{ExecutionRecord, iso_8601};
-use crate::{Archive, Caller, ServiceError, sweep};
+use crate::{Archive, Caller, PageRoom, ServiceError, sweep};
 use heapstead_store::metadata::{self, Cursor, ExecutionFilter};
-use heapstead_store::outputs::{Extent, PageRequest};
+use heapstead_store::outputs::{self, Extent, PageRequest};
 use heapstead_types::{ExecutionId, SessionName, Status};
 use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
@@ -16,6 +17,10 @@ use tokio::time::Instant;
 
 /// How far back a list goes that is asked for without parameters.
 const LISTED_SINCE: SignedDuration = SignedDuration::from_hours(24);
+/// Ends a cursor of such a list, so that its next page is about the same executions.
+pub const RECENT_SUFFIX: &str = "-recent";
+/// The shortest summary: all its names, an id and one time.
+const SUMMARY_CHARS_MIN: usize = 120;
 /// Where another process can't be asked, or its answer is not in the record yet: until the next look at the record.
 const ELSEWHERE_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -120,9 +125,9 @@ impl Archive {
                     (stored.id, output, stored.status)
                 }
             };
-            let outputs = self.0.outputs.clone();
-            let named = id.clone();
-            let read = blocking(move || Ok(outputs.page(&named, output, status.is_terminal(), page)?)).await?;
+            let (outputs, named, room) = (self.0.outputs.clone(), id.clone(), caller.room);
+            let read =
+                blocking(move || page_within(room, page, |page| Ok(outputs.page(&named, output, status.is_terminal(), page)?))).await?;
             return Ok(OutputPage {
                 execution_id: id,
                 data: read.data,
@@ -171,27 +176,36 @@ impl Archive {
 
     /// Without parameters: all that run, and all that ended in the last 24 hours.
     pub async fn executions(&self, caller: &Caller, request: ListRequest) -> Result<ExecutionList, ServiceError> {
-        let plain = request.status.is_none() && request.session.is_none() && request.limit.is_none() && request.cursor.is_none();
-        let before = match request.cursor.as_deref() {
-            None => None,
-            Some(cursor) => Some(self.after(caller, cursor).await?),
+        let plain = request.status.is_none() && request.session.is_none() && request.limit.is_none();
+        let (before, recent) = match request.cursor.as_deref() {
+            None => (None, plain),
+            Some(cursor) => {
+                let last = cursor.strip_suffix(RECENT_SUFFIX);
+                (Some(self.after(caller, last.unwrap_or(cursor), cursor).await?), last.is_some())
+            }
         };
+        let items_max = caller.room.map(|room| room.items_max(SUMMARY_CHARS_MIN));
         let filter = ExecutionFilter {
             status: request.status,
             session: request.session,
-            ended_since: plain.then(|| Timestamp::now() - LISTED_SINCE),
+            ended_since: recent.then(|| Timestamp::now() - LISTED_SINCE),
             before,
-            limit: request.limit,
+            limit: request.limit.into_iter().chain(items_max).min(),
         };
-        let (executions, next) = self.0.metadata.executions(&caller.principal, filter).await?;
+        let (stored, next) = self.0.metadata.executions(&caller.principal, filter).await?;
+        let mut executions: Vec<_> = stored.into_iter().map(|stored| self.summary(stored)).collect();
+        let fitting = caller.room.map_or(executions.len(), |room| room.items_that_fit(&executions));
+        let has_more = next.is_some() || fitting < executions.len();
+        executions.truncate(fitting);
         // Not the row itself, which would tell how much others run.
-        let next_cursor = executions.last().filter(|_| next.is_some()).map(|last| last.id.to_string());
-        Ok(ExecutionList { executions: executions.into_iter().map(|stored| self.summary(stored)).collect(), next_cursor })
+        let suffix = if recent { RECENT_SUFFIX } else { "" };
+        let next_cursor = executions.last().filter(|_| has_more).map(|last| format!("{}{suffix}", last.execution_id));
+        Ok(ExecutionList { executions, next_cursor })
     }
 
     /// Where a list goes on. A cursor that is somebody else's is none.
-    async fn after(&self, caller: &Caller, cursor: &str) -> Result<Cursor, ServiceError> {
-        let found = match cursor.parse() {
+    async fn after(&self, caller: &Caller, last: &str, cursor: &str) -> Result<Cursor, ServiceError> {
+        let found = match last.parse() {
             Ok(id) => self.0.metadata.after_execution(&caller.principal, &id).await?,
             Err(_) => None,
         };
@@ -277,6 +291,28 @@ impl Asked {
     }
 }
 
+/// The page, or as much of it as fits in the room for it.
+fn page_within(
+    room: Option<PageRoom>,
+    page: PageRequest,
+    read: impl Fn(PageRequest) -> Result<outputs::OutputPage, ServiceError>,
+) -> Result<outputs::OutputPage, ServiceError> {
+    let Some(room) = room else { return read(page) };
+    let mut page = room.bounded(page);
+    loop {
+        let read = read(page)?;
+        match room.overflow(page, &read) {
+            None => return Ok(read),
+            Some(Overflow::Smaller(smaller)) => page = smaller,
+            Some(Overflow::Line { line, start_byte }) => {
+                return Err(ServiceError::BadInput(format!(
+                    "line {line} of the output is longer than one answer can be: read it in parts with `byte_offset` {start_byte}"
+                )));
+            }
+        }
+    }
+}
+
 /// Whether there is anything at the cursor.
 pub fn reaches(output: Extent, page: PageRequest) -> bool {
     match page {
@@ -296,6 +332,7 @@ pub fn record_of(stored: metadata::Execution) -> ExecutionRecord {
         completed_at: stored.completed_at.map(iso_8601),
         warnings: stored.warnings,
         told: stored.continuity.and_then(|json| serde_json::from_str(&json).ok()),
+        part: None,
     }
 }
 

@@ -136,7 +136,7 @@ async fn when(live: &Live, about: About) -> bool {
             live.ended().await;
             return true;
         }
-        About::Line(offset) => PageRequest::Lines { offset, limit: 1 },
+        About::Line(offset) => PageRequest::lines(offset, 1),
         About::Byte(offset) => PageRequest::Bytes { offset, limit: 1 },
     };
     let mut progress = live.watch();

@@ -40,7 +40,7 @@ pub fn cursor(_: &mut SchemaGenerator) -> Schema {
 
 /// Where a list of executions goes on: after this one.
 pub fn execution_cursor(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "string", "pattern": "^[0-9a-f]{32}$" })
+    json_schema!({ "type": "string", "pattern": "^[0-9a-f]{32}(-recent)?$" })
 }
 
 /// Where a list of sessions goes on: after this one.

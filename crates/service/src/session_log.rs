@@ -1,7 +1,7 @@
 //! The logs of sessions: what ran in each, in order.
 
-use crate::{Archive, Caller, ServiceError};
-use heapstead_store::metadata::LogEntry;
+use crate::{Archive, Caller, PageRoom, ServiceError};
+use heapstead_store::metadata::{LogEntry, LogRange};
 use heapstead_types::{HeapKey, SessionName};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -45,7 +45,13 @@ pub struct SessionEntry {
     pub timestamp: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub execution_id: Option<String>,
+    /// True when `code` is longer than one message can be, and is shown in part. REST has it whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub truncated: Option<bool>,
 }
+
+/// The shortest entry: one number.
+const ENTRY_CHARS_MIN: usize = 10;
 
 /// A field of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,12 +113,37 @@ impl Archive {
             None => 0,
             Some(text) => text.parse().map_err(|_| ServiceError::bad_cursor(text))?,
         };
-        // One more than asked for tells whether there are more.
-        let limit = request.limit.map(|limit| limit + 1);
-        let mut entries = self.0.metadata.log(&caller.principal, &request.session, from, limit).await?;
-        let more = request.limit.is_some_and(|limit| entries.len() > limit as usize);
-        let next_cursor = if more { entries.pop().map(|next| next.index.to_string()) } else { None };
-        Ok(SessionEntries { entries: entries.into_iter().map(|entry| shown(entry, &request.fields)).collect(), next_cursor })
+        let with_code = request.fields.contains(&EntryField::Code);
+        let items_max = caller.room.map(|room| room.items_max(ENTRY_CHARS_MIN));
+        let limit = request.limit.into_iter().chain(items_max).min();
+        // One more than is shown tells whether there are more.
+        let range =
+            LogRange { from, limit: limit.map(|limit| limit + 1), code_bytes_max: caller.room.filter(|_| with_code).map(PageRoom::chars) };
+        let read = self.0.metadata.log(&caller.principal, &request.session, range).await?;
+        let indexes: Vec<_> = read.iter().map(|entry| entry.index).collect();
+        let mut entries: Vec<_> = read.into_iter().map(|entry| shown(entry, &request.fields)).collect();
+        let fitting = match caller.room {
+            Some(room) => {
+                entries.iter_mut().for_each(SessionEntry::shorten);
+                room.items_that_fit(&entries)
+            }
+            None => entries.len(),
+        };
+        entries.truncate(limit.map_or(fitting, |limit| fitting.min(limit as usize)));
+        let next_cursor = indexes.get(entries.len()).map(ToString::to_string);
+        Ok(SessionEntries { entries, next_cursor })
+    }
+}
+
+impl SessionEntry {
+    /// Code that no answer could hold is shown in part.
+    fn shorten(&mut self) {
+        let Some(code) = &mut self.code else { return };
+        let shown = PageRoom::longest_text(code).len();
+        if shown < code.len() {
+            code.truncate(shown);
+            self.truncated = Some(true);
+        }
     }
 }
 

@@ -27,6 +27,21 @@ pub struct StatelessAnswer {
     /// Why it failed, timed out or was cancelled. Absent when it completed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// True when `output` is only the beginning, because a message can't hold all of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub truncated: Option<bool>,
+    /// Bytes of the whole output, when it is truncated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_bytes: Option<u64>,
+    /// How to get the rest, when it is truncated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rest: Option<String>,
+}
+
+impl StatelessAnswer {
+    pub fn new(output: String, error: Option<String>) -> Self {
+        Self { output, error, truncated: None, output_bytes: None, rest: None }
+    }
 }
 
 impl Stateless {
@@ -73,7 +88,7 @@ impl Stateless {
             self.meter.ended(Status::Cancelled);
         }
         let error = end.unwrap_or_else(|_| Some("Execution did not complete within polling timeout".to_owned()));
-        Ok(StatelessAnswer { output: String::from_utf8_lossy(&output).into_owned(), error })
+        Ok(StatelessAnswer::new(String::from_utf8_lossy(&output).into_owned(), error))
     }
 
     pub async fn health(&self) -> Health {
@@ -102,7 +117,7 @@ mod tests {
         let began = tokio::time::Instant::now();
         let answer = stateless.run(&Caller::default(), "1".into(), Limits::default()).await.expect("accepted");
         let error = Some("Execution did not complete within polling timeout".to_owned());
-        assert_eq!(answer, StatelessAnswer { output: String::new(), error });
+        assert_eq!(answer, StatelessAnswer::new(String::new(), error));
         let waited = began.elapsed();
         assert!(waited >= WAIT_MAX && waited < WAIT_MAX + Duration::from_secs(1), "{waited:?}");
     }

@@ -11,6 +11,8 @@ use serde::Serialize;
 pub const TAGS_MAX: usize = 64;
 pub const TAG_KEY_CHARS_MAX: usize = 128;
 pub const TAG_VALUE_CHARS_MAX: usize = 1024;
+/// The shortest heap with tags in a list: a key and one tag.
+const RESULT_CHARS_MIN: usize = 80;
 
 /// Heaps and their tags, in the order of their keys.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -71,8 +73,14 @@ impl Archive {
 
     pub async fn heaps_by_tags(&self, caller: &Caller, query: TagQuery) -> Result<TaggedHeaps, ServiceError> {
         check_tags(&query.pairs)?;
-        let (heaps, more) = self.0.metadata.heaps_by_tags(&caller.principal, query).await?;
-        let next_cursor = if more { heaps.last().map(|last| last.heap.to_string()) } else { None };
-        Ok(TaggedHeaps { results: heaps.into_iter().map(|found| TaggedHeap { heap: found.heap, tags: found.tags }).collect(), next_cursor })
+        let items_max = caller.room.map(|room| room.items_max(RESULT_CHARS_MIN));
+        let query = TagQuery { limit: query.limit.into_iter().chain(items_max).min(), ..query };
+        let (found, more) = self.0.metadata.heaps_by_tags(&caller.principal, query).await?;
+        let mut results: Vec<_> = found.into_iter().map(|found| TaggedHeap { heap: found.heap, tags: found.tags }).collect();
+        let fitting = caller.room.map_or(results.len(), |room| room.items_that_fit(&results));
+        let more = more || fitting < results.len();
+        results.truncate(fitting);
+        let next_cursor = results.last().filter(|_| more).map(|last| last.heap.to_string());
+        Ok(TaggedHeaps { results, next_cursor })
     }
 }

@@ -33,7 +33,7 @@ fn model(text: &str, ended: bool, request: PageRequest) -> OutputPage {
     };
     match request {
         PageRequest::Lines { offset, .. } if offset > total_lines => page(lines_end, lines_end, offset, offset - 1, offset, false),
-        PageRequest::Lines { offset, limit } => {
+        PageRequest::Lines { offset, limit, .. } => {
             let first = offset as usize - 1;
             let last = lines.len().min(first.saturating_add(limit as usize));
             let start: usize = lines[..first].iter().map(|line| line.len()).sum();
@@ -69,7 +69,7 @@ fn requests() -> impl Strategy<Value = PageRequest> {
     let offset = || prop_oneof![4 => 0..60u64, 4 => 0..20_000u64, 1 => Just(9_007_199_254_740_991)];
     let limit = || prop_oneof![4 => 1..10u64, 4 => 1..5000u64, 1 => Just(u64::MAX)];
     prop_oneof![
-        (offset(), limit()).prop_map(|(offset, limit)| PageRequest::Lines { offset: offset + 1, limit }),
+        (offset(), limit()).prop_map(|(offset, limit)| PageRequest::lines(offset + 1, limit)),
         (offset(), limit()).prop_map(|(offset, limit)| PageRequest::Bytes { offset, limit }),
     ]
 }
@@ -143,7 +143,7 @@ fn a_page_by_lines_ends_early_rather_than_hold_many_megabytes() {
     }
     writer.append(format!("{}\n", "y".repeat(20 << 20)).into_bytes()).expect("written");
     let extent = writer.finish().expect("finished");
-    let page = |offset| outputs.page(&id(), extent, true, PageRequest::Lines { offset, limit: 100 }).expect("a page");
+    let page = |offset| outputs.page(&id(), extent, true, PageRequest::lines(offset, 100)).expect("a page");
     let lines = |page: &OutputPage| (page.start_line, page.end_line, page.next_line_offset, page.has_more);
     assert_eq!(lines(&page(1)), (1, 2, 3, true), "two of 6 MiB fit into 16");
     assert_eq!(lines(&page(3)), (3, 4, 5, true));
@@ -166,7 +166,7 @@ fn a_page_reads_what_it_holds() {
         outputs.page(&id(), extent, true, request).expect("a page");
         bytes_read() - before
     };
-    let (first, last) = (read(PageRequest::Lines { offset: 1, limit: 100 }), read(PageRequest::Lines { offset: 999_900, limit: 100 }));
+    let (first, last) = (read(PageRequest::lines(1, 100)), read(PageRequest::lines(999_900, 100)));
     assert!(first.abs_diff(last) < 20_000 && last < 40_000, "{first} and {last} bytes");
 }
 

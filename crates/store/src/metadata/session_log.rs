@@ -41,33 +41,44 @@ impl Metadata {
     }
 
     /// Entries from an index on, in order. None for a session that does not exist.
-    pub async fn log(
-        &self,
-        principal: &Principal,
-        session: &SessionName,
-        from: u64,
-        limit: Option<u32>,
-    ) -> Result<Vec<LogEntry>, MetadataError> {
+    pub async fn log(&self, principal: &Principal, session: &SessionName, range: LogRange) -> Result<Vec<LogEntry>, MetadataError> {
         let (principal, session) = (principal.clone(), session.clone());
         self.read(move |db| {
-            db.prepare_cached(
+            let mut statement = db.prepare_cached(
                 "SELECT log.idx, input_heap, output_heap, code, timestamp, execution_id FROM log JOIN sessions ON sessions.id = log.session
                  WHERE sessions.principal = ? AND sessions.name = ? AND log.idx >= ? ORDER BY log.idx LIMIT ?",
-            )?
-            .query_map(params![principal.as_str(), session.as_str(), from as i64, limit.map_or(-1, i64::from)], |row| {
-                Ok(LogEntry {
+            )?;
+            let limit = range.limit.map_or(-1, i64::from);
+            let mut rows = statement.query(params![principal.as_str(), session.as_str(), range.from as i64, limit])?;
+            let (mut entries, mut code_bytes) = (Vec::new(), 0);
+            while let Some(row) = rows.next()? {
+                let entry = LogEntry {
                     index: row.get::<_, i64>(0)? as u64,
                     input_heap: heap_key(row, 1)?,
                     output_heap: heap_key(row, 2)?.ok_or(rusqlite::Error::InvalidQuery)?,
                     code: row.get(3)?,
                     timestamp: timestamp(row, 4)?,
                     execution_id: execution_id(row, 5)?,
-                })
-            })?
-            .collect()
+                };
+                code_bytes += entry.code.len();
+                entries.push(entry);
+                if range.code_bytes_max.is_some_and(|max| code_bytes > max) && entries.len() > 1 {
+                    break;
+                }
+            }
+            Ok(entries)
         })
         .await
     }
+}
+
+/// Which entries of a log are read.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LogRange {
+    pub from: u64,
+    pub limit: Option<u32>,
+    /// Reading ends with the entry that passes this, after the second at the earliest: whoever asks sees that there are more.
+    pub code_bytes_max: Option<usize>,
 }
 
 impl Metadata {

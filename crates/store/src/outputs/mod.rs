@@ -10,7 +10,7 @@ mod line_index;
 mod page;
 mod writer;
 
-pub use page::{BYTE_LIMIT_DEFAULT, BYTE_LIMIT_MAX, LINE_LIMIT_DEFAULT, LINE_LIMIT_MAX, OutputPage, PageRequest};
+pub use page::{BYTE_LIMIT_DEFAULT, BYTE_LIMIT_MAX, LINE_LIMIT_DEFAULT, LINE_LIMIT_MAX, LineBytes, OutputPage, PageRequest};
 pub use writer::OutputWriter;
 
 use heapstead_types::ExecutionId;

@@ -13,6 +13,21 @@ pub const BYTE_LIMIT_DEFAULT: u64 = 4096;
 pub const BYTE_LIMIT_MAX: u64 = 4 << 20;
 /// A page by lines ends early, after a whole line, rather than pass this; a single line may be longer.
 const LINE_PAGE_BYTES_MAX: u64 = 16 << 20;
+
+/// How many bytes a page by lines may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LineBytes {
+    /// A page ends early, after a whole line, rather than pass this; a single line may be longer.
+    pub page_max: u64,
+    /// A line that is longer is not read: the page is empty, has more, and says where the line begins.
+    pub line_max: u64,
+}
+
+impl Default for LineBytes {
+    fn default() -> Self {
+        Self { page_max: LINE_PAGE_BYTES_MAX, line_max: u64::MAX }
+    }
+}
 /// A character in UTF-8 is no longer.
 const CHARACTER_BYTES_MAX: u64 = 4;
 
@@ -22,11 +37,18 @@ pub enum PageRequest {
     Lines {
         offset: u64,
         limit: u64,
+        bytes: LineBytes,
     },
     Bytes {
         offset: u64,
         limit: u64,
     },
+}
+
+impl PageRequest {
+    pub fn lines(offset: u64, limit: u64) -> Self {
+        Self::Lines { offset, limit, bytes: LineBytes::default() }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +70,7 @@ pub fn read(text: Option<&File>, index: &LineIndex, written: Extent, ended: bool
     let Some(text) = text else { return Ok(empty(written, request)) };
     let reader = Reader { text, index, written, ended };
     match request {
-        PageRequest::Lines { offset, limit } => reader.lines(offset, limit),
+        PageRequest::Lines { offset, limit, bytes } => reader.lines(offset, limit, bytes),
         PageRequest::Bytes { offset, limit } => reader.bytes(offset, limit),
     }
 }
@@ -84,7 +106,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn lines(&self, first: u64, limit: u64) -> io::Result<OutputPage> {
+    fn lines(&self, first: u64, limit: u64, bytes: LineBytes) -> io::Result<OutputPage> {
         let total = self.written.lines;
         if first > total {
             return Ok(empty_at(self.written, first, self.start_of_line(total + 1)?));
@@ -92,10 +114,13 @@ impl Reader<'_> {
         let mut last = total.min(first.saturating_add(limit) - 1);
         let start = self.start_of_line(first)?;
         let mut end = self.start_of_line(last + 1)?;
-        if end - start > LINE_PAGE_BYTES_MAX {
+        if end - start > bytes.page_max {
             // The lines that fit whole, or the one that does not.
-            last = self.line_at(start + LINE_PAGE_BYTES_MAX)?.max(first + 1) - 1;
+            last = self.line_at(start + bytes.page_max)?.max(first + 1) - 1;
             end = self.start_of_line(last + 1)?;
+            if end - start > bytes.line_max {
+                return Ok(OutputPage { has_more: true, ..empty_at(self.written, first, start) });
+            }
         }
         Ok(OutputPage {
             data: self.string(start, end)?,

@@ -1,0 +1,120 @@
+//! How much of a list, an output or a result one answer may show. Lists and pages are made to fit, so that nothing has to be cut afterwards
+//! and a cursor counts exactly what was shown.
+
+use heapstead_store::outputs::{LineBytes, OutputPage, PageRequest};
+use heapstead_types::JsonMeasure;
+use serde::Serialize;
+
+/// The longest page, whatever the operator allows: as text and as structured content it is at most 8 bytes for each of these characters,
+/// which fits in one message.
+const PAGE_CHARS_MAX: usize = 100_000;
+/// For what an answer has beside its list or its text: names, numbers, ids, cursors.
+const FRAME_CHARS: usize = 700;
+/// Room for items is never less, so that a page makes progress.
+const ITEMS_CHARS_MIN: usize = 300;
+/// A character in UTF-8 is no longer.
+const CHAR_BYTES_MAX: usize = 4;
+
+/// The room of one answer, counted in characters of JSON. Callers without one get everything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageRoom {
+    chars: usize,
+}
+
+/// What of a page does not fit.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Overflow {
+    /// Ask for this much instead.
+    Smaller(PageRequest),
+    /// One line is longer than any answer.
+    Line { line: u64, start_byte: u64 },
+}
+
+impl PageRoom {
+    pub fn new(answer_chars_max: usize) -> Self {
+        Self { chars: answer_chars_max.min(PAGE_CHARS_MAX).saturating_sub(FRAME_CHARS).max(ITEMS_CHARS_MIN) }
+    }
+
+    pub fn chars(self) -> usize {
+        self.chars
+    }
+
+    /// How many items of at least this length can fit.
+    pub fn items_max(self, item_chars_min: usize) -> u32 {
+        u32::try_from(self.chars / item_chars_min).unwrap_or(u32::MAX).max(1)
+    }
+
+    /// How many of these items fit, from the first on. The first always does.
+    pub fn items_that_fit<T: Serialize>(self, items: &[T]) -> usize {
+        let mut used = 0;
+        let fitting = items.iter().take_while(|item| {
+            let json = serde_json::to_string(item).unwrap_or_default();
+            used += JsonMeasure::Chars.json(&json) + ",".len();
+            used <= self.chars
+        });
+        fitting.count().max(1).min(items.len())
+    }
+
+    /// What is left for a text in an item that is too long for any answer.
+    pub fn longest_text(text: &str) -> &str {
+        JsonMeasure::Chars.prefix(text, PAGE_CHARS_MAX - FRAME_CHARS)
+    }
+
+    /// The same page, of which no more is read than could fit.
+    pub fn bounded(self, page: PageRequest) -> PageRequest {
+        let bytes_max = (self.chars * CHAR_BYTES_MAX) as u64;
+        match page {
+            PageRequest::Lines { offset, limit, .. } => {
+                let bytes = LineBytes { page_max: bytes_max, line_max: (PAGE_CHARS_MAX * CHAR_BYTES_MAX) as u64 };
+                PageRequest::Lines { offset, limit, bytes }
+            }
+            PageRequest::Bytes { offset, limit } => PageRequest::Bytes { offset, limit: limit.min(bytes_max) },
+        }
+    }
+
+    /// What to do where a page turns out to be too long; nothing where it fits.
+    pub fn overflow(self, request: PageRequest, page: &OutputPage) -> Option<Overflow> {
+        let shown = JsonMeasure::Chars.prefix(&page.data, self.chars);
+        match request {
+            PageRequest::Lines { offset, .. } if page.data.is_empty() && page.has_more => {
+                Some(Overflow::Line { line: offset, start_byte: page.start_byte })
+            }
+            _ if shown.len() == page.data.len() => None,
+            PageRequest::Bytes { .. } => {
+                let first = page.data.chars().next().map_or(1, char::len_utf8);
+                let limit = shown.len().max(first) as u64;
+                (limit < page.data.len() as u64).then_some(Overflow::Smaller(PageRequest::Bytes { offset: page.start_byte, limit }))
+            }
+            PageRequest::Lines { offset, bytes, .. } => {
+                let lines = shown.bytes().filter(|byte| *byte == b'\n').count() as u64;
+                match page.end_line - page.start_line {
+                    0 if JsonMeasure::Chars.content(&page.data) > PAGE_CHARS_MAX => {
+                        Some(Overflow::Line { line: offset, start_byte: page.start_byte })
+                    }
+                    0 => None,
+                    _ => Some(Overflow::Smaller(PageRequest::Lines { offset, limit: lines.max(1), bytes })),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_fill_the_room_and_the_first_always_fits() {
+        let room = PageRoom::new(2_000);
+        for (items, fitting) in [(vec![], 0), (vec!["x".repeat(5_000), "y".into()], 1), (vec!["x".repeat(97); 50], 13)] {
+            assert_eq!(room.items_that_fit(&items), fitting);
+        }
+    }
+
+    #[test]
+    fn the_room_is_bounded_both_ways() {
+        assert_eq!(PageRoom::new(usize::MAX).chars(), PAGE_CHARS_MAX - FRAME_CHARS);
+        assert_eq!(PageRoom::new(0).chars(), ITEMS_CHARS_MIN);
+        assert_eq!(PageRoom::new(0).items_max(1_000), 1);
+    }
+}
