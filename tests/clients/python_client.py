@@ -49,6 +49,16 @@ async def tour(client):
             break
     assert text == "".join(f"line {i} é\n" for i in range(1, 251)), text
 
+    # More than this client reads as one event: shown in part, and read on from there.
+    long = await client.call_tool("run_js", {"code": "'é'.repeat(1_500_000)", "wait_secs": 60})
+    part = long.structured_content
+    assert part["truncated"] and json.loads(long.content[0].text)["truncated"], part.keys()
+    text, uri = "", f"heapstead://executions/{part['execution_id']}/result"
+    while uri:
+        contents = (await client.read_resource(uri)).contents[0]
+        text, uri = text + contents.text, (contents.meta or {}).get("heapstead/next")
+    assert text == '"' + "é" * 1_500_000 + '"'
+
     refused = await call("run_js", code="1", execution_timeout_secs=301)
     assert refused.is_error and "execution_timeout_secs" in refused.content[0].text
     thrown = await call("run_js", code="null.x", wait_secs=60)

@@ -13,7 +13,7 @@ pub struct Edge {
     pub stateless: Option<Stateless>,
     /// The session of connections that name none.
     pub session: Option<SessionName>,
-    /// Text in an MCP answer that is longer than this is cut; the structured content beside it never is.
+    /// Characters of text in an MCP answer: longer results are shown in part, lists and output in pages of this size.
     pub inline_chars_max: usize,
     /// Whether tools are listed under their other names too.
     pub plasm_names: bool,

@@ -1,9 +1,10 @@
 //! Running code, and what became of it: `run_js`, `get_execution`, `get_execution_output`, `cancel_execution`, `list_executions`.
 
-use super::operation::{Description, Done, FailureShape, Operation, Pending, Route};
+use super::operation::{Arguments, Description, Done, FailureShape, LongText, Operation, Pending, Route, Shown};
 use super::schema;
 use heapstead_service::{
-    Caller, ExecutionRecord, ListRequest, OnMissingHeap, OnStale, Origin, RunRequest, Service, ServiceError, StartsFrom, Target, check_tags,
+    Caller, ExecutionRecord, ListRequest, OnMissingHeap, OnStale, Origin, ResultPart, ResultRange, RunRequest, Service, ServiceError,
+    StartsFrom, Target, check_tags,
 };
 use heapstead_store::Tags;
 use heapstead_store::outputs::{BYTE_LIMIT_DEFAULT, BYTE_LIMIT_MAX, LINE_LIMIT_DEFAULT, LINE_LIMIT_MAX, PageRequest};
@@ -68,6 +69,12 @@ struct GetExecution {
     /// If it still runs, wait for its end, but at most this many seconds.
     #[schemars(range(min = 0, max = 300))]
     wait_secs: Option<f64>,
+    /// Returns the part of the result that begins at this byte: 0, or `next_result_offset` of an earlier answer.
+    #[schemars(range(min = 0, max = 9_007_199_254_740_991u64))]
+    result_offset: Option<u64>,
+    /// At most this many bytes of the result. If omitted, as much as fits in one answer.
+    #[schemars(range(min = 1, max = limits::RESULT_BYTES_MAX))]
+    result_limit: Option<u64>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -149,6 +156,16 @@ fn run_js(service: &Service) -> Operation {
         service.tell(&record).await;
         Ok(Pending { pending: !record.status.is_terminal(), answer: RunAnswer::Record(Box::new(record)) })
     })
+    .with_long_text(RESULT)
+}
+
+/// A result that is shown in part, and where the rest of it is.
+const RESULT: LongText = LongText { member: "result", part: result_part, shown: Shown::Preview };
+
+fn result_part(record: &Value, shown_bytes: usize) -> Arguments {
+    let text = |member: &str| record[member].as_str().unwrap_or_default();
+    let part = ResultPart::new(text("execution_id"), 0..shown_bytes, text("result").len());
+    serde_json::to_value(part).ok().and_then(|part| part.as_object().cloned()).unwrap_or_default()
 }
 
 /// The record, of which only the id is there when nobody waited.
@@ -218,8 +235,12 @@ fn get_execution(service: &Service) -> Operation {
     Operation::new(service, description, |service, caller, params: GetExecution| async move {
         let record = service.execution(&caller, &params.execution_id, seconds(params.wait_secs)).await?;
         service.tell(&record).await;
-        Ok(record)
+        Ok(match (params.result_offset, params.result_limit) {
+            (None, None) => record,
+            (offset, limit) => record.with_part(ResultRange { offset: offset.unwrap_or(0), limit }, caller.room),
+        })
     })
+    .with_long_text(RESULT)
 }
 
 fn get_execution_output(service: &Service) -> Operation {
@@ -235,7 +256,7 @@ fn get_execution_output(service: &Service) -> Operation {
     Operation::new(service, description, |service, caller, params: GetExecutionOutput| async move {
         let page = match params.byte_offset {
             Some(offset) => PageRequest::Bytes { offset, limit: params.byte_limit.unwrap_or(BYTE_LIMIT_DEFAULT) },
-            None => PageRequest::Lines { offset: params.line_offset.unwrap_or(1), limit: params.line_limit.unwrap_or(LINE_LIMIT_DEFAULT) },
+            None => PageRequest::lines(params.line_offset.unwrap_or(1), params.line_limit.unwrap_or(LINE_LIMIT_DEFAULT)),
         };
         service.output(&caller, &params.execution_id, page, seconds(params.wait_secs)).await
     })

@@ -40,12 +40,19 @@ struct CatalogSearch {
     /// At most this many. Default 20.
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<u32>,
+    /// Continues where `next_cursor` of an earlier answer says.
+    #[schemars(schema_with = "heapstead_service::schema::cursor")]
+    #[serde(default)]
+    cursor: Option<String>,
 }
 
 /// Entities, best matches first.
 #[derive(Serialize, JsonSchema)]
 struct Found {
     entities: Vec<FoundEntity>,
+    /// Pass this as `cursor` for the rest. Absent when there is no rest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -100,19 +107,29 @@ fn catalog_search(service: &Service) -> Operation {
         route: Route { method: "GET", path: "/api/catalogs/search" },
         failure: FailureShape::Error,
     };
-    Operation::new(service, description, |service, _, params: CatalogSearch| async move {
+    Operation::new(service, description, |service, caller, params: CatalogSearch| async move {
         let limit = params.limit.unwrap_or(HITS_DEFAULT) as usize;
-        let hits = match params.query.as_deref().map(str::trim) {
-            None | Some("") => service.catalogs().all(limit),
-            Some(words) => service.catalogs().search(words, limit),
+        let skipped: usize = match &params.cursor {
+            None => 0,
+            Some(text) => text.parse().map_err(|_| ServiceError::bad_cursor(text))?,
         };
-        let entities = hits.into_iter().map(|hit| FoundEntity {
+        // One more than is shown tells whether there are more.
+        let read = skipped.saturating_add(limit).saturating_add(1);
+        let hits = match params.query.as_deref().map(str::trim) {
+            None | Some("") => service.catalogs().all(read),
+            Some(words) => service.catalogs().search(words, read),
+        };
+        let found = hits.into_iter().skip(skipped).map(|hit| FoundEntity {
             catalog: hit.catalog.to_owned(),
             entity: hit.entity.to_owned(),
             kind: hit.kind.as_str().to_owned(),
             signature: hit.signature.to_owned(),
             description: hit.description.to_owned(),
         });
-        Ok(Found { entities: entities.collect() })
+        let mut entities: Vec<_> = found.collect();
+        let fitting = caller.room.map_or(entities.len(), |room| room.items_that_fit(&entities)).min(limit);
+        let next_cursor = (fitting < entities.len()).then(|| (skipped + fitting).to_string());
+        entities.truncate(fitting);
+        Ok(Found { entities, next_cursor })
     })
 }

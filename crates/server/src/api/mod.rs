@@ -15,7 +15,7 @@ mod tags;
 
 pub use aliases::{in_own_words, tool_of};
 pub use executions::heap_key;
-pub use operation::{Arguments, Failed, FailureShape, Operation, Success};
+pub use operation::{Arguments, Failed, FailureShape, LongText, Operation, Shown, Success};
 
 use heapstead_service::{Service, Stateless};
 

@@ -28,7 +28,27 @@ pub struct Operation {
     /// JSON schema of the answer.
     pub output: Value,
     pub failure: FailureShape,
+    pub long_text: Option<LongText>,
     handler: Handler,
+}
+
+/// The one text of an answer that may be too long for a message.
+#[derive(Clone, Copy)]
+pub struct LongText {
+    /// The member of the answer that holds it.
+    pub member: &'static str,
+    /// What else an answer says that shows only this many bytes of it.
+    pub part: fn(answer: &Value, shown_bytes: usize) -> Arguments,
+    pub shown: Shown,
+}
+
+/// How much of a long text a model is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shown {
+    /// What the operator allows; the whole can be read elsewhere.
+    Preview,
+    /// As much as a message holds, because it can be read nowhere else.
+    Whole,
 }
 
 /// Where REST has it. What stands in braces is an argument.
@@ -144,7 +164,24 @@ impl Operation {
                 }
             })
         };
-        Self { name, title, description: text, is_tool, read_only, route, input, output, failure, handler: Arc::new(handler) }
+        Self {
+            name,
+            title,
+            description: text,
+            is_tool,
+            read_only,
+            route,
+            input,
+            output,
+            failure,
+            long_text: None,
+            handler: Arc::new(handler),
+        }
+    }
+
+    /// The same, whose answer may hold a text that is too long for a message.
+    pub fn with_long_text(self, long_text: LongText) -> Self {
+        Self { long_text: Some(long_text), ..self }
     }
 
     /// The same, remembered by the conversation that a call belongs to. This is the one place where that is done.

@@ -1,11 +1,12 @@
 //! The one tool of stateless mode: `run_js`, which waits and answers with the whole output.
 
 use super::executions::run_limits;
-use super::operation::{Description, FailureShape, Operation, Route};
+use super::operation::{Arguments, Description, FailureShape, LongText, Operation, Route, Shown};
 use heapstead_service::Stateless;
 use heapstead_types::limits;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::{Value, json};
 
 #[derive(Deserialize, JsonSchema)]
 struct RunJs {
@@ -34,4 +35,17 @@ pub fn run_js(stateless: &Stateless) -> Operation {
         let limits = run_limits(stateless.limits(), params.heap_memory_max_mb, params.execution_timeout_secs)?;
         stateless.run(&caller, params.code, limits).await
     })
+    .with_long_text(LongText { member: "output", part: output_part, shown: Shown::Whole })
+}
+
+fn output_part(answer: &Value, shown_bytes: usize) -> Arguments {
+    let output_bytes = answer["output"].as_str().map_or(0, str::len);
+    let rest = format!(
+        "the first {shown_bytes} of {output_bytes} bytes are shown, and a stateless server keeps nothing: run code that writes less, or use REST, \
+         which returns the whole output"
+    );
+    [("truncated", json!(true)), ("output_bytes", json!(output_bytes)), ("rest", json!(rest))]
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
 }

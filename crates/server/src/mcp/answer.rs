@@ -1,27 +1,45 @@
-//! What a tool answers: structured content that is always whole, and the same as text, cut where a model should not have to read it all.
+//! What a tool answers: the same JSON as text and as structured content. Lists and pages were made to fit; a long result is shortened in the
+//! text, and in the structured content only where a message could not hold it.
 
-use crate::api::{Failed, Operation, Success};
-use rmcp::model::{CallToolResult, ContentBlock, Resource};
+use super::message_size::{ANSWER_BYTES_MAX, shorten};
+use crate::api::{Failed, LongText, Operation, Shown, Success};
+use heapstead_types::JsonMeasure;
+use rmcp::model::{CallToolResult, ContentBlock, ProtocolVersion, Resource};
 use serde_json::{Value, json};
-
-/// Left of a long text when even the rest of the answer is longer than what may be shown.
-const SHOWN_CHARS_MIN: usize = 100;
 
 /// Where answers speak of sessions, as hosts that were written to them expect it.
 const PLASM: &str = "plasm";
+/// The member that a recovered session's answer begins with.
+const NOTICE: &str = "notice";
+
+/// What the client can read.
+#[derive(Debug, Clone, Copy)]
+pub struct Reader {
+    /// Characters of text that a model is shown of a long result.
+    pub chars_max: usize,
+    /// False before 2025-06-18, when answers were text alone.
+    pub has_structured_content: bool,
+}
+
+impl Reader {
+    pub fn new(chars_max: usize, version: Option<&ProtocolVersion>) -> Self {
+        let text_only = [ProtocolVersion::V_2024_11_05, ProtocolVersion::V_2025_03_26];
+        Self { chars_max, has_structured_content: version.is_none_or(|version| !text_only.contains(version)) }
+    }
+}
 
 /// What an operation came to, as the result of a tool call.
-pub fn of(operation: &Operation, outcome: Result<Success, Failed>, chars_max: usize) -> CallToolResult {
+pub fn of(operation: &Operation, outcome: Result<Success, Failed>, reader: Reader) -> CallToolResult {
     match outcome {
         Ok(Success { body, .. }) => {
-            let mut result = with_text(operation, body, chars_max);
-            tell_continuity(&mut result);
-            result.is_error = Some(result.structured_content.as_ref().is_some_and(|body| tells_failure(operation, body)));
+            let is_error = tells_failure(operation, &body);
+            let mut result = with_text(operation, body, reader);
+            result.is_error = Some(is_error || result.is_error == Some(true));
             result
         }
         Err(Failed { error, body: Value::Null }) => CallToolResult::error(vec![ContentBlock::text(error.to_string())]),
         Err(Failed { body, .. }) => {
-            let mut result = with_text(operation, body, chars_max);
+            let mut result = with_text(operation, body, reader);
             result.is_error = Some(true);
             result
         }
@@ -37,16 +55,82 @@ fn tells_failure(operation: &Operation, body: &Value) -> bool {
     }
 }
 
-/// Hosts that know what a session is look for this beside the answer; a loss is said before anything else.
-fn tell_continuity(result: &mut CallToolResult) {
-    let Some(body) = &result.structured_content else { return };
-    let Some(continuity) = body.get("continuity").filter(|continuity| continuity.is_object()).cloned() else { return };
-    if continuity["stale_binding_recovered"] == true
-        && let Some(notice) = body["wave"]["domain"].as_str().and_then(|domain| domain.split("\n\n").next())
-    {
-        result.content.insert(0, ContentBlock::text(notice));
+fn with_text(operation: &Operation, mut body: Value, reader: Reader) -> CallToolResult {
+    let continuity = body.get("continuity").filter(|continuity| continuity.is_object()).cloned();
+    if let Some(notice) = notice(&body) {
+        body[NOTICE] = notice.into();
     }
-    note(result, "continuity", continuity);
+    let parts = match operation.long_text.filter(|long| body[long.member].is_string()) {
+        Some(long_text) => Parts::shortened(&body, &long_text, reader),
+        None => Parts { text: body.clone(), structured: reader.has_structured_content.then(|| body.clone()) },
+    };
+    let text = parts.text();
+    let Some(()) = parts.fits(&text) else { return too_large(operation) };
+    let shown_chars = text.chars().count();
+    let is_shortened = parts.text != body;
+    let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+    result.structured_content = parts.structured;
+    if is_shortened {
+        let chars = JsonMeasure::Chars.json(&body.to_string());
+        result.content.extend(link_to_result(&body).map(ContentBlock::resource_link));
+        note(&mut result, "cut", json!({ "chars": chars, "shown_chars": shown_chars, "cut_chars": chars.saturating_sub(shown_chars) }));
+    }
+    if let Some(continuity) = continuity {
+        note(&mut result, "continuity", continuity);
+    }
+    result
+}
+
+/// An answer as text and as structured content.
+struct Parts {
+    text: Value,
+    structured: Option<Value>,
+}
+
+impl Parts {
+    /// The text shows what a model should read, the structured content all that the message has room for.
+    fn shortened(body: &Value, long_text: &LongText, reader: Reader) -> Self {
+        let text = match long_text.shown {
+            Shown::Preview => shorten(body, long_text, JsonMeasure::Chars, reader.chars_max),
+            Shown::Whole => body.clone(),
+        };
+        let text_bytes = JsonMeasure::NestedBytes.json(&text.to_string());
+        let text_reserve = text_bytes.min(ANSWER_BYTES_MAX / 4);
+        let structured =
+            reader.has_structured_content.then(|| shorten(body, long_text, JsonMeasure::Bytes, ANSWER_BYTES_MAX - text_reserve));
+        let left = ANSWER_BYTES_MAX.saturating_sub(structured.as_ref().map_or(0, |structured| structured.to_string().len()));
+        let text = if text_bytes > left { shorten(body, long_text, JsonMeasure::NestedBytes, left) } else { text };
+        Self { text, structured }
+    }
+
+    /// A loss of state is said before anything else.
+    fn text(&self) -> String {
+        let text = self.text.to_string();
+        match self.text.get(NOTICE) {
+            Some(notice) => format!("{{\"{NOTICE}\":{notice},{}", without_notice(&self.text).trim_start_matches('{')),
+            None => text,
+        }
+    }
+
+    fn fits(&self, text: &str) -> Option<()> {
+        let structured = self.structured.as_ref().map_or(0, |structured| structured.to_string().len());
+        (JsonMeasure::NestedBytes.json(text) + structured <= ANSWER_BYTES_MAX).then_some(())
+    }
+}
+
+fn without_notice(body: &Value) -> String {
+    let mut body = body.clone();
+    if let Some(members) = body.as_object_mut() {
+        members.remove(NOTICE);
+    }
+    body.to_string()
+}
+
+/// What an answer begins with whose session was lost and replaced.
+fn notice(body: &Value) -> Option<String> {
+    let is_recovered = body["continuity"]["stale_binding_recovered"] == true;
+    let domain = body["wave"]["domain"].as_str().filter(|_| is_recovered)?;
+    domain.split("\n\n").next().map(str::to_owned)
 }
 
 /// Says something beside the answer, where sessions have their say.
@@ -56,84 +140,88 @@ fn note(result: &mut CallToolResult, name: &str, value: Value) {
     plasm[name] = value;
 }
 
-fn with_text(operation: &Operation, body: Value, chars_max: usize) -> CallToolResult {
-    let whole = body.to_string();
-    let chars = whole.chars().count();
-    // What teaches a model what it can call is not told a second time.
-    let is_table = operation.name == "session_context";
-    if chars <= chars_max || is_table {
-        let mut result = CallToolResult::success(vec![ContentBlock::text(whole)]);
-        result.structured_content = Some(body);
-        return result;
-    }
-    let said = format!("[cut: this answer has {chars} characters. {}]", way_to_the_rest(operation, &body));
-    let shown = cut(&body, &whole, chars, chars_max);
-    let shown_chars = shown.chars().count();
-    let mut content = vec![ContentBlock::text(shown), ContentBlock::text(said)];
-    content.extend(link_to_result(&body).map(ContentBlock::resource_link));
-    let mut result = CallToolResult::success(content);
-    result.structured_content = Some(body);
-    note(&mut result, "cut", json!({ "chars": chars, "shown_chars": shown_chars, "cut_chars": chars - shown_chars.min(chars) }));
-    result
-}
-
 /// Where the whole result of an execution is read.
 fn link_to_result(body: &Value) -> Option<Resource> {
     let id = body.get("execution_id")?.as_str().filter(|_| body.get("result").is_some_and(Value::is_string))?;
     Some(Resource::new(format!("heapstead://executions/{id}/result"), "result").with_title("The whole result"))
 }
 
-/// The longest text in the answer is cut, so that the rest of it still reads as JSON. An answer that is long without one is cut anywhere.
-fn cut(body: &Value, whole: &str, chars: usize, chars_max: usize) -> String {
-    let mut body = body.clone();
-    let longest =
-        body.as_object_mut().and_then(|members| members.values_mut().filter(|value| value.is_string()).max_by_key(|value| length(value)));
-    if let Some(Value::String(text)) = longest {
-        let left = text.chars().count().saturating_sub(chars - chars_max).max(SHOWN_CHARS_MIN);
-        *text = text.chars().take(left).collect();
-    }
-    let cut = body.to_string();
-    // Escapes count too, so what was taken out may have been shorter than what it took up.
-    let text = if cut.chars().count() <= chars_max { cut } else { whole.to_owned() };
-    text.chars().take(chars_max).collect()
-}
-
-fn length(value: &Value) -> usize {
-    value.as_str().map_or(0, str::len)
-}
-
-fn way_to_the_rest(operation: &Operation, body: &Value) -> String {
-    const WHOLE: &str = "The structured content beside this text is whole";
-    match body.get("execution_id").and_then(Value::as_str) {
-        Some(_) if operation.name == "get_execution_output" => format!("{WHOLE}; ask for smaller pages with `line_limit` or `byte_limit`"),
-        Some(id) => format!("{WHOLE}, and so is the resource heapstead://executions/{id}/result; or run code that returns a part of it"),
-        None if operation.input["properties"].get("limit").is_some() => format!("{WHOLE}; ask for less at once with `limit` and `cursor`"),
-        None => format!("{WHOLE}; or run code that writes less"),
-    }
+/// For the few answers that are neither lists nor texts and can still grow past a message.
+fn too_large(operation: &Operation) -> CallToolResult {
+    let route = operation.route;
+    let text = format!(
+        "{} was done, but its answer is larger than one message can be ({ANSWER_BYTES_MAX} bytes): read it over REST, {} {}",
+        operation.name, route.method, route.path
+    );
+    CallToolResult::error(vec![ContentBlock::text(text)])
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::message_size::MESSAGE_BYTES_MAX;
     use super::*;
-    use serde_json::json;
+
+    fn part(answer: &Value, shown: usize) -> crate::api::Arguments {
+        let whole = answer["result"].as_str().map_or(0, str::len);
+        let rest = if shown < whole { "how to read on, which only parts that end early say" } else { "" };
+        let part = json!({ "truncated": shown < whole, "next_result_offset": shown, "result_bytes": whole, "rest": rest });
+        part.as_object().cloned().expect("an object")
+    }
+
+    fn parts(result: &str, shown: Shown, reader: Reader) -> (Value, Parts) {
+        let body = json!({ "execution_id": "e", "result": result, "status": "completed" });
+        let long_text = LongText { member: "result", part, shown };
+        let parts = Parts::shortened(&body, &long_text, reader);
+        (body, parts)
+    }
+
+    const BOTH: Reader = Reader { chars_max: 1_000, has_structured_content: true };
+    const TEXT_ONLY: Reader = Reader { chars_max: 1_000, has_structured_content: false };
 
     #[test]
-    fn a_long_text_is_cut_and_the_rest_still_reads_as_json() {
-        let body = json!({ "execution_id": "e", "result": "é".repeat(5000), "status": "completed" });
-        let whole = body.to_string();
-        let text = cut(&body, &whole, whole.chars().count(), 1000);
-        assert_eq!(text.chars().count(), 1000);
-        let read: Value = serde_json::from_str(&text).expect("JSON");
-        assert_eq!(read["status"], "completed");
+    fn a_long_result_is_shown_as_far_as_it_fits_whatever_its_escapes() {
+        for unit in ["x", "é", "😀", "\"", "\\", "\n", "\u{1}", "{\"id\":1,\"name\":\"é\"},"] {
+            let result = unit.repeat(20_000);
+            let (body, parts) = parts(&result, Shown::Preview, BOTH);
+            assert_eq!(parts.structured, Some(body), "the structured content is whole");
+            let text = parts.text();
+            let chars = text.chars().count();
+            assert!((960..=1_000).contains(&chars), "{unit:?}: {chars} characters are shown");
+            let shown = parts.text["result"].as_str().expect("a result");
+            assert!(result.starts_with(shown));
+            assert_eq!(parts.text["next_result_offset"], shown.len());
+            assert_eq!(parts.text["truncated"], true);
+            assert_eq!(serde_json::from_str::<Value>(&text).expect("JSON"), parts.text);
+        }
     }
 
     #[test]
-    fn what_has_no_long_text_or_too_many_escapes_is_cut_anywhere() {
-        for body in [json!({ "executions": vec![json!({ "a": 1 }); 1000] }), json!({ "data": "\u{1}".repeat(1000) })] {
-            let whole = body.to_string();
-            let text = cut(&body, &whole, whole.chars().count(), 1000);
-            assert!(whole.starts_with(&text) || serde_json::from_str::<Value>(&text).is_ok(), "{text}");
-            assert!(text.chars().count() <= 1000);
+    fn no_message_is_longer_than_the_bound_and_none_is_much_shorter_than_it_could_be() {
+        for unit in ["x", "é", "😀", "\"", "\n", "\u{1}"] {
+            for units in [1_000, 100_000, 500_000, 3_000_000] {
+                for (shown, reader) in [(Shown::Preview, BOTH), (Shown::Whole, BOTH), (Shown::Whole, TEXT_ONLY)] {
+                    let (body, parts) = parts(&unit.repeat(units), shown, reader);
+                    let mut result = CallToolResult::success(vec![ContentBlock::text(parts.text())]);
+                    result.structured_content = parts.structured.clone();
+                    let bytes = serde_json::to_string(&result).expect("JSON").len();
+                    assert!(bytes <= MESSAGE_BYTES_MAX, "{bytes}");
+                    let is_whole = parts.structured.as_ref().unwrap_or(&parts.text) == &body;
+                    assert!(is_whole || bytes > MESSAGE_BYTES_MAX * 9 / 10, "{unit:?} {units} {shown:?}: {bytes}");
+                }
+            }
         }
+    }
+
+    #[test]
+    fn a_short_answer_is_the_same_twice() {
+        let (body, parts) = parts("42", Shown::Preview, BOTH);
+        assert_eq!((&parts.text, &parts.structured), (&body, &Some(body.clone())));
+    }
+
+    #[test]
+    fn a_notice_comes_first_and_the_text_is_still_json() {
+        let parts = Parts { text: json!({ "a": 1, "notice": "NOTICE: \"gone\"", "z": 2 }), structured: None };
+        assert!(parts.text().starts_with("{\"notice\":\"NOTICE"), "{}", parts.text());
+        assert_eq!(serde_json::from_str::<Value>(&parts.text()).expect("JSON"), parts.text);
     }
 }

@@ -1,6 +1,6 @@
 //! An execution as a task of MCP's tasks extension (2026-07-28). The task's id is the execution's, so it outlives connections and servers.
 
-use super::answer;
+use super::answer::{self, Reader};
 use crate::api::{Arguments, Operation, Success};
 use crate::edge::Edge;
 use heapstead_service::{Caller, ExecutionRecord, Service, ServiceError};
@@ -64,7 +64,8 @@ pub async fn cancel(edge: &Edge, caller: &Caller, id: &str) -> Result<(), ErrorD
 pub fn result(edge: &Edge, record: ExecutionRecord) -> Result<CallToolResult, ErrorData> {
     let run_js = edge.api.tool("run_js").ok_or_else(no_tasks)?;
     let body = serde_json::to_value(&record).unwrap_or_default();
-    Ok(answer::of(run_js, Ok(Success { body, pending: false }), edge.inline_chars_max))
+    // Every version that has tasks has structured content.
+    Ok(answer::of(run_js, Ok(Success { body, pending: false }), Reader::new(edge.inline_chars_max, None)))
 }
 
 pub fn service(edge: &Edge) -> Result<&Service, ErrorData> {

@@ -1,13 +1,14 @@
 //! One MCP connection: what the client may ask, answered by the API.
 
+use super::answer::{self, Reader};
 use super::session_meta::{Era, Within};
-use super::{answer, execution_task, legacy_tasks, progress, resources, tools};
+use super::{execution_task, legacy_tasks, progress, resources, tools};
 use crate::api::{self, Arguments, Failed, Operation, Success};
 use crate::edge::Edge;
 use crate::http;
 use axum::http::request::Parts;
 use heapstead_engine::Lane;
-use heapstead_service::{Caller, Connection, ServiceError};
+use heapstead_service::{Caller, Connection, PageRoom, ServiceError};
 use heapstead_types::Principal;
 use rmcp::ErrorData;
 use rmcp::handler::server::ServerHandler;
@@ -83,6 +84,10 @@ impl Handler {
         Ok(said.map(|arguments| (operation, arguments)))
     }
 
+    fn reader(&self, context: &RequestContext<RoleServer>) -> Reader {
+        Reader::new(self.edge.inline_chars_max, context.protocol_version().as_ref())
+    }
+
     /// Resources are executions, of which a server that keeps nothing has none.
     fn keeps(&self, method: &str) -> Result<(), ErrorData> {
         if self.edge.service.is_some() { Ok(()) } else { Err(no_method(method)) }
@@ -92,6 +97,7 @@ impl Handler {
     /// ask for again ends with the call.
     async fn call(&self, operation: &Operation, caller: Caller, arguments: Arguments, context: &RequestContext<RoleServer>) -> Called {
         let within = caller.within;
+        let caller = Caller { room: Some(PageRoom::new(self.edge.inline_chars_max)), ..caller };
         let work = async {
             match context.meta.get_progress_token() {
                 None => operation.call(caller, arguments).await,
@@ -105,7 +111,7 @@ impl Handler {
             biased;
             outcome = work => match outcome {
                 Err(failed) if let Some(refusal) = Era::of(context).refusal(&failed.error, within) => Err(refusal),
-                outcome => Ok(answer::of(operation, outcome, self.edge.inline_chars_max)),
+                outcome => Ok(answer::of(operation, outcome, self.reader(context))),
             },
             () = context.ct.cancelled() => Err(ErrorData::internal_error("the call was cancelled", None)),
         }
@@ -210,7 +216,7 @@ impl ServerHandler for Handler {
             return match operation.call(caller.clone(), arguments).await {
                 Ok(begun) => execution_task::created(service, &caller, &begun.body).await.map(CallToolResponse::Task),
                 Err(failed) if let Some(refusal) = Era::of(&context).refusal(&failed.error, caller.within) => Err(refusal),
-                refused => Ok(answer::of(operation, refused, self.edge.inline_chars_max).into()),
+                refused => Ok(answer::of(operation, refused, self.reader(&context)).into()),
             };
         }
         self.call(operation, caller, arguments, &context).await.map(Into::into)

@@ -16,6 +16,7 @@ pub mod http;
 mod legacy_tasks;
 mod listen;
 mod listen_http;
+mod message_size;
 mod progress;
 mod resources;
 mod session_meta;

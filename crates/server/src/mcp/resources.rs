@@ -1,9 +1,11 @@
 //! Executions as MCP resources: their record, their output and their result, each under an address of its own.
 
 use super::execution_task;
+use super::message_size::{ANSWER_BYTES_MAX, MESSAGE_BYTES_MAX, shorten};
 use crate::api::Failed;
 use crate::edge::Edge;
 use heapstead_service::{Caller, ListRequest, ServiceError, Topic};
+use heapstead_types::JsonMeasure;
 use rmcp::ErrorData;
 use rmcp::model::{
     CacheScope, ListResourceTemplatesResult, ListResourcesResult, MetaObject, ReadResourceResult, Resource, ResourceContents,
@@ -17,8 +19,9 @@ const SESSIONS_PREFIX: &str = "heapstead://sessions/";
 const HEAD_SUFFIX: &str = "/head";
 /// Executions on a page of the list.
 const PAGE_MAX: u32 = 100;
-/// Output in one answer; the rest is under the address that the answer names.
-const OUTPUT_BYTES_MAX: u64 = 4 << 20;
+/// Output that is read for one answer. How much of it is shown depends on how long it becomes in JSON; the rest is under the address that the
+/// answer names.
+const OUTPUT_BYTES_MAX: u64 = MESSAGE_BYTES_MAX as u64;
 /// Where an answer says how to go on.
 const NEXT: &str = "heapstead/next";
 
@@ -27,7 +30,7 @@ const NEXT: &str = "heapstead/next";
 enum Part {
     Record,
     Output { byte_offset: u64 },
-    Result,
+    Result { byte_offset: u64 },
 }
 
 pub async fn list(edge: &Edge, caller: &Caller, cursor: Option<String>) -> Result<ListResourcesResult, ErrorData> {
@@ -51,9 +54,10 @@ pub fn templates() -> ListResourceTemplatesResult {
     };
     ListResourceTemplatesResult::with_all_items(vec![
         template("", "execution", "Execution", "The record of an execution, as get_execution answers it.", "application/json"),
-        template("/output{?byte_offset}", "output", "Console output", "What the code wrote, from a byte on.", "text/plain"),
-        ResourceTemplate::new(format!("{PREFIX}{{execution_id}}/result"), "result").with_title("Result").with_description(
-            "The completion value of an execution that completed, whole: JSON where JSON can hold it, else a readable text.",
+        template("/output{?byte_offset}", "output", "Console output", "What the code wrote, from a byte on. Past what one message holds, `_meta` names the address of the rest.", "text/plain"),
+        ResourceTemplate::new(format!("{PREFIX}{{execution_id}}/result{{?byte_offset}}"), "result").with_title("Result").with_description(
+            "The completion value of an execution that completed, from a byte on: JSON where JSON can hold it, else a readable text. Past what one \
+             message holds, `_meta` names the address of the rest.",
         ),
         ResourceTemplate::new(format!("{SESSIONS_PREFIX}{{session_id}}{HEAD_SUFFIX}"), "head")
             .with_title("Head of a session")
@@ -72,31 +76,63 @@ pub async fn read(edge: &Edge, caller: &Caller, uri: &str) -> Result<ReadResourc
     }
     let (id, part) = parse(uri).ok_or_else(|| not_found(format!("there is no resource `{uri}`: they begin with {PREFIX}")))?;
     let (tool, arguments) = match part {
-        Part::Record | Part::Result => ("get_execution", json!({ "execution_id": id })),
+        Part::Record => ("get_execution", json!({ "execution_id": id })),
+        Part::Result { byte_offset } => ("get_execution", json!({ "execution_id": id, "result_offset": byte_offset })),
         Part::Output { byte_offset } => {
             ("get_execution_output", json!({ "execution_id": id, "byte_offset": byte_offset, "byte_limit": OUTPUT_BYTES_MAX }))
         }
     };
     let operation = edge.api.tool(tool).ok_or_else(|| not_found("this server keeps nothing, so it has no resources".into()))?;
     let answered = operation.call(caller.clone(), arguments.as_object().cloned().unwrap_or_default()).await;
-    let body = answered.map_err(|Failed { error, .. }| refused(uri, error))?;
-    let body = body.body;
-    let text = |member: &str| body[member].as_str().unwrap_or_default().to_owned();
+    let body = answered.map_err(|Failed { error, .. }| refused(uri, error))?.body;
+    let text = |member: &str| body[member].as_str().unwrap_or_default();
     let contents = match part {
-        Part::Record => ResourceContents::text(body.to_string(), uri).with_mime_type("application/json"),
-        Part::Output { .. } if body["has_more"] == true => ResourceContents::text(text("data"), uri)
-            .with_meta(next(format!("{PREFIX}{id}/output?byte_offset={}", body["next_byte_offset"]))),
-        Part::Output { .. } => ResourceContents::text(text("data"), uri),
-        Part::Result if body["result"].is_null() => {
+        Part::Record => {
+            let record = match operation.long_text {
+                Some(long_text) => shorten(&body, &long_text, JsonMeasure::NestedBytes, ANSWER_BYTES_MAX),
+                None => body,
+            };
+            ResourceContents::text(record.to_string(), uri).with_mime_type("application/json")
+        }
+        Part::Output { .. } => {
+            let shown = Shown::of(text("data"), &body["start_byte"], &body["total_bytes"]);
+            shown.contents(uri, &format!("{PREFIX}{id}/output"))
+        }
+        Part::Result { .. } if body["result"].is_null() => {
             return Err(not_found(format!("execution `{id}` has no result: it is {}", text("status"))));
         }
-        Part::Result => {
-            let result = text("result");
-            let is_json = serde_json::from_str::<IgnoredAny>(&result).is_ok();
-            ResourceContents::text(result, uri).with_mime_type(if is_json { "application/json" } else { "text/plain" })
+        Part::Result { .. } => {
+            let shown = Shown::of(text("result"), &body["result_offset"], &body["result_bytes"]);
+            let is_json = shown.is_whole() && serde_json::from_str::<IgnoredAny>(shown.text).is_ok();
+            shown.contents(uri, &format!("{PREFIX}{id}/result")).with_mime_type(if is_json { "application/json" } else { "text/plain" })
         }
     };
     Ok(ReadResourceResult::new(vec![contents]).with_ttl_ms(0).with_cache_scope(CacheScope::Private))
+}
+
+/// The part of a text that one message holds.
+struct Shown<'a> {
+    text: &'a str,
+    start: u64,
+    end: u64,
+    total: u64,
+}
+
+impl<'a> Shown<'a> {
+    fn of(text: &'a str, start: &Value, total: &Value) -> Self {
+        let (start, total) = (start.as_u64().unwrap_or_default(), total.as_u64().unwrap_or_default());
+        let text = JsonMeasure::Bytes.prefix(text, ANSWER_BYTES_MAX);
+        Self { text, start, end: start + text.len() as u64, total }
+    }
+
+    fn is_whole(&self) -> bool {
+        self.start == 0 && self.end >= self.total
+    }
+
+    fn contents(&self, uri: &str, address: &str) -> ResourceContents {
+        let contents = ResourceContents::text(self.text, uri);
+        if self.end < self.total { contents.with_meta(next(format!("{address}?byte_offset={}", self.end))) } else { contents }
+    }
 }
 
 /// What is not there and what is not the caller's are the same.
@@ -116,7 +152,7 @@ pub fn topic(uri: &str) -> Option<Topic> {
     match part {
         Part::Record => id.parse().ok().map(Topic::Execution),
         Part::Output { .. } if uri.ends_with("/output") => id.parse().ok().map(Topic::Output),
-        Part::Output { .. } | Part::Result => None,
+        Part::Output { .. } | Part::Result { .. } => None,
     }
 }
 
@@ -137,10 +173,13 @@ fn next(uri: String) -> MetaObject {
 fn parse(uri: &str) -> Option<(&str, Part)> {
     let path = uri.strip_prefix(PREFIX)?;
     let Some((id, part)) = path.split_once('/') else { return Some((path, Part::Record)) };
-    let part = match part.split_once('?') {
-        None if part == "output" => Part::Output { byte_offset: 0 },
-        None if part == "result" => Part::Result,
-        Some(("output", query)) => Part::Output { byte_offset: query.strip_prefix("byte_offset=")?.parse().ok()? },
+    let (part, byte_offset) = match part.split_once('?') {
+        None => (part, 0),
+        Some((part, query)) => (part, query.strip_prefix("byte_offset=")?.parse().ok()?),
+    };
+    let part = match part {
+        "output" => Part::Output { byte_offset },
+        "result" => Part::Result { byte_offset },
         _ => return None,
     };
     Some((id, part))
@@ -172,7 +211,10 @@ mod tests {
             ("heapstead://executions/a", Some(("a", Part::Record))),
             ("heapstead://executions/a/output", Some(("a", Part::Output { byte_offset: 0 }))),
             ("heapstead://executions/a/output?byte_offset=12", Some(("a", Part::Output { byte_offset: 12 }))),
-            ("heapstead://executions/a/result", Some(("a", Part::Result))),
+            ("heapstead://executions/a/result", Some(("a", Part::Result { byte_offset: 0 }))),
+            ("heapstead://executions/a/result?byte_offset=3", Some(("a", Part::Result { byte_offset: 3 }))),
+            ("heapstead://executions/a/result?byte_offset=x", None),
+            ("heapstead://executions/a/heap?byte_offset=0", None),
             ("heapstead://executions/a/output?byte_offset=-1", None),
             ("heapstead://executions/a/output?line=1", None),
             ("heapstead://executions/a/heap", None),

@@ -37,6 +37,10 @@ fn output_schema(operation: &Operation) -> Value {
             members.remove("required");
         }
     }
+    if schema["properties"].get("continuity").is_some() {
+        schema["properties"]["notice"] =
+            json!({ "type": "string", "description": "Only there when the session's state was lost: read this first." });
+    }
     schema
 }
 

@@ -9,6 +9,7 @@ mod conformance;
 #[allow(dead_code, reason = "the tests of REST use the rest")]
 mod fixture;
 mod lifecycle;
+mod messages;
 mod peer;
 mod progress;
 mod resources;

@@ -152,7 +152,7 @@ async fn what_is_no_tool_or_no_method_is_an_error_of_the_protocol() {
 }
 
 #[tokio::test]
-async fn long_text_is_cut_with_a_line_that_says_how_to_get_the_rest_and_structured_content_is_not() {
+async fn the_operator_decides_how_much_text_a_model_is_shown() {
     let server = Server::start_with(&Folders::new(), &["--max-inline-chars", "1000"]);
     let client = Http::connect(&server, "2025-11-25", &[]).await;
     let answer = client.call("run_js", json!({ "code": "'é'.repeat(50_000)", "wait_secs": 60 })).await;
@@ -162,17 +162,19 @@ async fn long_text_is_cut_with_a_line_that_says_how_to_get_the_rest_and_structur
     assert!((900..=1000).contains(&text.chars().count()), "{text}");
     let shown: Value = serde_json::from_str(text).expect("still JSON");
     assert_eq!(shown["heap"], record["heap"]);
-    let note = answer["content"][1]["text"].as_str().expect("a note");
     let uri = format!("heapstead://executions/{}/result", record["execution_id"].as_str().expect("an id"));
-    assert!(note.contains(&uri) && note.lines().count() == 1, "{note}");
+    assert!(shown["rest"].as_str().is_some_and(|rest| rest.contains(&uri)), "{shown}");
+    assert_eq!((&answer["content"][1]["type"], &answer["content"][1]["uri"]), (&json!("resource_link"), &json!(uri)));
     let read = result(client.ask("resources/read", json!({ "uri": uri })).await);
     assert_eq!(read["contents"][0]["text"], record["result"]);
 
     let begun = client.call("run_js", json!({ "code": "for (let i = 0; i < 1000; i++) console.log('line', i)", "wait_secs": 60 })).await;
     let id = &begun["structuredContent"]["execution_id"];
     let page = client.call("get_execution_output", json!({ "execution_id": id, "line_limit": 500 })).await;
-    assert!(page["content"][1]["text"].as_str().is_some_and(|note| note.contains("line_limit")), "{page}");
-    assert_eq!(page["structuredContent"]["end_line"], 500);
+    assert!(page["content"][0]["text"].as_str().is_some_and(|text| text.chars().count() <= 1000), "{page}");
+    let page = both(&page);
+    assert_eq!(page["has_more"], true);
+    assert_eq!(page["next_line_offset"].as_u64(), page["end_line"].as_u64().map(|line| line + 1));
 }
 
 #[tokio::test]

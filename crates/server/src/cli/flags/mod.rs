@@ -48,7 +48,7 @@ pub struct ServeOptions {
     /// Name of the session of connections that name none
     #[arg(long, value_name = "NAME", env = "HEAPSTEAD_SESSION_ID", help_heading = CONNECTIONS)]
     pub session_id: Option<SessionName>,
-    /// Longer text in an MCP answer is cut (1000 or more); the structured content beside it never is
+    /// Characters of text in an MCP answer (1000 or more): longer results are shown in part, lists and output in pages
     #[arg(long, value_name = "CHARS", env = "HEAPSTEAD_MAX_INLINE_CHARS", default_value_t = 12_000, value_parser = between::<1000, { i32::MAX as u64 }>, allow_negative_numbers = true, help_heading = CONNECTIONS)]
     pub max_inline_chars: u64,
     #[command(flatten)]
