@@ -1,89 +1,121 @@
-// URL; the parser is native, and hands over all parts at once.
-const { uncurryThis, fault } = base;
+// URL; the parser is native, and hands over the href with the places where its parts begin and end.
+const { uncurryThis, isObject, fault, secret } = base;
 const { getOwnPropertyDescriptor, defineProperty } = Object;
 const { TypeError } = globalThis;
-const StringPrototypeToWellFormed = uncurryThis(String.prototype.toWellFormed);
-const usv = (value) => StringPrototypeToWellFormed(`${value}`);
+const StringPrototypeSlice = uncurryThis(String.prototype.slice);
+const usv = uncurryThis(String.prototype.toWellFormed);
 
-// In the parser's order.
-const PARTS = ["href", "protocol", "username", "password", "host", "hostname", "port", "pathname", "search", "hash", "origin"];
-const HREF = 0, SEARCH = 8, HASH = 9, ORIGIN = 10;
+// The parser's order: see natives/url.rs.
+const HREF = 0, PROTOCOL_END = 1, USERNAME_END = 2, HOST_START = 3, HOST_END = 4, PORT = 5, PATHNAME = 6, SEARCH = 7, HASH = 8;
 
 function invalid(url, from) {
   const error = base.show(fault(TypeError, "ERR_INVALID_URL", "Invalid URL"), "input", url);
   return from === undefined ? error : base.show(error, "base", from);
 }
 
-let partsOf, assign;
+const slice = (record, from, to) => StringPrototypeSlice(record[HREF], from, to);
+// Before the host there may be the end of the credentials.
+const hostStart = (record) => record[HOST_START] + (record[HREF][record[HOST_START]] === "@" ? 1 : 0);
+// A mark with nothing behind it counts for nothing.
+const marked = (record, from, to) => (from < 0 || to - from < 2 ? "" : slice(record, from, to));
+const endOf = (record, next) => (record[next] < 0 ? record[HREF].length : record[next]);
+
+// In the order of Node's.
+const parts = {
+  __proto__: null,
+  href: (record) => record[HREF],
+  origin: (record) => host.originOfUrl(record[HREF]),
+  protocol: (record) => slice(record, 0, record[PROTOCOL_END]),
+  username: (record) => slice(record, record[PROTOCOL_END] + 2, record[USERNAME_END]),
+  password: (record) => slice(record, record[USERNAME_END] + 1, record[HOST_START]),
+  host: (record) => (hostStart(record) === record[HOST_END] ? "" : slice(record, hostStart(record), record[PATHNAME])),
+  hostname: (record) => slice(record, hostStart(record), record[HOST_END]),
+  port: (record) => (record[PORT] < 0 ? "" : `${record[PORT]}`),
+  pathname: (record) => slice(record, record[PATHNAME], endOf(record, record[SEARCH] < 0 ? HASH : SEARCH)),
+  search: (record) => marked(record, record[SEARCH], endOf(record, HASH)),
+  searchParams: undefined,
+  hash: (record) => marked(record, record[HASH], record[HREF].length),
+};
+
+let recordOf, read, assign;
 
 class URL {
-  #parts;
+  #record;
   #params;
+  // Whether the parameters have changed since the record was made.
+  #stale = false;
 
   constructor(url, from = undefined) {
     base.needArguments(arguments.length, "url");
-    const input = usv(url);
-    const context = from === undefined ? undefined : usv(from);
-    this.#parts = host.urlParse(input, context);
-    if (!this.#parts) throw invalid(input, context);
+    if (url === secret) {
+      this.#record = from;
+      return;
+    }
+    const input = `${url}`;
+    const context = from === undefined ? undefined : `${from}`;
+    this.#record = host.parseUrl(input, context);
+    if (!this.#record) throw invalid(usv(input), context && usv(context));
   }
 
   static {
-    partsOf = (url) => url.#parts;
-    assign = (url, part, value) => {
-      const parts = part === "href" ? host.urlParse(value, undefined) : host.urlSet(url.#parts[HREF], part, value);
-      if (!parts) throw invalid(value);
-      url.#parts = parts;
-      if (url.#params && (part === "href" || part === "search")) base.resetParams(url.#params, parts[SEARCH]);
+    base.isUrl = (value) => isObject(value) && #record in value;
+    base.paramsChanged = (url) => { url.#stale = true; };
+    recordOf = (url) => {
+      if (url.#stale) {
+        url.#record = host.changeUrl(url.#record[HREF], "search", base.queryOf(url.#params)) ?? url.#record;
+        url.#stale = false;
+      }
+      return url.#record;
     };
-  }
-
-  static canParse(url, from = undefined) {
-    base.needArguments(arguments.length, "url");
-    return host.urlParse(usv(url), from === undefined ? undefined : usv(from)) !== undefined;
+    assign = (url, part, value) => {
+      const record = host.changeUrl(recordOf(url)[HREF], part, value);
+      if (!record) {
+        if (part === "href") throw invalid(value);
+        return;
+      }
+      url.#record = record;
+      if (url.#params && (part === "href" || part === "search")) base.resetParams(url.#params, parts.search(record));
+    };
+    // Parameters are the same object for ever, and asking for it changes no record.
+    read = (url, part) => {
+      if (part !== "searchParams") return parts[part](recordOf(url));
+      return url.#params ??= base.paramsOf(url, parts.search(url.#record));
+    };
   }
 
   static parse(url, from = undefined) {
     base.needArguments(arguments.length, "url");
-    const input = usv(url);
-    const context = from === undefined ? undefined : usv(from);
-    return host.urlParse(input, context) ? new URL(input, context) : null;
+    const record = host.parseUrl(`${url}`, from === undefined ? undefined : `${from}`);
+    return record ? new URL(secret, record) : null;
   }
 
-  get searchParams() {
-    this.#params ??= base.linkedParams(this.#parts[SEARCH], (query) => {
-      this.#parts = host.urlSet(this.#parts[HREF], "search", query);
-    });
-    return this.#params;
+  static canParse(url, from = undefined) {
+    base.needArguments(arguments.length, "url");
+    return host.canParseUrl(`${url}`, from === undefined ? undefined : `${from}`);
   }
 
-  toString() { return this.#parts[HREF]; }
-  toJSON() { return this.#parts[HREF]; }
+  toString() { return recordOf(this)[HREF]; }
 
   [base.inspectSymbol](depth, options, inspect) {
     if (depth < 0) return this;
     const fields = {};
-    const show = (index) => base.show(fields, PARTS[index], this.#parts[index]);
-    show(HREF);
-    show(ORIGIN);
-    for (let i = HREF + 1; i <= SEARCH; i++) show(i);
-    base.show(fields, "searchParams", this.searchParams);
-    show(HASH);
+    for (const part in parts) base.show(fields, part, read(this, part));
     return base.inspectFields(host.constructorName(this), fields, depth, options, inspect);
   }
 }
 
-PARTS.forEach((part, index) => {
+for (const part in parts) {
   const accessors = {
-    get [part]() { return partsOf(this)[index]; },
+    get [part]() { return read(this, part); },
     set [part](value) {
-      partsOf(this);
-      assign(this, part, usv(value));
+      recordOf(this);
+      assign(this, part, `${value}`);
     },
   };
   const descriptor = getOwnPropertyDescriptor(accessors, part);
-  if (index === ORIGIN) descriptor.set = undefined;
+  if (part === "origin" || part === "searchParams") descriptor.set = undefined;
   defineProperty(URL.prototype, part, descriptor);
-});
+}
+base.define(URL.prototype, "toJSON", { toJSON() { return recordOf(this)[HREF]; } }.toJSON);
 
 base.exposeClass(URL);

@@ -6,6 +6,9 @@ const { iterator: SymbolIterator } = Symbol;
 const dataCloneError = (message) => new DOMException(message, "DataCloneError");
 const refuse = (what) => { throw fault(TypeError, "ERR_INVALID_ARG_TYPE", `Failed to execute 'structuredClone': ${what}`); };
 
+// V8 would take these for plain objects, and lose what they hold.
+const isRefused = (value) => base.isUrl(value) || base.isParams(value);
+
 const collect = (transfer) => {
   const items = list();
   if (transfer === undefined) return items;
@@ -23,7 +26,7 @@ const functions = {
   structuredClone(value, options = undefined) {
     base.needArguments(arguments.length, "value");
     if (options !== undefined && options !== null && !isObject(options)) refuse("Options cannot be converted to a dictionary");
-    return host.structuredClone(value, collect(options?.transfer), dataCloneError);
+    return host.structuredClone(value, collect(options?.transfer), dataCloneError, isRefused);
   },
 };
 base.expose("structuredClone", functions.structuredClone);

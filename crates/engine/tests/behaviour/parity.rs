@@ -32,6 +32,12 @@ async fn web_globals_and_intl_do_what_nodes_do() {
     check_parity("web").await;
 }
 
+/// URLs were once parsed by another implementation than Node's, and hundreds of cases of the standard came out differently.
+#[tokio::test]
+async fn urls_are_parsed_changed_and_shown_as_nodes_are() {
+    check_parity("url").await;
+}
+
 #[tokio::test]
 async fn recent_features_do_what_v8s_own_do() {
     check_parity("recent").await;
@@ -46,4 +52,16 @@ async fn stateless_runs_print_the_same() {
     assert!(matches!(outcome, Outcome::Completed { .. }), "{outcome:?}");
     let (stateful, _) = run(&engine, &code, Kind::Stateful(None)).await;
     assert_eq!(stateless, stateful);
+}
+
+/// The host executable exports a URL parser of the same name; one that bound to it would call code of another compiler and library.
+#[test]
+fn the_url_parser_is_the_workers_own_copy() {
+    let library = Artifacts::find().expect("run `make build`").worker;
+    let symbols = std::process::Command::new("nm").arg("--dynamic").arg(library).output().expect("nm runs").stdout;
+    let symbols = String::from_utf8(symbols).expect("UTF-8");
+    assert!(symbols.contains("__libc_start_main"), "these are the library's symbols");
+    let names = symbols.lines().filter_map(|line| line.split_whitespace().last());
+    let bound: Vec<&str> = names.filter(|name| name.contains("3ada") || name.starts_with("ada_")).collect();
+    assert!(bound.is_empty(), "{bound:?}");
 }

@@ -40,3 +40,29 @@ async fn what_cannot_be_kept_costs_that_one_run() {
     assert_eq!(chain.result("var w = new WeakRef({}); typeof Intl.v8BreakIterator").await, "\"undefined\"");
     assert_eq!(chain.result("w.deref()").await, "undefined");
 }
+
+/// What a URL knows is on the JavaScript side, whatever native code works with in between.
+#[tokio::test]
+async fn urls_go_on_where_they_were() {
+    let mut chain = Chain::start().await;
+    chain
+        .result(
+            "var url = new URL('../x?a=1#h', 'https://user:pw@bücher.example:8443/b/c'), params = url.searchParams; params.append('b', 'two words'); \
+             var opaque = new URL('data:x  #f'), pairs = new URLSearchParams('k=1&l=2&m=3'), half = pairs.entries(); half.next(); 0",
+        )
+        .await;
+    for (code, expected) in [
+        ("url.href", r#""https://user:pw@xn--bcher-kva.example:8443/x?a=1&b=two+words#h""#),
+        ("url.searchParams === params && params.size", "2"),
+        ("params.delete('a'); url.host = 'other'; url.protocol = 'http'; 0", "0"),
+        (
+            "[url.href, url.origin, url.port, url.username]",
+            r#"["http://user:pw@other:8443/x?b=two+words#h","http://other:8443","8443","user"]"#,
+        ),
+        ("url.search = '?n=1'; params.get('n')", r#""1""#),
+        ("opaque.hash = ''; [opaque.href, opaque.pathname]", r#"["data:x %20","x %20"]"#),
+        ("[...half]", r#"[["l","2"],["m","3"]]"#),
+    ] {
+        assert_eq!(chain.result(code).await, expected, "{code}");
+    }
+}

@@ -27,6 +27,7 @@ pub fn initialize() {
         v8::cppgc::initialize_process(platform.clone());
         v8::V8::initialize_platform(platform);
         v8::V8::initialize();
+        natives::prepare();
     });
 }
 

@@ -21,7 +21,9 @@ same("getter", getter.twice, 3); same("frozen", Object.isFrozen(frozen), true);
 same("Intl.NumberFormat", format.format(1234.5), "1.234,50"); same("its bound format", boundFormat(1), "1,00"); same("Intl.DateTimeFormat", dates.format(0), "1/1/1970");
 same("Intl.Collator", ["z", "ä"].sort(collator.compare).join(), "z,ä"); same("Intl.Segmenter", [...segments].length, 3);
 same("FinalizationRegistry", registry instanceof FinalizationRegistry, true);
-same("URL", url.searchParams.get("b"), "1"); same("URLSearchParams", [...search.keys()].join(), "x,y");
+same("URL", url.searchParams.get("b"), "1"); url.searchParams.append("c", "d e"); url.hash = "f"; same("URL changes", url.href, "https://example.com/a?b=1&c=d+e#f");
+same("another URL", new URL("../x?y#z", "http://user@bücher.example:81/a/b/").href, "http://user@xn--bcher-kva.example:81/a/x?y#z"); same("no URL", URL.canParse("nonsense"), false); same("URLSearchParams", [...search.keys()].join(), "x,y");
 target.dispatchEvent(new Event("ping")); same("EventTarget", heard, 1); controller.abort("r"); same("AbortController", controller.signal.reason, "r");
+const pieces = new TextDecoder("shift_jis"); same("decoding in pieces", pieces.decode(new Uint8Array([0x82]), { stream: true }) + pieces.decode(new Uint8Array([0xa0])), "あ");
 same("encoding", decoder.decode(encoder.encode("ü")), "ü"); same("template", tagged, "a|b|1,2");
 wrong

@@ -5,6 +5,8 @@
 
 mod encoding;
 mod inspection;
+mod legacy_url;
+mod query;
 mod run;
 mod structured_clone;
 mod url;
@@ -29,14 +31,25 @@ const NATIVES: &[(&str, Native)] = &[
     ("previewEntries", inspection::preview_entries),
     ("ownNonIndexKeys", inspection::own_non_index_keys),
     ("constructorName", inspection::constructor_name),
-    ("urlParse", url::parse),
-    ("urlSet", url::set),
+    ("urlParse", legacy_url::parse),
+    ("urlSet", legacy_url::set),
     ("utf8Encode", encoding::utf8_encode),
     ("utf8EncodeInto", encoding::utf8_encode_into),
     ("encodingName", encoding::name),
     ("decode", encoding::decode),
     ("structuredClone", structured_clone::structured_clone),
+    ("parseUrl", url::parse),
+    ("canParseUrl", url::can_parse),
+    ("changeUrl", url::change),
+    ("originOfUrl", url::origin),
+    ("parseQuery", query::parse),
+    ("formatQuery", query::format),
 ];
+
+/// What natives need once per zygote.
+pub fn prepare() {
+    url::unpack_tables();
+}
 
 pub fn count() -> u32 {
     NATIVES.len() as u32
@@ -115,6 +128,13 @@ fn strings<'s>(scope: &mut v8::PinScope<'s, '_>, texts: &[&str]) -> v8::Local<'s
 fn throw(scope: &mut v8::PinScope<'_, '_>, text: &str) {
     if let Some(message) = v8::String::new(scope, text) {
         let error = v8::Exception::error(scope, message);
+        scope.throw_exception(error);
+    }
+}
+
+fn throw_range_error(scope: &mut v8::PinScope<'_, '_>, text: &str) {
+    if let Some(message) = v8::String::new(scope, text) {
+        let error = v8::Exception::range_error(scope, message);
         scope.throw_exception(error);
     }
 }

@@ -2,9 +2,13 @@
 
 use v8::{ValueDeserializerHelper, ValueSerializerHelper};
 
-/// Makes the error that a value which can't be cloned gives, in JavaScript.
 struct Writing<'s> {
+    /// Makes the error that a value which can't be cloned gives, in JavaScript.
     make_error: v8::Local<'s, v8::Function>,
+    /// Whether an object is one of the base heap's that can't be cloned, in JavaScript. Older heaps have no such function.
+    is_refused: Option<v8::Local<'s, v8::Function>>,
+    /// Objects that inherit from this one directly are not asked about: they are most.
+    plain_prototype: Option<v8::Local<'s, v8::Value>>,
 }
 
 struct Reading;
@@ -16,11 +20,35 @@ impl v8::ValueSerializerImpl for Writing<'_> {
             scope.throw_exception(error);
         }
     }
+
+    fn has_custom_host_object(&self, _: &v8::Isolate) -> bool {
+        self.is_refused.is_some()
+    }
+
+    fn is_host_object<'s>(&self, scope: &mut v8::PinScope<'s, '_>, object: v8::Local<'s, v8::Object>) -> Option<bool> {
+        let Some(is_refused) = self.is_refused else { return Some(false) };
+        if object.get_prototype(scope) == self.plain_prototype {
+            return Some(false);
+        }
+        let undefined = v8::undefined(scope).into();
+        is_refused.call(scope, undefined, &[object.into()]).map(|answer| answer.is_true())
+    }
+
+    fn write_host_object<'s>(
+        &self,
+        scope: &mut v8::PinScope<'s, '_>,
+        _: v8::Local<'s, v8::Object>,
+        _: &dyn ValueSerializerHelper,
+    ) -> Option<bool> {
+        let message = v8::String::new(scope, "Cannot clone object of unsupported type.")?;
+        self.throw_data_clone_error(scope, message);
+        None
+    }
 }
 
 impl v8::ValueDeserializerImpl for Reading {}
 
-/// `structuredClone(value, buffersToTransfer, makeError)`.
+/// `structuredClone(value, buffersToTransfer, makeError, isRefused)`.
 pub fn structured_clone<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     arguments: &v8::FunctionCallbackArguments<'s>,
@@ -37,7 +65,9 @@ pub fn structured_clone<'s>(
         }
         return;
     };
-    let serializer = v8::ValueSerializer::new(scope, Box::new(Writing { make_error }));
+    let is_refused = v8::Local::<v8::Function>::try_from(arguments.get(3)).ok();
+    let plain_prototype = v8::Object::new(scope).get_prototype(scope);
+    let serializer = v8::ValueSerializer::new(scope, Box::new(Writing { make_error, is_refused, plain_prototype }));
     serializer.write_header();
     for (id, buffer) in buffers.iter().enumerate() {
         serializer.transfer_array_buffer(id as u32, *buffer);
