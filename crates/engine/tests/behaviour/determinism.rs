@@ -1,6 +1,7 @@
 //! The same code on the same heap gives the same key; randomness differs all the same.
 
-use super::support::{Chain, engine, torture};
+use super::support::{Chain, engine, job, torture};
+use heapstead_engine::{Engine, HeapImage, Kind, Outcome};
 use std::collections::HashSet;
 
 #[tokio::test]
@@ -23,6 +24,48 @@ async fn the_same_code_on_the_same_heap_gives_the_same_key() {
             keys.insert(child.heap.expect("heap").key());
         }
         assert_eq!(keys.len(), 1, "{code}");
+    }
+}
+
+/// The names of a run's headers once stayed on its heap, so the same code got another key for every set of headers.
+#[tokio::test]
+async fn headers_change_no_key() {
+    let engine = engine().await;
+    let many: Vec<(String, String)> = (0..100).map(|index| (format!("x-mcp-{index}"), "v".repeat(index))).collect();
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let sets = [vec![], vec![pair("x-mcp-user", "alice")], vec![pair("x-mcp-user", "bob"), pair("x-mcp-tenant", "acme")], many];
+    for code in [
+        "1",
+        "let x = { list: [1, 2, 3] }; x.list.length",
+        "mcp.headers; 0",
+        "mcp.headers['x-mcp-user']; 'x-mcp-user' in mcp.headers; 0",
+        "JSON.stringify(mcp.headers); Object.keys(mcp.headers); Object.entries(mcp.headers); ({ ...mcp.headers }); 0",
+        "for (const name in mcp.headers); 0",
+        "`${mcp.headers['x-mcp-user']}${Object.getOwnPropertyDescriptor(mcp.headers, 'x-mcp-user')}`; 0",
+        "'use strict'; try { mcp.headers.a = 1 } catch {} try { delete mcp.headers['x-mcp-user'] } catch {} 0",
+        "globalThis.kept = mcp.headers; 0",
+        "globalThis.kept = [mcp.headers, mcp.headers]; try { Object.freeze(mcp.headers) } catch {} 0",
+        "var read = () => mcp.headers['x-mcp-user']; for (let i = 0; i < 1e5; i++) read(); 0",
+    ] {
+        let mut keys = HashSet::new();
+        for headers in &sets {
+            let heap = heap_of(&engine, code, headers.clone()).await;
+            let payload = heap.payload().expect("payload");
+            for text in ["x-mcp-tenant", "alice", "acme", "x-mcp-99"] {
+                assert!(!payload.windows(text.len()).any(|window| window == text.as_bytes()), "{text} is in the heap of {code}");
+            }
+            keys.insert(heap.key());
+        }
+        assert_eq!(keys.len(), 1, "{code}");
+    }
+}
+
+async fn heap_of(engine: &Engine, code: &str, headers: Vec<(String, String)>) -> HeapImage {
+    let mut job = job(code, Kind::Stateful(None));
+    job.headers = headers;
+    match engine.submit(job).expect("accepted").finish().await.1 {
+        Outcome::Completed { heap: Some(heap), .. } => heap,
+        other => panic!("{code}\n  ended as {other:?}"),
     }
 }
 

@@ -75,7 +75,7 @@ async fn the_web_globals_are_there_and_nothing_of_the_machine_is() {
 async fn headers_are_of_this_run_alone_and_read_only() {
     let engine = super::support::engine().await;
     let mut job = super::support::job(
-        "mcp.headers['x-mcp-user'] = 'mallory'; globalThis.kept = mcp.headers; mcp.headers",
+        "mcp.headers['x-mcp-' + 'user'] = 'mallory'; globalThis.kept = mcp.headers; mcp.headers",
         heapstead_engine::Kind::Stateful(None),
     );
     job.headers = vec![("x-mcp-user".into(), "alice".into())];
@@ -84,7 +84,47 @@ async fn headers_are_of_this_run_alone_and_read_only() {
     assert!(result.contains("alice"), "{result}");
     let payload = heap.as_ref().expect("heap").payload().expect("payload");
     assert!(!payload.windows(5).any(|window| window == b"alice"), "a header's value is in the snapshot");
+    assert!(!payload.windows(10).any(|window| window == b"x-mcp-user"), "a header's name is in the snapshot");
     let mut chain = Chain::on(&engine, heap);
     assert_eq!(chain.result("Object.keys(mcp.headers).length").await, "0");
     assert_eq!(chain.result("String(kept['x-mcp-user'])").await, "\"undefined\"");
+    assert_eq!(chain.result("[Reflect.ownKeys(kept).length, 'x-mcp-user' in kept]").await, "[0,false]");
+}
+
+#[tokio::test]
+async fn headers_read_like_a_plain_object_that_can_not_be_changed() {
+    let engine = super::support::engine().await;
+    for (code, expected) in [
+        ("mcp.headers", "{ 'x-mcp-a': '1', 'x-mcp-b': '2' }"),
+        (
+            "[mcp.headers['x-mcp-a'], mcp.headers.nope === undefined, 'x-mcp-b' in mcp.headers, 'nope' in mcp.headers]",
+            r#"["1",true,true,false]"#,
+        ),
+        ("({ ...mcp.headers })", r#"{"x-mcp-a":"1","x-mcp-b":"2"}"#),
+        ("JSON.stringify(mcp.headers)", r#""{\"x-mcp-a\":\"1\",\"x-mcp-b\":\"2\"}""#),
+        ("Object.entries(mcp.headers)", r#"[["x-mcp-a","1"],["x-mcp-b","2"]]"#),
+        ("const seen = []; for (const name in mcp.headers) seen.push(name); seen", r#"["x-mcp-a","x-mcp-b"]"#),
+        ("mcp.headers.hasOwnProperty('x-mcp-a') && mcp.headers.toString()", r#""[object Object]""#),
+        (
+            "Object.getOwnPropertyDescriptor(mcp.headers, 'x-mcp-a')",
+            r#"{"value":"1","writable":false,"enumerable":true,"configurable":true}"#,
+        ),
+        (
+            "mcp.headers['x-mcp-a'] = 'x'; delete mcp.headers['x-mcp-b']; Object.keys(mcp.headers).length + mcp.headers['x-mcp-a']",
+            r#""21""#,
+        ),
+        (
+            "[() => { 'use strict'; mcp.headers.a = 1 }, () => { 'use strict'; delete mcp.headers['x-mcp-a'] }, () => Object.freeze(mcp.headers), \
+             () => Object.setPrototypeOf(mcp.headers, null), () => Object.defineProperty(mcp.headers, 'a', { value: 1 })] \
+             .map(f => { try { f() } catch (e) { return e.name } })",
+            r#"["TypeError","TypeError","TypeError","TypeError","TypeError"]"#,
+        ),
+        ("mcp.headers === mcp.headers", "true"),
+    ] {
+        let mut job = super::support::job(code, heapstead_engine::Kind::Stateful(None));
+        job.headers = vec![("x-mcp-a".into(), "1".into()), ("x-mcp-b".into(), "2".into())];
+        let (_, outcome) = engine.submit(job).expect("accepted").finish().await;
+        let heapstead_engine::Outcome::Completed { result, .. } = outcome else { panic!("{code}\n{outcome:?}") };
+        assert_eq!(result, expected, "{code}");
+    }
 }

@@ -107,16 +107,27 @@ impl<'s> Realm<'s> {
 
     /// Tells the base heap that a run begins, with the headers that only this run may see.
     pub fn begin(&self, scope: &mut v8::PinScope<'_, '_>, headers: &[(String, String)]) {
-        let flat: Vec<v8::Local<v8::Value>> = headers
-            .iter()
-            .flat_map(|(name, value)| [name, value])
-            .filter_map(|text| v8::String::new(scope, text).map(Into::into))
-            .collect();
+        let (mut names, mut values, mut flat) = (Vec::<v8::Local<v8::Name>>::new(), Vec::<v8::Local<v8::Value>>::new(), Vec::new());
+        for (name, value) in headers {
+            let (Some(name), Some(value)) = (v8::String::new(scope, name), v8::String::new(scope, value)) else { continue };
+            names.push(name.into());
+            values.push(value.into());
+            flat.extend([v8::Local::<v8::Value>::from(name), value.into()]);
+        }
+        let (Some(list_name), Some(object_name)) = (v8::String::new(scope, "headers"), v8::String::new(scope, "headerValues")) else {
+            return;
+        };
+        // Heaps of earlier builds take the list.
         let list = v8::Array::new_with_elements(scope, &flat);
-        let Some(name) = v8::String::new(scope, "headers") else { return };
-        // No prototype: a setter that earlier code left on one would be handed the headers.
+        // No prototypes: a setter that earlier code left on one would be handed the headers.
         let nothing = v8::null(scope).into();
-        let run = v8::Object::with_prototype_and_properties(scope, nothing, &[name.into()], &[list.into()]);
+        let object = v8::Object::with_prototype_and_properties(scope, nothing, &names, &values);
+        let run = v8::Object::with_prototype_and_properties(
+            scope,
+            nothing,
+            &[list_name.into(), object_name.into()],
+            &[list.into(), object.into()],
+        );
         self.call(scope, "begin", &[run.into()]);
     }
 
