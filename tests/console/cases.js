@@ -293,6 +293,28 @@ run("console", [
   () => console.log(Object.keys(console).slice(0, 19)), () => console.clear(),
 ]);
 
+// ---- labels that can't be converted
+const broken = { toString() { throw new Error("no label"); } };
+const thrown = (act) => {
+  try {
+    act();
+    console.log("no error");
+  } catch (error) {
+    console.log(error.name, error.message);
+  }
+};
+run("labels", [
+  () => thrown(() => console.count(broken)), () => thrown(() => console.count(Symbol("s"))), () => thrown(() => console.countReset(broken)),
+  () => thrown(() => console.countReset(Symbol("s"))), () => thrown(() => console.time(broken)), () => thrown(() => console.time(Symbol("s"))),
+  () => thrown(() => console.timeEnd(broken)), () => thrown(() => console.timeEnd(Symbol("s"))), () => thrown(() => console.timeLog(broken)),
+  () => thrown(() => console.timeLog(Symbol("s"))), () => thrown(() => console.group(broken)), () => console.groupEnd(), () => thrown(() => console.groupCollapsed(Symbol("s"))),
+  () => console.groupEnd(), () => thrown(() => console.table([{ a: 1 }], [broken])), () => thrown(() => console.table([{ a: 1 }], ["a", Symbol("s")])),
+  () => thrown(() => console.table([{ a: 1 }], {})), () => thrown(() => console.table([{ a: 1 }], "a")), () => thrown(() => console.table([], null)),
+  () => thrown(() => console.table([{ a: 1 }], [{ toString: () => "a" }])),
+  () => { console.count({ toString: () => "own" }); console.count("own"); console.count(null); console.count(5n); },
+  () => thrown(() => console.dir(broken)), () => thrown(() => console.dirxml(broken)),
+]);
+
 run("table", [
   () => console.table([[1, 2], [3, 4]]), () => console.table([{ a: 1, b: 2 }, { a: 3, c: 4 }]),
   () => console.table([1, "b", null, undefined, -0, 1n, Symbol("x")]), () => console.table(["a", { x: 1 }]),

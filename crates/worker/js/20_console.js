@@ -13,8 +13,6 @@ const MapPrototypeSet = uncurryThis(Map.prototype.set);
 const NumberPrototypeToFixed = uncurryThis(Number.prototype.toFixed);
 const StringPrototypePadStart = uncurryThis(String.prototype.padStart);
 const StringPrototypeRepeat = uncurryThis(String.prototype.repeat);
-const SymbolPrototypeToString = uncurryThis(Symbol.prototype.toString);
-const TypeErrorConstructor = TypeError;
 
 // Deeper groups are not indented any further, and larger tables not drawn.
 const MAX_INDENT_LEVELS = 500;
@@ -47,7 +45,8 @@ function openGroup(values) {
   setLevel(level + 1);
 }
 
-const labelOf = (label) => typeof label === "symbol" ? SymbolPrototypeToString(label) : parts.asText(label);
+// May throw what the label's own conversion throws, as in Node.
+const labelOf = (label) => `${label}`;
 
 // The values from an index on, with another one put before them.
 function after(first, values, from) {
@@ -120,7 +119,7 @@ const methods = {
   groupEnd() { setLevel(MathMax(0, level - 1)); },
   table(data = undefined, columns) {
     if (columns !== undefined && !ArrayIsArray(columns)) {
-      throw new TypeErrorConstructor('The "properties" argument must be an instance of Array');
+      throw base.wrongType('"properties" argument', "an instance of Array", columns);
     }
     const subject = unwrap(data);
     const table = isObject(subject) && typeof subject !== "function" ? tableOf(subject, columns) : undefined;
@@ -152,6 +151,8 @@ function tableOf(data, columns) {
     const fields = columns ?? (isObject(item) ? ObjectKeys(item) : []);
     if (!isObject(item) && columns === undefined) values.cells[row] = cellText(item);
     for (let i = 0; i < fields.length; i++) {
+      // In Node such a column has no title, and is not drawn.
+      if (typeof fields[i] === "symbol") continue;
       const field = labelOf(fields[i]);
       byKey[field] ??= column(field);
       if (isObject(item) && ObjectHasOwn(item, field)) byKey[field].cells[row] = cellText(parts.lookup(item, field));
