@@ -43,6 +43,7 @@ const owners = {
   Uint8Array: [Uint8Array, "fromBase64", "fromHex"],
   "Uint8Array.prototype": [Uint8Array.prototype, "toBase64", "setFromBase64", "toHex", "setFromHex"],
   Iterator: [Iterator, "concat"],
+  Atomics: [Atomics, "pause"],
 };
 for (const [owner, [target, ...names]] of Object.entries(owners)) {
   for (const name of names) {
@@ -301,6 +302,12 @@ run("concat", [
   () => { const a = { *[Symbol.iterator]() { yield 1; } }; const i = Iterator.concat(a, a); a[Symbol.iterator] = undefined; return [...i]; },
   () => { let i; i = Iterator.concat({ *[Symbol.iterator]() { yield outcome(() => i.next(), (e) => e.name); } }); return [...i]; },
   () => Iterator.concat([1]).next.call({}), () => [...Iterator.concat(Iterator.concat([1], [2]), Iterator.concat([3]))],
+]);
+
+run("pause", [
+  () => Atomics.pause(), () => Atomics.pause(undefined), () => Atomics.pause(0), () => Atomics.pause(-0), () => Atomics.pause(-5), () => Atomics.pause(2 ** 53), () => Atomics.pause(1.5),
+  () => Atomics.pause(NaN), () => Atomics.pause(Infinity), () => Atomics.pause("1"), () => Atomics.pause(null), () => Atomics.pause(1n), () => Atomics.pause({ valueOf: () => 1 }),
+  () => Atomics.pause(Object(1)), () => Atomics.pause(true), () => Atomics.pause.call(undefined, 1),
 ]);
 
 // Promises tell later, one after the other.

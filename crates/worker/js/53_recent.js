@@ -13,6 +13,7 @@ let made = (() => {
   const { RangeError, SyntaxError, TypeError, Uint8Array, WeakMap } = globalThis;
   const { iterator: SymbolIterator } = Symbol;
   const { apply } = Reflect;
+  const { isInteger } = Number;
   const withResolvers = uncurryThis(Promise.withResolvers);
   const flatMap = uncurryThis(Iterator.prototype.flatMap);
   const mapHas = uncurryThis(Map.prototype.has);
@@ -274,6 +275,12 @@ let made = (() => {
       setFromBase64(text, options = undefined) { return codecFor(this, "setFromBase64").fromBase64(text, options, this); },
       toHex() { return codecFor(this, "toHex").toHex(this); },
       setFromHex(text) { return codecFor(this, "setFromHex").fromHex(text, this); },
+    },
+    Atomics, {
+      // There is nothing to pause for in a single thread.
+      pause(iterations = undefined) {
+        if (iterations !== undefined && !isInteger(iterations)) refuse("Atomics.pause argument must be undefined or an integer");
+      },
     },
     Iterator, {
       // One of V8's own iterator helpers, over the iterables still to be opened.
