@@ -1,5 +1,5 @@
-// TextEncoder and TextDecoder; the encodings themselves are native, streaming is done here.
-const { fault, byteLength, setBytes, slice } = base;
+// TextEncoder and TextDecoder; the encodings are native, and what a stream remembers is a few bytes here.
+const { fault, byteLength } = base;
 const { Uint8Array, TypeError, RangeError } = globalThis;
 
 class TextEncoder {
@@ -30,48 +30,6 @@ class TextEncoder {
   }
 }
 
-// How many bytes at the end are the beginning of a character that may yet be completed.
-const openEnds = {
-  __proto__: null,
-  "utf-8": (bytes, length) => {
-    for (let back = 1; back <= 3 && back <= length; back++) {
-      const lead = bytes[length - back];
-      if (lead < 0x80) return 0;
-      if (lead < 0xc0) continue;
-      const needed = lead >= 0xf5 || lead < 0xc2 ? 0 : lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-      return back < needed && (back === 1 || canFollow(lead, bytes[length - back + 1])) ? back : 0;
-    }
-    return 0;
-  },
-  "utf-16le": (bytes, length) => openUnits(bytes, length, 1),
-  "utf-16be": (bytes, length) => openUnits(bytes, length, 0),
-};
-
-// Overlong forms, surrogates and what is past U+10FFFF are wrong from their second byte on.
-function canFollow(lead, second) {
-  if (lead === 0xe0) return second >= 0xa0;
-  if (lead === 0xed) return second < 0xa0;
-  if (lead === 0xf0) return second >= 0x90;
-  return lead !== 0xf4 || second < 0x90;
-}
-
-function openUnits(bytes, length, high) {
-  const odd = length % 2;
-  const even = length - odd;
-  return even >= 2 && (bytes[even - 2 + high] & 0xfc) === 0xd8 ? odd + 2 : odd;
-}
-
-// These have states or pairs that only the whole input settles: they wait for the end of the stream.
-const whole = { __proto__: null, gbk: 1, gb18030: 1, big5: 1, "euc-jp": 1, "iso-2022-jp": 1, shift_jis: 1, "euc-kr": 1 };
-
-function join(first, second) {
-  if (byteLength(first) === 0) return second;
-  const both = new Uint8Array(byteLength(first) + byteLength(second));
-  setBytes(both, first);
-  setBytes(both, second, byteLength(first));
-  return both;
-}
-
 const none = new Uint8Array(0);
 
 class TextDecoder {
@@ -80,7 +38,7 @@ class TextDecoder {
   #ignoreBOM;
   #streaming = false;
   #begun = false;
-  #pending = none;
+  #state = none;
 
   constructor(label = "utf-8", options = undefined) {
     const text = `${label}`;
@@ -89,7 +47,7 @@ class TextDecoder {
     this.#fatal = !!options?.fatal;
     this.#ignoreBOM = !!options?.ignoreBOM;
     if (this.#encoding === undefined || this.#encoding === "replacement") {
-      throw fault(RangeError, "ERR_ENCODING_NOT_SUPPORTED", `The "${text}" encoding is not supported`);
+      throw fault(RangeError, "ERR_ENCODING_NOT_SUPPORTED", `The "${this.#encoding ?? text}" encoding is not supported`);
     }
   }
 
@@ -98,7 +56,7 @@ class TextDecoder {
   get ignoreBOM() { return this.#ignoreBOM; }
 
   decode(input = none, options = undefined) {
-    const left = this.#streaming ? this.#pending : none;
+    this.#encoding;
     if (options !== null) base.needObject(options);
     const stream = !!options?.stream;
     const given = base.bytesOf(input);
@@ -106,28 +64,25 @@ class TextDecoder {
       throw fault(TypeError, "ERR_INVALID_ARG_TYPE",
         'The "list" argument must be an instance of SharedArrayBuffer, ArrayBuffer or ArrayBufferView.');
     }
-    if (!this.#streaming) this.#begun = false;
+    const goesOn = this.#streaming;
+    if (!goesOn) {
+      this.#begun = false;
+      this.#state = none;
+    }
     this.#streaming = stream;
-    return this.#take(join(left, given), stream);
-  }
-
-  #take(bytes, stream) {
-    const length = byteLength(bytes);
-    const end = length - (stream ? this.#open(bytes, length) : 0);
-    this.#pending = none;
-    if (end < length) setBytes(this.#pending = new Uint8Array(length - end), slice(bytes, end, length));
-    if (end === 0) return "";
-    const text = host.decode(this.#encoding, slice(bytes, 0, end), this.#fatal, this.#ignoreBOM || this.#begun);
-    this.#begun = true;
+    const text = goesOn || stream ? this.#step(given, stream) : host.decode(this.#encoding, given, this.#fatal, this.#ignoreBOM);
     if (text !== undefined) return text;
     this.#streaming = false;
     throw fault(TypeError, "ERR_ENCODING_INVALID_ENCODED_DATA", `The encoded data was not valid for encoding ${this.#encoding}`);
   }
 
-  #open(bytes, length) {
-    if (whole[this.#encoding]) return length;
-    const openEnd = openEnds[this.#encoding];
-    return openEnd ? openEnd(bytes, length) : 0;
+  #step(given, stream) {
+    const step = host.decodeStream(this.#encoding, this.#state, given, this.#fatal, this.#ignoreBOM || this.#begun, !stream);
+    if (!step) return undefined;
+    // Past the place where a byte order mark may be.
+    this.#begun ||= byteLength(this.#state) + byteLength(given) > byteLength(step[1]);
+    this.#state = step[1];
+    return step[0];
   }
 
   [base.inspectSymbol](depth, options, inspect) {

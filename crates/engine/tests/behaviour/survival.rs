@@ -41,14 +41,16 @@ async fn what_cannot_be_kept_costs_that_one_run() {
     assert_eq!(chain.result("w.deref()").await, "undefined");
 }
 
-/// What a URL knows is on the JavaScript side, whatever native code works with in between.
+/// What a URL or a decoder knows is on the JavaScript side, whatever native code works with in between.
 #[tokio::test]
-async fn urls_go_on_where_they_were() {
+async fn urls_and_decoders_go_on_where_they_were() {
     let mut chain = Chain::start().await;
     chain
         .result(
             "var url = new URL('../x?a=1#h', 'https://user:pw@bücher.example:8443/b/c'), params = url.searchParams; params.append('b', 'two words'); \
-             var opaque = new URL('data:x  #f'), pairs = new URLSearchParams('k=1&l=2&m=3'), half = pairs.entries(); half.next(); 0",
+             var opaque = new URL('data:x  #f'), pairs = new URLSearchParams('k=1&l=2&m=3'), half = pairs.entries(); half.next(); \
+             var japanese = new TextDecoder('iso-2022-jp', { fatal: true }), piece = japanese.decode(new Uint8Array([0x1b, 0x24, 0x42, 0x50]), { stream: true }); \
+             var first = new TextDecoder(), start = first.decode(new Uint8Array([0xef, 0xbb]), { stream: true }); 0",
         )
         .await;
     for (code, expected) in [
@@ -62,6 +64,9 @@ async fn urls_go_on_where_they_were() {
         ("url.search = '?n=1'; params.get('n')", r#""1""#),
         ("opaque.hash = ''; [opaque.href, opaque.pathname]", r#"["data:x %20","x %20"]"#),
         ("[...half]", r#"[["l","2"],["m","3"]]"#),
+        ("piece + japanese.decode(new Uint8Array([0x4b]), { stream: true })", r#""佶""#),
+        ("japanese.decode(new Uint8Array([0x30, 0x21]))", r#""亜""#),
+        ("start + first.decode(new Uint8Array([0xbf, 0x61]))", r#""a""#),
     ] {
         assert_eq!(chain.result(code).await, expected, "{code}");
     }

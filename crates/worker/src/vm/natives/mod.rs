@@ -3,6 +3,7 @@
 //! Heaps refer to them by their place in [`NATIVES`], through one external reference. So the list only ever grows at its end: a heap that was
 //! saved when there were fewer still finds its own.
 
+mod decode_stream;
 mod encoding;
 mod inspection;
 mod legacy_url;
@@ -44,6 +45,7 @@ const NATIVES: &[(&str, Native)] = &[
     ("originOfUrl", url::origin),
     ("parseQuery", query::parse),
     ("formatQuery", query::format),
+    ("decodeStream", decode_stream::decode_stream),
 ];
 
 /// What natives need once per zygote.
