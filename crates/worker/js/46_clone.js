@@ -7,7 +7,7 @@ const dataCloneError = (message) => new DOMException(message, "DataCloneError");
 const refuse = (what) => { throw fault(TypeError, "ERR_INVALID_ARG_TYPE", `Failed to execute 'structuredClone': ${what}`); };
 
 // V8 would take these for plain objects, and lose what they hold.
-const isRefused = (value) => base.isUrl(value) || base.isParams(value);
+const isRefused = (value) => base.isUrl(value) || base.isParams(value) || base.isIntl(value) || base.isRegistry(value);
 
 const collect = (transfer) => {
   const items = list();

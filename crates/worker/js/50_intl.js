@@ -22,6 +22,7 @@ class Stamp extends function (object) { return object; } {
   }
 
   static {
+    base.isIntl = (value) => isObject(value) && #state in value;
     stateOf = (value, kind) => {
       const state = isObject(value) && #state in value ? value.#state : undefined;
       return state?.kind === kind ? state : undefined;

@@ -20,12 +20,14 @@ class FinalizationRegistry {
   // All that anyone can ask about a registration is whether its token is still there.
   #tokens = new WeakMap();
 
+  static { base.isRegistry = (value) => base.isObject(value) && #tokens in value; }
+
   constructor(cleanupCallback) {
     if (typeof cleanupCallback !== "function") throw new TypeError("FinalizationRegistry: cleanup must be callable");
   }
 
   register(target, heldValue, unregisterToken = undefined) {
-    if (!(base.isObject(this) && #tokens in this)) NativeRegister(this);
+    if (!base.isRegistry(this)) NativeRegister(this);
     if (!canBeHeldWeakly(target)) throw new TypeError("FinalizationRegistry.prototype.register: invalid target");
     if (target === heldValue) throw new TypeError("FinalizationRegistry.prototype.register: target and holdings must not be same");
     if (unregisterToken === undefined) return;
@@ -34,7 +36,7 @@ class FinalizationRegistry {
   }
 
   unregister(unregisterToken) {
-    if (!(base.isObject(this) && #tokens in this)) NativeUnregister(this);
+    if (!base.isRegistry(this)) NativeUnregister(this);
     needToken(unregisterToken);
     return WeakMapPrototypeDelete(this.#tokens, unregisterToken);
   }

@@ -32,6 +32,12 @@ async fn web_globals_and_intl_do_what_nodes_do() {
     check_parity("web").await;
 }
 
+/// Every label and stream of every encoding, cloning, events, tasks, digests, locales.
+#[tokio::test]
+async fn the_other_web_globals_do_what_nodes_do() {
+    check_parity("globals").await;
+}
+
 /// URLs were once parsed by another implementation than Node's, and hundreds of cases of the standard came out differently.
 #[tokio::test]
 async fn urls_are_parsed_changed_and_shown_as_nodes_are() {

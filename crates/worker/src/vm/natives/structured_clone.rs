@@ -58,8 +58,10 @@ pub fn structured_clone<'s>(
     let Ok(make_error) = v8::Local::<v8::Function>::try_from(arguments.get(2)) else { return };
     let Some(buffers) = transferred(scope, arguments.get(1)) else {
         let undefined = v8::undefined(scope).into();
-        let message =
-            v8::String::new(scope, "a value in the transfer list can't be transferred: only array buffers that are not detached can");
+        let message = v8::String::new(
+            scope,
+            "a value in the transfer list can't be transferred: only array buffers that are not detached can, each once",
+        );
         if let Some(error) = message.and_then(|message| make_error.call(scope, undefined, &[message.into()])) {
             scope.throw_exception(error);
         }
@@ -90,10 +92,16 @@ pub fn structured_clone<'s>(
     }
 }
 
-/// The buffers of a transfer list. None when there is something else in it, or a buffer that is gone already.
+/// The buffers of a transfer list. None when there is something else in it, a buffer twice, or one that is gone already.
 fn transferred<'s>(scope: &mut v8::PinScope<'s, '_>, list: v8::Local<'s, v8::Value>) -> Option<Vec<v8::Local<'s, v8::ArrayBuffer>>> {
     let list = v8::Local::<v8::Array>::try_from(list).ok()?;
-    (0..list.length())
-        .map(|index| v8::Local::<v8::ArrayBuffer>::try_from(list.get_index(scope, index)?).ok().filter(|buffer| !buffer.was_detached()))
-        .collect()
+    let mut buffers: Vec<v8::Local<v8::ArrayBuffer>> = Vec::new();
+    for index in 0..list.length() {
+        let buffer = v8::Local::<v8::ArrayBuffer>::try_from(list.get_index(scope, index)?).ok()?;
+        if buffer.was_detached() || buffers.contains(&buffer) {
+            return None;
+        }
+        buffers.push(buffer);
+    }
+    Some(buffers)
 }
