@@ -9,7 +9,6 @@ base.symbolText = SymbolPrototypeToString;
 const ArrayBufferIsView = ArrayBuffer.isView;
 const getter = (prototype, name) => uncurryThis(ObjectGetOwnPropertyDescriptor(prototype, name).get);
 const TypedArrayPrototype = getPrototypeOf(Uint8Array.prototype);
-const TypedArrayPrototypeSet = uncurryThis(TypedArrayPrototype.set);
 const ArrayBufferPrototypeGetByteLength = getter(ArrayBuffer.prototype, "byteLength");
 const TypedArrayPrototypeGetToStringTag = getter(TypedArrayPrototype, Symbol.toStringTag);
 const TypedArrayPrototypeGetBuffer = getter(TypedArrayPrototype, "buffer");
@@ -84,7 +83,6 @@ base.inspectFields = (name, fields, depth, options, inspect) => {
 
 base.byteLength = TypedArrayPrototypeGetByteLength;
 base.kindOfView = TypedArrayPrototypeGetToStringTag;
-base.setBytes = TypedArrayPrototypeSet;
 
 // The bytes under a buffer or view, not copied; undefined for anything else. What is detached has none.
 base.bytesOf = (value) => {

@@ -6,6 +6,7 @@ mod determinism;
 mod errors;
 mod kept;
 mod language;
+mod language_page;
 mod limits;
 mod output;
 mod parity;

@@ -26,6 +26,8 @@ fn parameters(heap_mb: u32) -> v8::CreateParams {
 
 fn ready(mut isolate: v8::OwnedIsolate) -> v8::OwnedIsolate {
     isolate.set_microtasks_policy(v8::MicrotasksPolicy::Explicit);
+    // No other thread could end the wait, and the system call for it is death: an error is better, as in a browser's main thread.
+    isolate.set_allow_atomics_wait(false);
     isolate
 }
 
