@@ -13,29 +13,31 @@ function invalid(url, from) {
   return from === undefined ? error : base.show(error, "base", from);
 }
 
-const slice = (record, from, to) => StringPrototypeSlice(record[HREF], from, to);
-// Before the host there may be the end of the credentials.
-const hostStart = (record) => record[HOST_START] + (record[HREF][record[HOST_START]] === "@" ? 1 : 0);
-// A mark with nothing behind it counts for nothing.
-const marked = (record, from, to) => (from < 0 || to - from < 2 ? "" : slice(record, from, to));
-const endOf = (record, next) => (record[next] < 0 ? record[HREF].length : record[next]);
-
 // In the order of Node's.
-const parts = {
-  __proto__: null,
-  href: (record) => record[HREF],
-  origin: (record) => host.originOfUrl(record[HREF]),
-  protocol: (record) => slice(record, 0, record[PROTOCOL_END]),
-  username: (record) => slice(record, record[PROTOCOL_END] + 2, record[USERNAME_END]),
-  password: (record) => slice(record, record[USERNAME_END] + 1, record[HOST_START]),
-  host: (record) => (hostStart(record) === record[HOST_END] ? "" : slice(record, hostStart(record), record[PATHNAME])),
-  hostname: (record) => slice(record, hostStart(record), record[HOST_END]),
-  port: (record) => (record[PORT] < 0 ? "" : `${record[PORT]}`),
-  pathname: (record) => slice(record, record[PATHNAME], endOf(record, record[SEARCH] < 0 ? HASH : SEARCH)),
-  search: (record) => marked(record, record[SEARCH], endOf(record, HASH)),
-  searchParams: undefined,
-  hash: (record) => marked(record, record[HASH], record[HREF].length),
-};
+const PARTS = ["href", "origin", "protocol", "username", "password", "host", "hostname", "port", "pathname", "search", "searchParams", "hash"];
+
+// One function for all: each would be an object in every heap.
+function partOf(record, part) {
+  const href = record[HREF];
+  // A mark with nothing behind it counts for nothing.
+  const marked = (from, to) => (from < 0 || to - from < 2 ? "" : StringPrototypeSlice(href, from, to));
+  // Before the host there may be the end of the credentials.
+  const hostStart = record[HOST_START] + (href[record[HOST_START]] === "@" ? 1 : 0);
+  const searchEnd = record[HASH] < 0 ? href.length : record[HASH];
+  switch (part) {
+    case "href": return href;
+    case "origin": return host.originOfUrl(href);
+    case "protocol": return StringPrototypeSlice(href, 0, record[PROTOCOL_END]);
+    case "username": return StringPrototypeSlice(href, record[PROTOCOL_END] + 2, record[USERNAME_END]);
+    case "password": return StringPrototypeSlice(href, record[USERNAME_END] + 1, record[HOST_START]);
+    case "host": return hostStart === record[HOST_END] ? "" : StringPrototypeSlice(href, hostStart, record[PATHNAME]);
+    case "hostname": return StringPrototypeSlice(href, hostStart, record[HOST_END]);
+    case "port": return record[PORT] < 0 ? "" : `${record[PORT]}`;
+    case "pathname": return StringPrototypeSlice(href, record[PATHNAME], record[SEARCH] < 0 ? searchEnd : record[SEARCH]);
+    case "search": return marked(record[SEARCH], searchEnd);
+    default: return marked(record[HASH], href.length);
+  }
+}
 
 let recordOf, read, assign;
 
@@ -74,12 +76,12 @@ class URL {
         return;
       }
       url.#record = record;
-      if (url.#params && (part === "href" || part === "search")) base.resetParams(url.#params, parts.search(record));
+      if (url.#params && (part === "href" || part === "search")) base.resetParams(url.#params, partOf(record, "search"));
     };
     // Parameters are the same object for ever, and asking for it changes no record.
     read = (url, part) => {
-      if (part !== "searchParams") return parts[part](recordOf(url));
-      return url.#params ??= base.paramsOf(url, parts.search(url.#record));
+      if (part !== "searchParams") return partOf(recordOf(url), part);
+      return url.#params ??= base.paramsOf(url, partOf(url.#record, "search"));
     };
   }
 
@@ -99,12 +101,12 @@ class URL {
   [base.inspectSymbol](depth, options, inspect) {
     if (depth < 0) return this;
     const fields = {};
-    for (const part in parts) base.show(fields, part, read(this, part));
+    for (let i = 0; i < PARTS.length; i++) base.show(fields, PARTS[i], read(this, PARTS[i]));
     return base.inspectFields(host.constructorName(this), fields, depth, options, inspect);
   }
 }
 
-for (const part in parts) {
+for (const part of PARTS) {
   const accessors = {
     get [part]() { return read(this, part); },
     set [part](value) {
