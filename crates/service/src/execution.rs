@@ -58,7 +58,8 @@ impl Service {
         self.refuse_stale(caller, &request).await?;
         let held = self.running.engine.hold(request.limits.heap_mb)?;
         let opened = request.session.as_ref().and_then(InSession::opened);
-        let live = Arc::new(Live::new(Begun::now(), caller.principal.clone()).in_session(opened));
+        let connection = caller.connection.as_ref().map(|connection| connection.id.as_str());
+        let live = Arc::new(Live::new(Begun::now(), caller.principal.clone()).in_session(opened).on_connection(connection));
         self.0.live.insert(live.clone());
         self.follow_if_wanted(&live);
         let (accepted, acceptance) = oneshot::channel();

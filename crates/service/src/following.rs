@@ -2,7 +2,6 @@
 
 use crate::hub::{Event, Level, Topic};
 use crate::live::{Live, Progress};
-use crate::record::ExecutionRecord;
 use crate::{Archive, Caller};
 use heapstead_store::outputs::PageRequest;
 use heapstead_types::{ExecutionId, Principal, SessionId, Status};
@@ -19,13 +18,12 @@ const WAIT: Duration = Duration::from_secs(300);
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 /// While nobody listens: until it is seen whether the service is still there.
 const IDLE_INTERVAL: Duration = Duration::from_secs(30);
-/// What of an error or a warning is told; the record has it all.
-const TEXT_CHARS_MAX: usize = 16_000;
 
 impl Archive {
     /// Follows a run of this process if anybody would hear of it.
     pub(crate) fn follow_if_wanted(&self, live: &Arc<Live>) {
-        if live.session.is_some_and(|session| self.0.hub.wants(session)) {
+        let of_session = live.session.is_some_and(|session| self.0.hub.wants(session));
+        if of_session || live.connection.as_ref().is_some_and(|connection| self.0.hub.wants_log(connection)) {
             self.follow(live);
         }
     }
@@ -40,6 +38,15 @@ impl Archive {
     pub(crate) fn follow_all_in(&self, session: SessionId) {
         for live in self.0.live.all() {
             if live.session == Some(session) {
+                self.follow(&live);
+            }
+        }
+    }
+
+    /// Follows what this connection runs outside of sessions.
+    pub(crate) fn follow_all_of(&self, connection: &str) {
+        for live in self.0.live.all() {
+            if live.connection.as_deref() == Some(connection) {
                 self.follow(&live);
             }
         }
@@ -88,7 +95,7 @@ async fn follow(archive: Archive, live: Arc<Live>) {
         if let Some(record) = &now.ended {
             // Its output is whole now.
             hub.updated(&output);
-            let (level, text) = end_message(record);
+            let (level, text) = end_message(record.status, record.error.as_deref());
             log(&archive, &live, level, text);
             break;
         }
@@ -105,21 +112,24 @@ async fn follow(archive: Archive, live: Arc<Live>) {
 }
 
 fn log(archive: &Archive, live: &Live, level: Level, text: String) {
-    if let Some(session) = live.session {
-        let text = if text.len() > TEXT_CHARS_MAX { text.chars().take(TEXT_CHARS_MAX).collect() } else { text };
-        archive.0.hub.tell(session, Event::Log { level, execution: live.id().clone(), text });
+    let event = Event::log(level, live.id().clone(), &text);
+    match (live.session, &live.connection) {
+        (Some(session), _) => archive.0.hub.tell(session, event),
+        (None, Some(connection)) => archive.0.hub.tell_connection(connection, event),
+        (None, None) => {}
     }
 }
 
-fn end_message(record: &ExecutionRecord) -> (Level, String) {
-    let level = match record.status {
+/// What is told of the end of an execution, and how much it matters.
+pub fn end_message(status: Status, error: Option<&str>) -> (Level, String) {
+    let level = match status {
         Status::Running | Status::Completed => Level::Info,
         Status::Cancelled => Level::Notice,
         Status::Failed | Status::TimedOut => Level::Error,
     };
-    match &record.error {
-        Some(error) => (level, format!("{}: {error}", record.status.as_str())),
-        None => (level, record.status.as_str().to_owned()),
+    match error {
+        Some(error) => (level, format!("{}: {error}", status.as_str())),
+        None => (level, status.as_str().to_owned()),
     }
 }
 

@@ -56,6 +56,7 @@ pub use end::{End, Finished};
 pub use error::ServiceError;
 pub use execution::RunRequest;
 pub use executions::{ExecutionList, ExecutionSummary, ListRequest, OutputPage};
+pub use following::end_message;
 pub use health::{ContextHealth, EngineHealth, Health, HealthStatus, HeapStoreHealth};
 pub use heap_access::HeapAccess;
 pub use heaps::HeapSummary;

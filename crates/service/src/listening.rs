@@ -79,6 +79,9 @@ impl Archive {
     /// From now on the listeners of this scope are told only of what matters at least so much.
     pub fn set_log_level(&self, scope: &Scope, level: Level) {
         self.0.hub.set_level(scope, level);
+        if let Scope::Connection(connection) = scope {
+            self.follow_all_of(connection);
+        }
     }
 
     pub fn tell_session(&self, session: SessionId, event: Event) {

@@ -17,6 +17,8 @@ pub struct Live {
     pub principal: Principal,
     /// The session with a head that it runs in.
     pub session: Option<SessionId>,
+    /// The connection that began it outside of such a session.
+    pub connection: Option<String>,
     progress: watch::Sender<Progress>,
     stop: watch::Sender<Option<Stop>>,
     is_followed: AtomicBool,
@@ -64,7 +66,16 @@ pub struct Progress {
 impl Live {
     pub fn new(begun: Begun, principal: Principal) -> Self {
         let (progress, stop) = (watch::Sender::default(), watch::Sender::default());
-        Self { begun, principal, session: None, progress, stop, is_followed: AtomicBool::new(false), waiting: Mutex::default() }
+        Self {
+            begun,
+            principal,
+            session: None,
+            connection: None,
+            progress,
+            stop,
+            is_followed: AtomicBool::new(false),
+            waiting: Mutex::default(),
+        }
     }
 
     /// False when somebody follows it already, or has: what becomes of it is told once.
@@ -74,6 +85,12 @@ impl Live {
 
     pub fn in_session(self, session: Option<SessionId>) -> Self {
         Self { session, ..self }
+    }
+
+    /// What happens in a session is told to the listeners of that session alone.
+    pub fn on_connection(self, connection: Option<&str>) -> Self {
+        let connection = connection.filter(|_| self.session.is_none()).map(str::to_owned);
+        Self { connection, ..self }
     }
 
     pub fn id(&self) -> &ExecutionId {

@@ -1,6 +1,7 @@
 //! One MCP connection: what the client may ask, answered by the API.
 
 use super::answer::{self, Reader};
+use super::run_log::RunLog;
 use super::session_meta::{Era, Within};
 use super::{execution_task, legacy_tasks, progress, resources, tools};
 use crate::api::{self, Arguments, Failed, Operation, Success};
@@ -98,6 +99,7 @@ impl Handler {
     async fn call(&self, operation: &Operation, caller: Caller, arguments: Arguments, context: &RequestContext<RoleServer>) -> Called {
         let within = caller.within;
         let caller = Caller { room: Some(PageRoom::new(self.edge.inline_chars_max)), ..caller };
+        let run_log = self.edge.service.as_ref().and_then(|service| RunLog::asked_for(context, service, &caller, operation, &arguments));
         let work = async {
             match context.meta.get_progress_token() {
                 None => operation.call(caller, arguments).await,
@@ -109,9 +111,14 @@ impl Handler {
         };
         tokio::select! {
             biased;
-            outcome = work => match outcome {
-                Err(failed) if let Some(refusal) = Era::of(context).refusal(&failed.error, within) => Err(refusal),
-                outcome => Ok(answer::of(operation, outcome, self.reader(context))),
+            outcome = work => {
+                if let (Some(run_log), Ok(success)) = (&run_log, &outcome) {
+                    run_log.tell(&success.body).await;
+                }
+                match outcome {
+                    Err(failed) if let Some(refusal) = Era::of(context).refusal(&failed.error, within) => Err(refusal),
+                    outcome => Ok(answer::of(operation, outcome, self.reader(context))),
+                }
             },
             () = context.ct.cancelled() => Err(ErrorData::internal_error("the call was cancelled", None)),
         }

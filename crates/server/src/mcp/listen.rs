@@ -88,7 +88,7 @@ fn of_session((method, mut params): Told, session: SessionId) -> Told {
 }
 
 /// Waits until it is handed on, so that a slow client falls behind here and nowhere else.
-async fn notify(peer: &Peer<RoleServer>, (method, params): Told) -> Result<(), ErrorData> {
+pub async fn notify(peer: &Peer<RoleServer>, (method, params): Told) -> Result<(), ErrorData> {
     let notification = ServerNotification::CustomNotification(CustomNotification::new(method, Some(params)));
     peer.send_notification(notification).await.map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }

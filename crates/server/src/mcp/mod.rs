@@ -19,6 +19,7 @@ mod listen_http;
 mod message_size;
 mod progress;
 mod resources;
+mod run_log;
 mod session_meta;
 mod session_methods;
 mod sessioned;

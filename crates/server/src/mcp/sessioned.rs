@@ -143,7 +143,7 @@ impl Sessioned {
         Ok((service, caller, scope, topic))
     }
 
-    /// Sees to it that what this connection subscribes to reaches it.
+    /// Sees to it that what this connection subscribes to, and the log messages that it asks for, reach it.
     fn pump(&self, service: &Service, scope: &Scope, peer: Peer<RoleServer>) -> Result<(), ErrorData> {
         let mut pump = self.pump.lock().unwrap_or_else(PoisonError::into_inner);
         if pump.is_none() && matches!(scope, Scope::Connection(_)) {
@@ -169,6 +169,8 @@ impl ServerHandler for Sessioned {
         let mut info = self.handler.get_info();
         if self.edge.service.is_some() {
             info.capabilities.extensions.get_or_insert_default().insert(EXTENSION.into(), Default::default());
+            // What executions came to is told to those who ask for it: listeners of sessions, and whoever began a run outside of one.
+            info.capabilities.logging = Some(JsonObject::new());
         }
         info
     }
@@ -195,8 +197,7 @@ impl ServerHandler for Sessioned {
     ) -> Result<InitializeResult, ErrorData> {
         let visit = self.enter(&mut context).await?;
         let mut result = self.handler.initialize(request, context).await?;
-        // Listeners of sessions are told what their executions came to.
-        result.capabilities.logging = self.edge.service.is_some().then(JsonObject::new);
+        result.capabilities.logging = self.get_info().capabilities.logging;
         Ok(self.leave(visit, result).await)
     }
 
@@ -216,10 +217,15 @@ impl ServerHandler for Sessioned {
     async fn set_level(&self, request: SetLevelRequestParams, mut context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
         let Some(service) = &self.edge.service else { return Err(no_method("logging/setLevel")) };
         self.enter(&mut context).await?;
-        // Messages belong to sessions, so there are none to choose from without one.
-        if let Some(session) = self.handler.caller(&context)?.within {
-            service.set_log_level(&Scope::Session(session), listen::level(request.level));
-        }
+        let caller = self.handler.caller(&context)?;
+        let scope = match (caller.within, &caller.connection) {
+            (Some(session), _) => Scope::Session(session),
+            // Those of its runs outside of sessions.
+            (None, Some(connection)) => Scope::Connection(connection.id.clone()),
+            (None, None) => return Ok(()),
+        };
+        self.pump(service, &scope, context.peer.clone())?;
+        service.set_log_level(&scope, listen::level(request.level));
         Ok(())
     }
 

@@ -13,5 +13,6 @@ mod headers;
 mod listening;
 mod many;
 mod owners;
+mod run_logs;
 mod states;
 mod talk;

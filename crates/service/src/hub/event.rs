@@ -38,7 +38,14 @@ pub enum Event {
     },
 }
 
+/// What of an error or a warning is told; the record has it all.
+const TEXT_CHARS_MAX: usize = 16_000;
+
 impl Event {
+    pub fn log(level: Level, execution: ExecutionId, text: &str) -> Self {
+        Self::Log { level, execution, text: text.chars().take(TEXT_CHARS_MAX).collect() }
+    }
+
     /// What it takes up.
     pub fn bytes(&self) -> usize {
         let text = match self {

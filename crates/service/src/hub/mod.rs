@@ -102,7 +102,7 @@ impl Hub {
 
     /// Messages that matter less are not told to this scope.
     pub fn set_level(&self, scope: &Scope, level: Level) {
-        self.lock().row(scope).lock().level = level;
+        self.lock().row(scope).lock().level = Some(level);
     }
 
     /// Tells everybody who subscribed to it.
@@ -120,6 +120,23 @@ impl Hub {
         if let Some(row) = self.lock().rows.get(&Scope::Session(session)) {
             row.tell(event);
         }
+    }
+
+    /// Tells a connection of a run of its own, if it has chosen a log level.
+    pub fn tell_connection(&self, connection: &str, event: Event) {
+        if let Some(row) = self.logged(connection) {
+            row.tell(event);
+        }
+    }
+
+    /// Whether a connection wants the log messages of its runs.
+    pub fn wants_log(&self, connection: &str) -> bool {
+        self.logged(connection).is_some()
+    }
+
+    fn logged(&self, connection: &str) -> Option<Arc<Row>> {
+        let scopes = self.lock();
+        scopes.rows.get(&Scope::Connection(connection.to_owned())).filter(|row| row.lock().level.is_some()).cloned()
     }
 
     /// Whether anybody would hear of a session's runs.

@@ -32,7 +32,8 @@ pub struct Kept {
     listeners: usize,
     left_at: Option<Instant>,
     pub topics: HashSet<Topic>,
-    pub level: Level,
+    /// The least level that is told; none while nobody has chosen one.
+    pub level: Option<Level>,
     ended: bool,
 }
 
@@ -75,7 +76,7 @@ impl Row {
     /// Never waits.
     pub fn tell(&self, event: Event) {
         let mut kept = self.lock();
-        let too_low = matches!(&event, Event::Log { level, .. } if *level < kept.level);
+        let too_low = matches!(&event, Event::Log { level, .. } if *level < kept.level.unwrap_or_default());
         if too_low || !kept.is_wanted() {
             return;
         }

@@ -1,0 +1,146 @@
+//! Log messages of runs outside of sessions: they go to the client that began the run, from the level on that it chose, and to nobody else. Messages
+//! used to belong to sessions alone, so that a client which chose a level and ran code without one heard nothing.
+
+use crate::fixture::{Folders, Server};
+use crate::peer::{Http, Sse, Stdio, modern, request, result};
+use crate::talk::{Ear, LEGACY, LEGACY_KEY, MODERN_KEY};
+use serde_json::{Value, json};
+
+const MESSAGE: &str = "notifications/message";
+const LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
+
+fn run(code: &str) -> Value {
+    json!({ "name": "run_js", "arguments": { "code": code, "wait_secs": 60 } })
+}
+
+/// What is told of a run that completed, or of one that failed.
+fn check(message: &Value, ran: &Value) {
+    let (record, data) = (&ran["structuredContent"], &message["params"]["data"]);
+    assert_eq!((&message["method"], &data["execution_id"]), (&json!(MESSAGE), &record["execution_id"]), "{message}");
+    let failed = record["status"] == "failed";
+    assert_eq!(message["params"]["level"], if failed { "error" } else { "info" }, "{message}");
+    assert!(data["message"].as_str().is_some_and(|text| text.starts_with(record["status"].as_str().expect("a status"))), "{message}");
+}
+
+/// The next log message, which may have come before an answer.
+async fn next(client: &mut Stdio) -> Value {
+    loop {
+        let heard = if client.notifications.is_empty() { client.hear().await.expect("a message") } else { client.notifications.remove(0) };
+        if heard["method"] == MESSAGE {
+            return heard;
+        }
+    }
+}
+
+#[tokio::test]
+async fn over_stdio_a_client_hears_of_its_runs_from_the_level_on_that_it_chose() {
+    let mut client = Stdio::connect(&Folders::new(), LEGACY, &[]).await;
+    result(client.ask("tools/call", run("'before a level was chosen'")).await);
+    result(client.ask("logging/setLevel", json!({ "level": "info" })).await);
+    let ran = result(client.ask("tools/call", run("1")).await);
+    check(&next(&mut client).await, &ran);
+    result(client.ask("logging/setLevel", json!({ "level": "error" })).await);
+    result(client.ask("tools/call", run("2")).await);
+    let failed = result(client.ask("tools/call", run("throw new Error('no')")).await);
+    check(&next(&mut client).await, &failed);
+    // What is missing is told as soon as it is known.
+    result(client.ask("logging/setLevel", json!({ "level": "warning" })).await);
+    let missing = json!({ "name": "run_js", "arguments": { "code": "1", "heap": "0".repeat(64), "wait_secs": 60 } });
+    let ran = result(client.ask("tools/call", missing).await);
+    let warned = next(&mut client).await;
+    assert_eq!(warned["params"]["level"], "warning", "{warned}");
+    assert_eq!(warned["params"]["data"]["message"], ran["structuredContent"]["warnings"][0], "{warned}");
+}
+
+/// What does not come fails, also where signs of life keep a stream going.
+async fn soon<T>(event: impl Future<Output = T>) -> T {
+    tokio::time::timeout(std::time::Duration::from_secs(60), event).await.expect("in time")
+}
+
+/// A connection's own stream.
+async fn own_stream(client: &Http) -> Ear {
+    let get = client.client.get(&client.url).header("accept", "text/event-stream");
+    Ear::new(get.header("mcp-session-id", client.connection.as_deref().expect("a connection")).send().await.expect("an answer"))
+}
+
+#[tokio::test]
+async fn over_streamable_http_each_connection_hears_of_its_own_runs_alone() {
+    let server = Server::start();
+    let (one, two) = (Http::connect(&server, LEGACY, &[]).await, Http::connect(&server, LEGACY, &[]).await);
+    let (mut ones, mut twos) = (own_stream(&one).await, own_stream(&two).await);
+    for client in [&one, &two] {
+        result(client.ask("logging/setLevel", json!({ "level": "debug" })).await);
+    }
+    // Nobody has chosen a level for this session, and what runs in it is its listeners' business.
+    let session = result(one.ask("sessions/create", json!({})).await)["session"].clone();
+    let mut in_session = run("'in a session'");
+    in_session["_meta"] = json!({ LEGACY_KEY: session });
+    result(one.ask("tools/call", in_session).await);
+    server.run("'over REST'").await;
+    let of_one = result(one.ask("tools/call", run("1")).await);
+    check(&soon(ones.next()).await.expect("a message"), &of_one);
+    let of_two = result(two.ask("tools/call", run("throw 2")).await);
+    check(&soon(twos.next()).await.expect("a message"), &of_two);
+    let again = result(one.ask("tools/call", run("3")).await);
+    check(&soon(ones.next()).await.expect("a message"), &again);
+}
+
+#[tokio::test]
+async fn over_sse_a_client_hears_of_its_runs() {
+    let server = Server::start_with(&Folders::new(), &["--sse-port", "0"]);
+    let mut client = Sse::open(&server).await;
+    client.greet(LEGACY).await;
+    result(client.ask("logging/setLevel", json!({ "level": "info" })).await);
+    let call = request("tools/call", run("1"));
+    assert_eq!(client.post(&call, &[]).await, 202);
+    let (mut answer, mut message) = (None, None);
+    while answer.is_none() || message.is_none() {
+        let heard: Value = serde_json::from_str(&soon(client.event()).await.expect("an event").1).expect("JSON");
+        let place = if heard["id"] == call["id"] { &mut answer } else { &mut message };
+        *place = Some(heard);
+    }
+    check(&message.expect("a message"), &result(answer.expect("an answer")));
+}
+
+#[tokio::test]
+async fn in_the_later_era_a_request_hears_of_its_run_from_the_level_on_that_it_asks_for() {
+    let server = Server::start();
+    let client = Http::modern(&server, &[]);
+    let discovered = result(client.ask("server/discover", json!({})).await);
+    assert_eq!(discovered["capabilities"]["logging"], json!({}), "{discovered}");
+    let call = |code: &str, level: Option<&str>| {
+        let mut call = request("tools/call", run(code));
+        if let Some(level) = level {
+            call["params"]["_meta"] = json!({ LEVEL_KEY: level });
+        }
+        call
+    };
+    for (code, level, told) in [("1", None, 0), ("1", Some("info"), 1), ("1", Some("error"), 0), ("throw 1", Some("error"), 1)] {
+        let mut messages = client.all(&call(code, level)).await;
+        let answer = result(messages.pop().expect("an answer"));
+        assert_eq!(messages.len(), told, "{code} {level:?}: {messages:?}");
+        messages.iter().for_each(|message| check(message, &answer));
+    }
+    // Whoever waits for a run of an earlier call hears of its end; once it is over there is no news.
+    let slow = json!({ "name": "run_js", "arguments": { "code": "await new Promise(done => setTimeout(done, 500))" } });
+    let begun = result(client.ask("tools/call", slow).await)["structuredContent"]["execution_id"].clone();
+    for told in [1, 0] {
+        let waiting =
+            json!({ "name": "get_execution", "arguments": { "execution_id": begun, "wait_secs": 60 }, "_meta": { LEVEL_KEY: "info" } });
+        let mut messages = client.all(&request("tools/call", waiting)).await;
+        let answer = result(messages.pop().expect("an answer"));
+        assert_eq!(messages.len(), told, "{messages:?}");
+        messages.iter().for_each(|message| check(message, &answer));
+    }
+    // In a session the message says so.
+    let session = result(client.ask("sessions/create", json!({})).await)["session"]["sessionId"].clone();
+    let mut inside = call("1", Some("info"));
+    inside["params"]["_meta"][MODERN_KEY] = json!({ "sessionId": session });
+    let messages = client.all(&inside).await;
+    assert_eq!(messages[0]["params"]["_meta"][MODERN_KEY]["sessionId"], session, "{messages:?}");
+
+    let mut stdio = Stdio::start(&Folders::new(), &[]);
+    let ran = result(stdio.answer(&modern(call("1", Some("info")), json!({}))).await);
+    assert_eq!(stdio.notifications.len(), 1, "it comes before the answer: {:?}", stdio.notifications);
+    check(&stdio.notifications[0], &ran);
+}
