@@ -1,14 +1,16 @@
 //! The logs of sessions: what ran in each, in order.
 
 use crate::{Archive, Caller, PageRoom, ServiceError};
-use heapstead_store::metadata::{LogEntry, LogRange};
+use heapstead_store::metadata::{LogEntry, LogRange, OpenedOn};
 use heapstead_types::{HeapKey, SessionName};
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The names of sessions that have at least one entry.
+/// The sessions that have at least one entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SessionNames {
+    /// Sorted. A log is listed by its name, a session that has a head by its `session_id`, 64 hex digits. `session` of other tools takes both.
     pub sessions: Vec<String>,
 }
 
@@ -105,7 +107,13 @@ pub struct LogRequest {
 
 impl Archive {
     pub async fn sessions(&self, caller: &Caller) -> Result<SessionNames, ServiceError> {
-        Ok(SessionNames { sessions: self.0.metadata.sessions(&caller.principal).await? })
+        // Anonymous callers share an owner: of the sessions with a head each sees those of its own connection.
+        let opened = match caller.scope() {
+            Some(connection) => OpenedOn::Connection(connection.to_owned()),
+            None if caller.principal.is_anonymous() => OpenedOn::None,
+            None => OpenedOn::Any,
+        };
+        Ok(SessionNames { sessions: self.0.metadata.sessions(&caller.principal, opened, Timestamp::now()).await? })
     }
 
     pub async fn session_log(&self, caller: &Caller, request: LogRequest) -> Result<SessionEntries, ServiceError> {

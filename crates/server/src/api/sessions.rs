@@ -49,7 +49,9 @@ fn list_sessions(service: &Service) -> Operation {
     let description = Description {
         name: "list_sessions",
         title: "List sessions",
-        text: "The names of all sessions in which at least one run completed. Asking creates none.",
+        text: "All your sessions in which at least one run completed: logs by their name, sessions with a head (opened with an intent or as a session \
+               of their own) by their session id. Pass either as `session` to `list_session_snapshots`; `run_js` goes on in a session with a head. \
+               Sessions that have ended are not listed; without credentials only those of this connection are, and all logs. Asking creates none.",
         is_tool: true,
         read_only: true,
         route: Route { method: "GET", path: "/api/sessions" },

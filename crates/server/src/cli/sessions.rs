@@ -1,4 +1,4 @@
-//! `heapstead sessions`: those that have a head, what ran in them, going back to an earlier heap, and their end.
+//! `heapstead sessions`: those that have a head and those that are only a log, what ran in them, going back to an earlier heap, and their end.
 
 use super::backend::{Backend, BackendError, Needs};
 use super::colours::Colours;
@@ -8,12 +8,13 @@ use super::table::{self, Table};
 use clap::Subcommand;
 use heapstead_types::HeapKey;
 use serde_json::Value;
+use std::collections::HashSet;
 use std::io;
 use std::process::ExitCode;
 
 pub const EXAMPLES: &str = "\
 Examples:
-  heapstead sessions ls                        those that are open, in the order they were opened
+  heapstead sessions ls                        those that are open, in the order they were opened, then logs
   heapstead sessions log SESSION               what ran in one, and the heaps before and after
   heapstead sessions fork SESSION --heap KEY   a new one that goes on from an earlier heap
   heapstead sessions end SESSION --url URL     on a running server
@@ -21,6 +22,8 @@ Examples:
 
 Exit code: 0 done, 1 not done, 2 bad input.";
 
+/// The longest page that a server gives.
+const PAGE_MAX: u32 = 10_000;
 /// Characters of code shown in a line of a log.
 const CODE_CHARS: usize = 60;
 
@@ -32,7 +35,7 @@ pub struct SessionsOptions {
 
 #[derive(Subcommand)]
 enum SessionsCommand {
-    /// List sessions that have a head
+    /// List sessions that have a head, then those that are only a log
     #[command(after_help = EXAMPLES)]
     Ls(Box<LsOptions>),
     /// Show a session
@@ -105,14 +108,20 @@ pub async fn sessions(options: SessionsOptions) -> ExitCode {
 }
 
 async fn ls(screen: &mut Screen, options: LsOptions) -> Result<(), BackendError> {
-    let page = Backend::open(&options.common.place, Needs::Database).await?.sessions(options.limit, options.cursor).await?;
+    let backend = Backend::open(&options.common.place, Needs::Database).await?;
+    let mut page = backend.sessions(options.limit, options.cursor).await?;
+    let is_last = page["next_cursor"].is_null();
+    let logs = if is_last { logs(&backend).await? } else { Vec::new() };
+    if is_last {
+        page["logs"] = logs.clone().into();
+    }
     if options.common.json {
         print_json(screen, &page);
         return Ok(());
     }
     let sessions = page["sessions"].as_array().map(Vec::as_slice).unwrap_or_default();
-    if sessions.is_empty() {
-        screen.aside("there are none; sessions that are only a log are named by whoever uses them: `heapstead sessions log NAME`");
+    if sessions.is_empty() && logs.is_empty() {
+        screen.aside("there are none");
         return Ok(());
     }
     let mut table = Table::new(Colours::of(&io::stdout()), ["SESSION", "RUNS", "LAST USED (UTC)", "ENDS (UTC)"]);
@@ -124,11 +133,30 @@ async fn ls(screen: &mut Screen, options: LsOptions) -> Result<(), BackendError>
             session["expires_at"].as_str().map_or_else(|| "-".to_owned(), table::time).into(),
         ]);
     }
+    for name in &logs {
+        table.row([name.as_str().into(), "-".into(), "-".into(), "-".into()]);
+    }
     screen.output(table.text().as_bytes());
     if let Some(cursor) = page["next_cursor"].as_str() {
         screen.aside(&format!("there are more: `--cursor {cursor}` goes on"));
     }
     Ok(())
+}
+
+/// The names of sessions that are only a log and in which something completed.
+async fn logs(backend: &Backend) -> Result<Vec<String>, BackendError> {
+    let mut names = backend.session_names().await?;
+    let mut cursor = None;
+    // A log may be called anything, so only the list of sessions with a head tells which ids are theirs.
+    loop {
+        let page = backend.sessions(PAGE_MAX, cursor).await?;
+        let opened: HashSet<_> = page["sessions"].as_array().into_iter().flatten().map(|session| text(&session["session_id"])).collect();
+        names.retain(|name| !opened.contains(name.as_str()));
+        cursor = page["next_cursor"].as_str().map(str::to_owned);
+        if cursor.is_none() {
+            return Ok(names);
+        }
+    }
 }
 
 async fn show(screen: &mut Screen, options: OneOptions) -> Result<(), BackendError> {

@@ -22,7 +22,19 @@ async fn sessions_are_listed_shown_forked_and_ended() {
     let listed = at_stores(server.folders(), &["sessions", "ls", "--json"]).json();
     assert_eq!(listed["sessions"][0]["session_id"], json!(session), "{listed}");
     let asked = Place::new().ran(["sessions", "ls", "--json", "--url", &server.url]).json();
-    assert_eq!(asked, json!({ "sessions": [] }));
+    assert_eq!(asked, json!({ "sessions": [], "logs": [] }));
+    // Sessions that are only a log come after them, whatever they are called.
+    let logs = ["a".repeat(64), "notes".to_owned()];
+    for name in &logs {
+        server.run_with(json!({ "code": "1", "session": name })).await;
+        assert_eq!(json_of_both(&server, &["sessions", "log", name])["entries"][0]["code"], "1");
+    }
+    for ran in both(&server, &["sessions", "ls", "--json"]) {
+        assert_eq!(ran.json()["logs"], json!(logs), "{ran:?}");
+    }
+    let listed = at_stores(server.folders(), &["sessions", "ls"]);
+    let rows: Vec<_> = listed.out.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(rows, [session.as_str(), &logs[0], &logs[1]], "{listed:?}");
 
     let shown = json_of_both(&server, &["sessions", "show", &session]);
     assert_eq!(shown["runs"], 2, "{shown}");

@@ -1,11 +1,11 @@
 //! The log of each session: one entry per execution that completed in it, numbered without gaps.
 
 use super::executions::{execution_id, heap_key, timestamp};
-use super::sessions::InSession;
+use super::sessions::{InSession, LIVES};
 use super::{Metadata, MetadataError};
 use heapstead_types::{ExecutionId, HeapKey, Principal, SessionId, SessionName};
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, named_params, params};
 
 #[derive(Debug, Clone)]
 pub struct NewLogEntry {
@@ -28,14 +28,34 @@ pub struct LogEntry {
     pub execution_id: ExecutionId,
 }
 
+/// Which opened sessions of an owner are meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OpenedOn {
+    Any,
+    /// Those that were opened on this connection.
+    Connection(String),
+    None,
+}
+
 impl Metadata {
-    /// The names of all sessions that clients named and that have at least one entry, in order.
-    pub async fn sessions(&self, principal: &Principal) -> Result<Vec<String>, MetadataError> {
+    /// The sessions that have at least one entry, in order: logs by their name, opened sessions that have not ended by their id.
+    pub async fn sessions(&self, principal: &Principal, opened: OpenedOn, now: Timestamp) -> Result<Vec<String>, MetadataError> {
         let principal = principal.clone();
         self.read(move |db| {
-            db.prepare_cached("SELECT name FROM sessions WHERE principal = ? AND opened = 0 AND next_index > 0 ORDER BY name")?
-                .query_map([principal.as_str()], |row| row.get(0))?
-                .collect()
+            // An opened session has its id as its name.
+            let sql = format!(
+                "SELECT name FROM sessions WHERE principal = :principal AND next_index > 0
+                 AND (opened = 0 OR ((:any OR connection = :connection) AND {LIVES})) ORDER BY name"
+            );
+            let (any, connection) = match opened {
+                OpenedOn::Any => (true, None),
+                OpenedOn::None => (false, None),
+                OpenedOn::Connection(id) => (false, Some(id)),
+            };
+            let bindings = named_params! {
+                ":principal": principal.as_str(), ":any": any, ":connection": connection, ":now": now.as_microsecond(),
+            };
+            db.prepare_cached(&sql)?.query_map(bindings, |row| row.get(0))?.collect()
         })
         .await
     }

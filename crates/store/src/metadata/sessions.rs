@@ -92,7 +92,7 @@ const COLUMNS: &str =
 pub const BOUND_UNTIL: &str = "(SELECT bound.expires_at FROM logical_sessions JOIN execute_sessions AS bound ON bound.id = execute
     WHERE session = sessions.id AND gone IS NULL AND bound.expires_at > :now)";
 /// Lives, for whoever it belongs to. A logical session does for ever.
-const LIVES: &str = "opened = 1 AND ended_at IS NULL AND (expires_at IS NULL OR expires_at > :now)";
+pub const LIVES: &str = "opened = 1 AND ended_at IS NULL AND (expires_at IS NULL OR expires_at > :now)";
 
 impl Metadata {
     /// Opens a session. False, and nothing is done, where its owner has `sessions_max` already.
@@ -270,7 +270,7 @@ impl Metadata {
         .await
     }
 
-    /// Forgets sessions that ended before, with their logs.
+    /// Forgets sessions that ended before, with their logs. Until then the row of an ended session is what its id is recognised by.
     pub async fn forget_sessions(&self, before: Timestamp) -> Result<(), MetadataError> {
         self.write(Durability::Process, move |db| {
             let before = before.as_microsecond();

@@ -51,7 +51,7 @@ impl Local {
         };
         let archive = Archive::open(options.heaps.open()?, metadata, policy);
         archive.end_contexts_in(context_database(&options.session_db_path));
-        Ok(Self { archive, caller: Caller { principal, ..Caller::default() } })
+        Ok(Self { archive, caller: Caller { principal, names_sessions: true, ..Caller::default() } })
     }
 
     pub async fn heaps(&self, limit: Option<u32>, cursor: Option<HeapKey>) -> Answer {
@@ -88,6 +88,10 @@ impl Local {
 
     pub async fn sessions(&self, limit: u32, cursor: Option<String>) -> Answer {
         answer(self.archive.sessions_of(&self.caller.principal, None, cursor.as_deref(), Some(limit)).await)
+    }
+
+    pub async fn session_names(&self) -> Answer {
+        answer(self.archive.sessions(&self.caller).await)
     }
 
     pub async fn session(&self, handle: &str) -> Answer {

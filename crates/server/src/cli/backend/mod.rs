@@ -153,6 +153,22 @@ impl Backend {
         }
     }
 
+    /// Sessions in which something completed: logs by their names, and sessions with a head that are listed to this caller by their ids.
+    pub async fn session_names(&self) -> Result<Vec<String>, BackendError> {
+        let (mut names, mut cursor) = (Vec::new(), None);
+        loop {
+            let page = match self {
+                Self::Local(local) => local.session_names().await?,
+                Self::Remote(remote) => remote.get("/api/sessions", &[("cursor", cursor)]).await?,
+            };
+            names.extend(page["sessions"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned));
+            cursor = page["next_cursor"].as_str().map(str::to_owned);
+            if cursor.is_none() {
+                return Ok(names);
+            }
+        }
+    }
+
     pub async fn session(&self, handle: &str) -> Answer {
         match self {
             Self::Local(local) => local.session(handle).await,
