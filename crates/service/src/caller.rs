@@ -18,7 +18,7 @@ pub struct Caller {
     pub session: Option<SessionName>,
     /// The opened session that the call itself says it belongs to, beside its arguments. It was found before.
     pub within: Option<SessionId>,
-    /// Whether a session may be named freely in an argument, and not only by its handle.
+    /// Whether any text in an argument names a session, and not only the handle of one.
     pub names_sessions: bool,
     /// `X-MCP-*` headers of the connection, which code reads as `mcp.headers`.
     pub headers: Vec<(String, String)>,
@@ -60,13 +60,13 @@ impl Connection {
         })
     }
 
-    /// The session that an intent stands for from now on, if it stands for none yet. False when there are too many.
+    /// The session that an intent stands for from now on. False when there are too many.
     pub fn take_up(&self, intent: &str, logical: Uuid) -> bool {
         let mut intents = self.intents.lock().unwrap_or_else(PoisonError::into_inner);
         if intents.len() >= INTENTS_MAX && !intents.contains_key(intent) {
             return false;
         }
-        intents.entry(intent.to_owned()).or_insert(logical);
+        intents.insert(intent.to_owned(), logical);
         true
     }
 

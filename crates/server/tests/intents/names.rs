@@ -61,17 +61,78 @@ async fn over_standard_input_an_intent_outlives_the_process() {
     assert_eq!(ids[0], ids[1]);
 }
 
+/// The ref was absent there, so a host that reads it found nothing to go on with.
 #[tokio::test]
-async fn an_anonymous_caller_without_a_connection_has_the_full_id_alone() {
-    let server = start(&[]);
-    let (status, opened) = server.post("/api/session-context", context("a task", &[])).await;
+async fn an_anonymous_caller_without_a_connection_gets_a_ref_that_nobody_could_guess() {
+    let server = start(&["--insecure-no-auth"]);
+    let (status, over_rest) = server.post("/api/session-context", context("a task", &[])).await;
     assert_eq!(status, 200);
-    assert_eq!(opened.get("logical_session_ref"), None, "{opened}");
-    let (_, another) = server.post("/api/session-context", context("a task", &[])).await;
-    assert_ne!(opened["logical_session_id"], another["logical_session_id"], "nobody shares a session by accident");
-    let run = json!({ "code": "let x = 5; x", "session": opened["logical_session_id"], "wait_secs": 60 });
-    assert_eq!(server.post("/api/exec", run).await.1["result"], "5");
-    assert_eq!(server.post("/api/exec", json!({ "code": "1", "session": "s0" })).await.0, 404);
+    let modern = Http::modern(&server, &[]);
+    let over_mcp = body(&modern.call("session_context", context("a task", &[])).await).clone();
+    assert_ne!(over_rest["logical_session_id"], over_mcp["logical_session_id"], "nobody shares a session by accident");
+    for opened in [&over_rest, &over_mcp] {
+        assert_eq!(opened["logical_session_ref"], opened["logical_session_id"], "{opened}");
+        let run = |code: &str| json!({ "code": code, "session": opened["logical_session_ref"], "wait_secs": 60 });
+        assert_eq!(server.post("/api/exec", run("let x = 5; x")).await.1["result"], "5");
+        assert_eq!(body(&modern.call("run_js", run("++x")).await)["result"], "6");
+    }
+    // A number leads nowhere: over REST it names a log like any other text, elsewhere it is refused.
+    let refused = modern.call("run_js", json!({ "code": "x", "session": "s0", "wait_secs": 60 })).await;
+    assert_eq!(refused["isError"], true, "{refused}");
+    let log = server.run_with(json!({ "code": "typeof x", "session": "s0" })).await;
+    assert_eq!(log["result"], "\"undefined\"", "{log}");
+}
+
+/// A client that reconnects opens its intent before it remembers that it holds an id. The id was refused then, as one of another intent.
+#[tokio::test]
+async fn a_session_that_is_presented_after_its_intent_was_opened_anew_is_continued() {
+    let server = start(&["--insecure-no-auth"]);
+    let before = Http::connect(&server, VERSION, &[]).await;
+    let old = body(&before.call("session_context", context("a task", &[])).await)["logical_session_id"].clone();
+    before.call("run_js", json!({ "code": "let kept = 7", "session": "s0", "wait_secs": 60 })).await;
+
+    let client = Http::connect(&server, VERSION, &[]).await;
+    let new = body(&client.call("session_context", context("a task", &[])).await)["logical_session_id"].clone();
+    assert_ne!(new, old, "an intent of an anonymous client is its connection's");
+    let presented = client.call("session_context", json!({ "intent": "a task", "logical_session_id": old })).await;
+    assert_eq!(body(&presented)["logical_session_id"], old, "{presented}");
+    let reference = body(&presented)["logical_session_ref"].clone();
+    let ran = client.call("run_js", json!({ "code": "kept", "session": reference, "wait_secs": 60 })).await;
+    assert_eq!(body(&ran)["result"], "7", "{ran}");
+    // From now on the intent means the session that was presented, until another one is.
+    assert_eq!(body(&client.call("session_context", context("a task", &[])).await)["logical_session_id"], old);
+    let back = client.call("session_context", json!({ "intent": "a task", "logical_session_id": new })).await;
+    assert_eq!(body(&back)["logical_session_id"], new, "{back}");
+    assert_eq!(body(&client.call("session_context", context("a task", &[])).await)["logical_session_id"], new);
+}
+
+/// Sessions with a head were listed to nobody, whatever ran in them.
+#[tokio::test]
+async fn sessions_with_a_head_are_listed_to_whom_they_belong() {
+    let server = start(&["--insecure-no-auth"]);
+    let (one, two) = (Http::connect(&server, VERSION, &[]).await, Http::connect(&server, VERSION, &[]).await);
+    let list = async |client: &Http| body(&client.call("list_sessions", json!({})).await)["sessions"].clone();
+    let made = result(one.ask("sessions/create", json!({})).await)["session"]["sessionId"].clone();
+    one.call("session_context", context("a task", &[])).await;
+    assert_eq!(list(&one).await, json!([]), "nothing has run in them");
+    for session in [&made, &json!("s0")] {
+        one.call("run_js", json!({ "code": "1", "session": session, "wait_secs": 60 })).await;
+    }
+    let listed = list(&one).await;
+    let names: Vec<_> = listed.as_array().expect("sessions").iter().map(|name| name.as_str().expect("a name")).collect();
+    assert!(names.len() == 2 && names.is_sorted() && listed.as_array().is_some_and(|all| all.contains(&made)), "{listed}");
+    for session in names {
+        let log = one.call("list_session_snapshots", json!({ "session": session })).await;
+        assert_eq!(body(&log)["entries"][0]["code"], "1", "what is listed can be asked for: {log}");
+        let more = one.call("run_js", json!({ "code": "2", "session": session, "wait_secs": 60 })).await;
+        assert_eq!(body(&more)["status"], "completed", "and continued: {more}");
+    }
+    // Without credentials they are the connection's.
+    assert_eq!((list(&two).await, list(&Http::modern(&server, &[])).await), (json!([]), json!([])));
+    assert_eq!(server.get("/api/sessions").await.1, json!({ "sessions": [] }));
+    let deleted = json!({ "_meta": { "io.modelcontextprotocol/session": { "sessionId": made } } });
+    result(one.ask("sessions/delete", deleted).await);
+    assert!(list(&one).await.as_array().is_some_and(|left| left.len() == 1 && !left.contains(&made)), "one that has ended is not listed");
 }
 
 #[tokio::test]

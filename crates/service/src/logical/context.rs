@@ -30,9 +30,9 @@ pub struct ContextRequest {
 pub struct SessionContext {
     /// A UUID: the same for the same intent, for ever.
     pub logical_session_id: String,
-    /// What this connection calls it: `session` of `run_js` takes it. Without a connection or credentials, only the full id works.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub logical_session_ref: Option<String>,
+    /// A short name for `session` of `run_js`: `s0`, `s1` … of this connection, or of the owner where there is no connection. Callers without a
+    /// connection and without credentials get the full id here, since a number could be guessed.
+    pub logical_session_ref: String,
     pub execute_binding: ExecuteBinding,
     pub wave: Wave,
     pub continuity: Continuity,
@@ -83,26 +83,27 @@ impl Service {
 
     async fn find_logical(&self, caller: &Caller, scope: &str, request: &ContextRequest) -> Result<Option<Logical>, ServiceError> {
         let metadata = &self.0.metadata;
-        let known = match metadata.logical_of_intent(&caller.principal, scope, &request.intent).await? {
+        // What the client presented on this connection goes before what the connection opened by itself.
+        let presented = match caller.scoping().and_then(|connection| connection.taken_up(&request.intent)) {
+            Some(id) => metadata.logical(&caller.principal, id).await?,
+            None => None,
+        };
+        let known = match presented {
             Some(found) => Some(found),
-            None => match caller.scoping().and_then(|connection| connection.taken_up(&request.intent)) {
-                Some(id) => metadata.logical(&caller.principal, id).await?,
-                None => None,
-            },
+            None => metadata.logical_of_intent(&caller.principal, scope, &request.intent).await?,
         };
         let Some(id) = request.logical else { return Ok(known) };
         let held = metadata.logical(&caller.principal, id).await?;
         let held = held.ok_or_else(|| ServiceError::NoSession(id.to_string()))?;
         match (known, caller.scoping()) {
             (Some(known), _) if known.id == id => Ok(Some(known)),
+            // An intent that has another session here can only be given the one that was opened with the same intent, on an earlier connection.
+            (Some(_), Some(_)) if held.intent != request.intent => Err(of_another_intent(id)),
             // Where it was opened, its intent goes on meaning it; here this one does too from now on.
-            (None, Some(connection)) if connection.take_up(&request.intent, id) => Ok(Some(held)),
-            (None, Some(_)) => Err(ServiceError::Busy("this connection goes on under as many intents as it may have".into())),
+            (_, Some(connection)) if connection.take_up(&request.intent, id) => Ok(Some(held)),
+            (_, Some(_)) => Err(ServiceError::Busy("this connection goes on under as many intents as it may have".into())),
             (None, None) if caller.principal.is_anonymous() => Ok(Some(held)),
-            _ => {
-                let allowed = "it is the session of another intent: give that one, or leave it out";
-                Err(ServiceError::bad_value("logical_session_id", format!("`{id}`"), allowed))
-            }
+            _ => Err(of_another_intent(id)),
         }
     }
 
@@ -133,6 +134,7 @@ impl Service {
         };
         let logical = Logical {
             id: new.id,
+            intent: new.intent.clone(),
             session: new.session.id,
             head: None,
             process: metadata.process_name().to_owned(),
@@ -215,10 +217,11 @@ impl Service {
     }
 
     async fn answer(&self, caller: &Caller, logical: &Logical, prepared: Prepared) -> Result<SessionContext, ServiceError> {
-        let number = match &caller.connection {
-            Some(connection) => Some(connection.number(logical.id) as u64),
-            None if caller.principal.is_anonymous() => None,
-            None => Some(self.0.metadata.session_ref(&caller.principal, logical.id).await?),
+        let logical_session_ref = match &caller.connection {
+            Some(connection) => format!("s{}", connection.number(logical.id)),
+            // Strangers share this owner: a number would let one of them reach the session of another.
+            None if caller.principal.is_anonymous() => logical.id.to_string(),
+            None => format!("s{}", self.0.metadata.session_ref(&caller.principal, logical.id).await?),
         };
         if prepared.bind.is_some() || self.has_news(logical) {
             self.0.metadata.use_logical(logical.id, self.kept_until(Timestamp::now())).await?;
@@ -229,13 +232,18 @@ impl Service {
         }
         Ok(SessionContext {
             logical_session_id: logical.id.to_string(),
-            logical_session_ref: number.map(|number| format!("s{number}")),
+            logical_session_ref,
             execute_binding: prepared.told.execute_binding.ok_or_else(no_symbols)?,
             wave: prepared.told.wave.ok_or_else(no_symbols)?,
             continuity: prepared.told.continuity,
             warnings: prepared.warnings,
         })
     }
+}
+
+fn of_another_intent(id: Uuid) -> ServiceError {
+    let allowed = "it is the session of another intent: give that one, or leave it out";
+    ServiceError::bad_value("logical_session_id", format!("`{id}`"), allowed)
 }
 
 fn no_symbols() -> ServiceError {

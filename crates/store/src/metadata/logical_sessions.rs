@@ -20,6 +20,8 @@ pub struct NewLogical {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Logical {
     pub id: Uuid,
+    /// The intent that it was opened with.
+    pub intent: String,
     pub session: SessionId,
     /// The head of its session.
     pub head: Option<HeapKey>,
@@ -74,7 +76,7 @@ pub struct Bind {
 }
 
 const COLUMNS: &str = "logical_sessions.id, sid, sessions.head, process, untold,
-    execute_sessions.id, reuse_key, prompt_hash, symbols, revision, execute_sessions.head, execute_sessions.expires_at, gone";
+    execute_sessions.id, reuse_key, prompt_hash, symbols, revision, execute_sessions.head, execute_sessions.expires_at, gone, intent";
 const TABLES: &str = "logical_sessions JOIN sessions ON sessions.id = logical_sessions.session
     LEFT JOIN execute_sessions ON execute_sessions.id = logical_sessions.execute";
 
@@ -286,9 +288,13 @@ impl Metadata {
             if let Some(number) = known {
                 return Ok(number as u64);
             }
+            // A number whose ref the owner already uses as the name of a log is left out: that name goes on meaning the log.
             db.prepare_cached(
                 "INSERT INTO session_refs (principal, number, logical)
-                 VALUES (?1, coalesce((SELECT max(number) + 1 FROM session_refs WHERE principal = ?1), 0), ?2) RETURNING number",
+                 WITH RECURSIVE next (number) AS (
+                   SELECT coalesce((SELECT max(number) + 1 FROM session_refs WHERE principal = ?1), 0) UNION ALL
+                   SELECT number + 1 FROM next WHERE EXISTS (SELECT 1 FROM sessions WHERE principal = ?1 AND name = 's' || number))
+                 SELECT ?1, max(number), ?2 FROM next RETURNING number",
             )?
             .query_row(params![principal.as_str(), id], |row| row.get::<_, i64>(0))
             .map(|number| number as u64)
@@ -401,6 +407,7 @@ fn read_logical(row: &Row<'_>) -> rusqlite::Result<Logical> {
     let bound = row.get::<_, Option<String>>(5)?.is_some();
     Ok(Logical {
         id: uuid(row, 0)?,
+        intent: row.get(13)?,
         session: session_id(row, 1)?,
         head: heap_key(row, 2)?,
         process: row.get(3)?,
