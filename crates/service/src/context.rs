@@ -199,7 +199,11 @@ impl Archive {
     async fn refuse_other(&self, caller: &Caller, asked: &str) -> Result<(), ServiceError> {
         let id = match asked.parse() {
             Ok(id) => Some(id),
-            Err(_) => self.logical_handle(caller, asked).await.inspect_err(|_| self.notice(caller, asked))?,
+            Err(_) => match self.logical_handle(caller, asked).await {
+                // The name of a log, whatever it looks like.
+                Err(ServiceError::NoSession(_)) if caller.names_sessions => return Ok(()),
+                found => found.inspect_err(|_| self.notice(caller, asked))?,
+            },
         };
         match (id, caller.within) {
             (Some(id), Some(within)) if within != id => {

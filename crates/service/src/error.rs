@@ -19,6 +19,9 @@ pub enum ServiceError {
     /// As `NotFound`, with what helps.
     #[error("session `{0}` is not known here: call `session_context` first, and use the `logical_session_ref` of its answer")]
     NoSession(String),
+    /// One of the caller's own, which is remembered for as long as its executions are.
+    #[error("session `{0}` has ended: it was deleted, or it expired because nobody used it. Use another session")]
+    SessionEnded(String),
     #[error("{0}")]
     SessionRequired(String),
     #[error("{0}")]

@@ -165,7 +165,7 @@ impl Execution {
         let running_max = self.service.policy().quotas.running_max;
         match self.service.0.metadata.begin_execution(new, running_max).await? {
             Beginning::Begun => Ok(()),
-            Beginning::SessionEnded => Err(sessions::unknown(&self.opened().map(|id| id.to_string()).unwrap_or_default())),
+            Beginning::SessionEnded => Err(ServiceError::SessionEnded(self.opened().map(|id| id.to_string()).unwrap_or_default())),
             Beginning::TooMany => Err(ServiceError::Busy(format!(
                 "you have {} executions running, which is as many as an owner may have: wait for one to end",
                 running_max.unwrap_or_default()

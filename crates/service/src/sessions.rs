@@ -25,10 +25,15 @@ pub enum Target {
     Opened(OpenedSession),
 }
 
-/// What an argument names a session by.
-enum Handle<'a> {
-    Id(SessionId),
-    Name(&'a str),
+/// What an argument may name a session by, beside the handle of one that the caller has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Naming {
+    /// Nothing else: MCP calls that run code. The log of a connection is found by its name where that looks like a handle.
+    Handles,
+    /// The name of a log, unless it looks like a handle: MCP calls that only read.
+    PlainNames,
+    /// Any text is the name of a log: REST and the command line.
+    AnyText,
 }
 
 /// A session with a head.
@@ -65,20 +70,31 @@ const FOREVER: SignedDuration = SignedDuration::from_hours(100 * 365 * 24);
 impl Archive {
     /// The one place where a call gets its session: the argument first, then what the call says beside it, then the connection. It is used then.
     pub async fn session_of(&self, caller: &Caller, argument: Option<&str>) -> Result<Target, ServiceError> {
-        let target = self.find_session_of(caller, argument).await;
+        self.used_target(caller, argument, Naming::of(caller)).await
+    }
+
+    async fn used_target(&self, caller: &Caller, argument: Option<&str>, naming: Naming) -> Result<Target, ServiceError> {
+        let target = self.find_target(caller, argument, naming).await;
         match (&target, argument) {
             (Ok(Target::Opened(session)), _) => drop(self.touch(session).await?),
-            (Err(ServiceError::NotFound { .. } | ServiceError::NoSession(_)), Some(asked)) => self.notice(caller, asked),
+            // A log may be called what is the id of another owner's session. Whether it is one is looked up later, as it is for a refusal.
+            (Ok(Target::Named(_)) | Err(ServiceError::NotFound { .. } | ServiceError::NoSession(_)), Some(asked)) => {
+                self.notice(caller, asked)
+            }
             _ => {}
         }
         target
     }
 
-    /// As `session_of`, where the call is over: nothing is used, and nobody noticed.
+    /// As `session_of`, for a call that is over: does not refresh the TTL and is not audited.
     pub(crate) async fn find_session_of(&self, caller: &Caller, argument: Option<&str>) -> Result<Target, ServiceError> {
+        self.find_target(caller, argument, Naming::of(caller)).await
+    }
+
+    async fn find_target(&self, caller: &Caller, argument: Option<&str>, naming: Naming) -> Result<Target, ServiceError> {
         let named = match argument {
             None => None,
-            Some(text) => Some(self.named(caller, text).await?),
+            Some(text) => Some(self.named(caller, text, naming).await?),
         };
         let connection = self.session_of_connection(caller).await;
         let said = [named.as_ref().and_then(Target::id), caller.within, connection.as_ref().ok().and_then(Target::id)];
@@ -90,20 +106,26 @@ impl Archive {
         }
     }
 
-    /// The session that an argument means: by its handle, or as it was named.
-    async fn named(&self, caller: &Caller, text: &str) -> Result<Target, ServiceError> {
+    /// The session that an argument means: one with a head by its handle, else a log by its name. Only what the caller has, or had, is looked at:
+    /// what belongs to another owner, live or ended, is a text like any other.
+    async fn named(&self, caller: &Caller, text: &str, naming: Naming) -> Result<Target, ServiceError> {
         let found = match self.handle(caller, text).await {
-            Ok(Handle::Id(id)) => self.find_opened(caller, id).await.map(Target::Opened),
-            Ok(Handle::Name(name)) => Ok(Target::Named(session_name(name)?)),
+            Ok(Some(id)) => self.find_opened(caller, id).await.map(Target::Opened),
+            Ok(None) if naming == Naming::Handles => Err(no_handle(text)),
+            Ok(None) => session_name(text).map(Target::Named),
             Err(error) => Err(error),
         };
-        match found {
-            // What looks like a handle may be the id of a session without a head, or be what a connection calls its own.
-            Err(error @ (ServiceError::NotFound { .. } | ServiceError::NoSession(_))) => {
-                self.0.metadata.named_as(&caller.principal, text).await?.map(Target::Named).ok_or(error)
-            }
-            found => found,
+        let Err(refusal @ (ServiceError::NotFound { .. } | ServiceError::NoSession(_))) = found else { return found };
+        // What looks like a handle may be the name of a log, or the id of a session without a head.
+        if let Some(name) = self.0.metadata.named_as(&caller.principal, text).await? {
+            return Ok(Target::Named(name));
         }
+        if let Ok(id) = text.parse()
+            && self.0.metadata.was_opened(&caller.principal, id).await?
+        {
+            return Err(ServiceError::SessionEnded(id.to_string()));
+        }
+        if naming == Naming::AnyText { session_name(text).map(Target::Named) } else { Err(refusal) }
     }
 
     /// What a connection calls its session is a name, unless it is the id of one that the caller opened.
@@ -112,29 +134,23 @@ impl Archive {
         let Ok(id) = name.as_str().parse() else { return Ok(Target::Named(name)) };
         match self.0.metadata.opened_session(&caller.principal, id, Timestamp::now()).await? {
             Some(session) => Ok(Target::Opened(session)),
-            None if self.0.metadata.was_opened(&caller.principal, id).await? => Err(unknown(name.as_str())),
+            None if self.0.metadata.was_opened(&caller.principal, id).await? => Err(ServiceError::SessionEnded(id.to_string())),
             None => Ok(Target::Named(name)),
         }
     }
 
-    async fn handle<'a>(&self, caller: &Caller, text: &'a str) -> Result<Handle<'a>, ServiceError> {
-        if let Ok(id) = text.parse() {
-            return Ok(Handle::Id(id));
+    /// The id of the session behind a text that looks like a handle; none when it does not look like one.
+    async fn handle(&self, caller: &Caller, text: &str) -> Result<Option<SessionId>, ServiceError> {
+        match text.parse() {
+            Ok(id) => Ok(Some(id)),
+            Err(_) => self.logical_handle(caller, text).await,
         }
-        if let Some(logical) = self.logical_handle(caller, text).await? {
-            return Ok(Handle::Id(logical));
-        }
-        if caller.names_sessions {
-            return Ok(Handle::Name(text));
-        }
-        let allowed = "expected a session's handle: `s0` and the like from `session_context`, or a full id";
-        Err(ServiceError::bad_value("session", format!("`{}`", text.escape_debug()), allowed))
     }
 
     /// The session whose log or executions are asked for. Whatever is not a handle is a name: asking for one makes none.
     pub async fn log_of(&self, caller: &Caller, argument: Option<&str>) -> Result<Option<SessionName>, ServiceError> {
-        let naming = Caller { names_sessions: true, ..caller.clone() };
-        Ok(self.session_of(&naming, argument).await?.log_name())
+        let naming = Naming::of(caller).max(Naming::PlainNames);
+        Ok(self.used_target(caller, argument, naming).await?.log_name())
     }
 
     /// A session of this caller. Who asks for another's is noticed.
@@ -291,8 +307,8 @@ impl Archive {
     /// A session that has a head, by whatever handle.
     async fn found(&self, caller: &Caller, handle: &str) -> Result<OpenedSession, ServiceError> {
         match self.handle(caller, handle).await {
-            Ok(Handle::Id(id)) => self.opened(caller, id).await,
-            Ok(Handle::Name(_)) | Err(ServiceError::BadInput(_)) => Err(unknown(handle)),
+            Ok(Some(id)) => self.opened(caller, id).await,
+            Ok(None) => Err(unknown(handle)),
             Err(error) => {
                 self.notice(caller, handle);
                 Err(error)
@@ -349,6 +365,11 @@ fn check_one(said: [Option<SessionId>; 3]) -> Result<(), ServiceError> {
     }
 }
 
+fn no_handle(text: &str) -> ServiceError {
+    let allowed = "expected a session's handle: `s0` and the like from `session_context`, or a full id";
+    ServiceError::bad_value("session", format!("`{}`", text.escape_debug()), allowed)
+}
+
 pub fn unknown(handle: &str) -> ServiceError {
     ServiceError::NotFound { what: "session", name: handle.chars().take(80).collect() }
 }
@@ -366,6 +387,12 @@ pub fn new_session_id() -> SessionId {
     // Linux answers requests of this size whole once it has started up, and there is no later moment to ask at.
     let _ = getrandom(&mut bits, GetRandomFlags::empty());
     SessionId::from_random(bits)
+}
+
+impl Naming {
+    fn of(caller: &Caller) -> Self {
+        if caller.names_sessions { Self::AnyText } else { Self::Handles }
+    }
 }
 
 impl Target {

@@ -71,6 +71,7 @@ impl From<ServiceError> for Problem {
             ServiceError::BadInput(_) | ServiceError::SessionRequired(_) => Self::bad_input(detail),
             ServiceError::TooLarge(_) => Self::new(StatusCode::PAYLOAD_TOO_LARGE, detail),
             ServiceError::NotFound { .. } | ServiceError::NoSession(_) => Self::new(StatusCode::NOT_FOUND, detail),
+            ServiceError::SessionEnded(_) => Self::new(StatusCode::GONE, detail),
             ServiceError::Forbidden(_) => Self::new(StatusCode::FORBIDDEN, detail),
             ServiceError::WrongState(_) => Self::new(StatusCode::CONFLICT, detail),
             ServiceError::Busy(_) => Self::busy(detail),

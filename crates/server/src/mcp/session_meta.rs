@@ -103,7 +103,9 @@ impl Era {
         match error {
             ServiceError::SessionRequired(_) => Some(self.required()),
             // It ended between being found and being used.
-            ServiceError::NotFound { what: "session", name } if within.is_some_and(|id| id.to_string() == *name) => {
+            ServiceError::NotFound { what: "session", name } | ServiceError::SessionEnded(name)
+                if within.is_some_and(|id| id.to_string() == *name) =>
+            {
                 Some(self.not_found(name))
             }
             _ => None,

@@ -29,7 +29,7 @@ async fn only_the_other_is_left(server: &Server, id: &str) {
         assert!(begun.elapsed() < Duration::from_secs(30), "{status}, {left} contexts");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    assert_eq!(server.get(&format!("/api/context?session={id}")).await.0, 404);
+    assert_eq!(server.get(&format!("/api/context?session={id}")).await.0, 410);
     assert_eq!(server.get("/api/context?session=stays").await.1["custom"], json!({ "k": 1 }));
 }
 

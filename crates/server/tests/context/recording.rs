@@ -98,7 +98,7 @@ async fn the_context_goes_when_its_session_ends() {
     // One that runs while its session ends must not bring the context back.
     server.post("/api/exec", json!({ "code": "await new Promise(() => setTimeout(() => {}, 20000))", "session": id })).await;
     assert_eq!(server.delete(&format!("/api/sessions/{id}")).await.0, 200);
-    assert_eq!(server.get(&format!("/api/context?session={id}")).await.0, 404);
+    assert_eq!(server.get(&format!("/api/context?session={id}")).await.0, 410);
     run_in(&server, "other", "1").await;
     context_when(&server, "other", |context| calls(context) == 1).await;
     assert_eq!(server.terminate(), Some(0));

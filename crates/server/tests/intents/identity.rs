@@ -2,7 +2,7 @@
 
 use crate::owner::{Owner, Site, context, table};
 use crate::peer::Http;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::HashSet;
 
 #[tokio::test]
@@ -73,13 +73,45 @@ async fn the_same_intent_of_another_owner_is_another_session() {
     ann.run(&server, &hers["logical_session_ref"], "let secret = 1").await;
     assert_eq!(bob.run(&server, &his["logical_session_ref"], "typeof secret").await["result"], "\"undefined\"");
 
-    let foreign = bob.run(&server, &hers["logical_session_id"], "1").await;
-    let unknown = bob.run(&server, &json!("00000000-0000-4000-8000-000000000000"), "1").await;
-    assert_eq!(foreign["status"], 404, "{foreign}");
-    let without = |answer: &Value, id: &str| answer.to_string().replace(id, "ID");
-    let id = hers["logical_session_id"].as_str().expect("an id");
-    assert_eq!(without(&foreign, id), without(&unknown, "00000000-0000-4000-8000-000000000000"));
-    assert!(foreign["detail"].as_str().expect("a text").contains("session_context"), "it says what helps");
+    // Over REST her id is a name like any other, which nobody has used yet: a log of his own.
+    for name in [&hers["logical_session_id"], &json!("00000000-0000-4000-8000-000000000000")] {
+        assert_eq!(bob.run(&server, name, "typeof secret").await["result"], "\"undefined\"");
+        let (_, log) = bob.get(&server, &format!("/api/session-snapshots?session={}", name.as_str().expect("an id"))).await;
+        assert_eq!(log["entries"].as_array().map(Vec::len), Some(1), "{log}");
+    }
+    assert_eq!(ann.run(&server, &hers["logical_session_id"], "secret").await["result"], "1");
+    // Where only handles are taken it is refused like one that never was, and the refusal says what helps.
+    let token = format!("Bearer {}", bob.token);
+    let client = Http::connect(&server, "2025-11-25", &[("authorization", &token)]).await;
+    let mut refusals = Vec::new();
+    let another = ann.context(&server, "another task", &[]).await["logical_session_id"].clone();
+    for id in [another.as_str().expect("an id"), "00000000-0000-4000-8000-000000000001"] {
+        let refused = client.call("run_js", json!({ "code": "1", "session": id })).await;
+        assert_eq!(refused["isError"], true, "{refused}");
+        refusals.push(refused["content"][0]["text"].as_str().expect("a text").replace(id, "ID"));
+    }
+    assert_eq!(refusals[0], refusals[1]);
+    assert!(refusals[0].contains("session_context"), "{}", refusals[0]);
+}
+
+/// Refs are numbers of the owner where there is no connection; a log that is already called like one keeps its name.
+#[tokio::test]
+async fn a_ref_is_never_the_name_of_a_log() {
+    let site = Site::new();
+    let ann = Owner::new(&site.token("acme/ann"));
+    let server = site.start(&[]);
+    for name in ["s0", "s1", "s03"] {
+        assert_eq!(ann.run(&server, &json!(name), "1").await["status"], "completed", "{name}");
+    }
+    let mut refs = Vec::new();
+    for intent in ["a", "b"] {
+        refs.push(ann.context(&server, intent, &[]).await["logical_session_ref"].clone());
+    }
+    assert_eq!(refs, [json!("s2"), json!("s3")]);
+    ann.run(&server, &refs[1], "let x = 1").await;
+    for (name, seen) in [("s3", "\"number\""), ("s03", "\"undefined\""), ("s0", "\"undefined\"")] {
+        assert_eq!(ann.run(&server, &json!(name), "typeof x").await["result"], seen, "{name}");
+    }
 }
 
 /// Whoever has credentials has intents that nobody else has: one that is given with the session of another would mean two.

@@ -15,6 +15,8 @@ pub enum Thing {
     Heap,
     /// An opened session.
     Session,
+    /// An opened session that was ended.
+    EndedSession,
     /// The session behind a logical one.
     LogicalSession,
     /// The id of a logical session.
@@ -54,6 +56,9 @@ impl Belongings {
         assert_eq!(begun["data"], "begun\n");
         let session = owner.post("/api/sessions", json!({})).await["session_id"].clone();
         owner.run(json!({ "code": format!("let kept = '{secret}'"), "session": session })).await;
+        let ended = owner.post("/api/sessions", json!({})).await["session_id"].clone();
+        owner.run(json!({ "code": format!("let lost = '{secret}'"), "session": ended })).await;
+        assert_eq!(owner.ask("DELETE", &format!("/api/sessions/{}", ended.as_str().expect("an id")), None).await.0, 200);
         let opening = json!({ "intent": format!("{secret} intent"), "seeds": [{ "catalog": "statistics", "entity": "mean" }] });
         let logical = owner.post("/api/session-context", opening).await;
         owner.run(json!({ "code": format!("let known = '{secret}'"), "session": logical["logical_session_id"] })).await;
@@ -70,14 +75,15 @@ impl Belongings {
             (Thing::Running, text(&running["execution_id"])),
             (Thing::Heap, text(&logged["heap"])),
             (Thing::Session, text(&session)),
+            (Thing::EndedSession, text(&ended)),
             (Thing::Logical, text(&logical["logical_session_id"])),
             (Thing::Log, format!("{secret}-log")),
             (Thing::TagValue, secret.clone()),
             (Thing::Connection, http.connection.clone().expect("a connection")),
             (Thing::SseConnection, sse.endpoint.rsplit('=').next().expect("an id").to_owned()),
         ]);
-        // Without credentials there are no short names, and no list.
-        names.extend(logical["logical_session_ref"].as_str().map(|name| (Thing::Ref, name.to_owned())));
+        // Without credentials it is the id, and there is no list.
+        names.insert(Thing::Ref, text(&logical["logical_session_ref"]));
         names.extend(of_logical.map(|session| (Thing::LogicalSession, text(&session["session_id"]))));
         Self { names, secret, state: text(&resumed["result"]["session"]["state"]), _connections: (http, sse) }
     }

@@ -103,6 +103,19 @@ pub fn rows() -> Vec<Row> {
             }),
         ]);
     }
+    rows.extend([
+        row(EndedSession, Differs, |id| Ask::Operation("run_js", json!({ "code": "1", "session": id, "wait_secs": 60 }))),
+        row(EndedSession, Differs, |id| Ask::Operation("list_executions", json!({ "session": id }))),
+        row(EndedSession, Differs, |id| Ask::Operation("list_session_snapshots", json!({ "session": id }))),
+        row(EndedSession, Differs, |id| Ask::Operation("context_get", json!({ "session": id }))),
+        row(EndedSession, Differs, |id| Ask::Operation("context_set", json!({ "session": id, "custom": { "theirs": 1 } }))),
+        row(EndedSession, Differs, |id| Ask::Headed("run_js", json!({ "code": "1", "wait_secs": 60 }), named(id))),
+        row(EndedSession, Same, |id| Ask::Operation("show_session", json!({ "session": id }))),
+        row(EndedSession, Same, |id| Ask::Operation("session_fork", json!({ "session": id }))),
+        row(EndedSession, Same, |id| Ask::Operation("end_session", json!({ "session": id }))),
+        row(EndedSession, Same, |id| Ask::Method("sessions/resume", json!({ "sessionId": id }))),
+        row(EndedSession, Same, |id| Ask::In(id.into(), "tools/list", json!({}))),
+    ]);
     for thing in [Session, LogicalSession] {
         rows.extend([
             row(thing, Differs, |id| Ask::Operation("list_opened_sessions", json!({ "cursor": id }))),

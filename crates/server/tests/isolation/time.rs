@@ -21,7 +21,7 @@ const WARM_UP: usize = 20;
 type Way = (Thing, fn(&str) -> Ask);
 
 /// The most exposed ways to name something.
-const WAYS: [Way; 10] = [
+const WAYS: [Way; 12] = [
     (Thing::Execution, |id| Ask::Operation("get_execution", json!({ "execution_id": id }))),
     (Thing::Running, |id| Ask::Operation("get_execution", json!({ "execution_id": id }))),
     (Thing::Heap, |key| Ask::Operation("run_js", json!({ "code": "1", "heap": key, "on_missing_heap": "fail", "wait_secs": 60 }))),
@@ -29,6 +29,8 @@ const WAYS: [Way; 10] = [
     (Thing::Heap, |key| Ask::Route { method: "GET", path: format!("/api/heaps/{key}/file"), headers: Vec::new(), body: None }),
     (Thing::Session, |id| Ask::Operation("show_session", json!({ "session": id }))),
     (Thing::Session, |id| Ask::Operation("context_get", json!({ "session": id }))),
+    (Thing::EndedSession, |id| Ask::Operation("context_get", json!({ "session": id }))),
+    (Thing::EndedSession, |id| Ask::Operation("list_session_snapshots", json!({ "session": id }))),
     (Thing::Session, |id| Ask::In(id.into(), "tools/list", json!({}))),
     (Thing::Session, |id| Ask::Operation("run_js", json!({ "code": "1", "session": id }))),
     (Thing::Logical, |id| Ask::Operation("run_js", json!({ "code": "1", "session": id }))),

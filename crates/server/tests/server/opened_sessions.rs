@@ -46,7 +46,7 @@ async fn each_run_goes_on_from_what_the_run_before_left() {
     // A name is a log, and nothing to go on from.
     run_in(&server, "notes", "let noted = 1").await;
     assert_eq!(run_in(&server, "notes", "typeof noted").await["result"], "\"undefined\"");
-    assert_eq!(server.get("/api/sessions").await.1, json!({ "sessions": ["notes"] }), "an opened session has no name to be listed by");
+    assert_eq!(server.get("/api/sessions").await.1, json!({ "sessions": ["notes"] }), "without a connection or credentials, logs alone");
 }
 
 /// A connection that called its session by the id of an opened one made entries in that one's log which its head knew nothing of.
@@ -83,9 +83,9 @@ async fn a_connection_that_names_a_session_which_has_ended_does_not_bring_it_bac
     run_in(&server, &session, "let x = 1").await;
     assert_eq!(server.delete(&format!("/api/sessions/{session}")).await.0, 200);
     let (status, refused) = run_on(&server, &session, json!({ "code": "1", "wait_secs": 60 })).await;
-    assert_eq!(status, 404, "{refused}");
+    assert_eq!(status, 410, "{refused}");
     let asked = server.client.get(format!("{}/api/session-snapshots", server.url)).header("x-mcp-session-id", &session);
-    assert_eq!(asked.send().await.expect("an answer").status(), 404);
+    assert_eq!(asked.send().await.expect("an answer").status(), 410);
 }
 
 #[tokio::test]
@@ -99,16 +99,64 @@ async fn a_call_that_names_two_sessions_is_refused() {
     assert_eq!((log(&server, &one).await.len(), log(&server, &two).await.len()), (1, 1));
 }
 
-/// Hosts like to call their sessions by UUIDs.
+/// Hosts like to call their sessions by UUIDs. What looked like a handle was refused over REST unless a connection had used the name before.
 #[tokio::test]
-async fn a_log_is_found_by_the_name_that_its_connection_gave_it_whatever_that_looks_like() {
+async fn any_text_names_a_log_whatever_it_looks_like() {
     let server = Server::start();
-    for name in ["123e4567-e89b-42d3-a456-426614174000", "s1", &"a".repeat(64)] {
-        assert_eq!(run_in(&server, name, "1").await["status"], 404, "{name} looks like a handle, and nobody has it");
+    for name in ["123e4567-e89b-42d3-a456-426614174000", "s1", "s99999999999999999999", &"a".repeat(64)] {
+        assert_eq!(log(&server, name).await.len(), 0, "{name}: asking makes none");
+        assert_eq!(server.get(&format!("/api/executions?session={name}")).await.1, json!({ "executions": [] }), "{name}");
+        assert_eq!(server.get(&format!("/api/context?session={name}")).await.1["recent_tool_calls"], json!([]), "{name}");
+        assert_eq!(run_in(&server, name, "1").await["status"], "completed", "{name}");
         assert_eq!(run_on(&server, name, json!({ "code": "1", "wait_secs": 60 })).await.1["status"], "completed", "{name}");
-        assert_eq!(run_in(&server, name, "1").await["status"], "completed", "{name} is known now");
-        assert_eq!(log(&server, name).await.len(), 2, "{name}");
+        assert_eq!(log(&server, name).await.len(), 2, "{name}: the same log by both ways");
+        assert_eq!(server.post("/api/context", json!({ "session": name, "custom": { "k": 1 } })).await.0, 200, "{name}");
+        assert_eq!(server.get(&format!("/api/context?session={name}")).await.1["custom"], json!({ "k": 1 }), "{name}");
     }
+}
+
+/// The id of a session that has ended must not quietly become the name of a log: whoever goes on would find nothing of what was there.
+#[tokio::test]
+async fn the_id_of_a_session_that_has_ended_is_refused_as_ended_also_after_a_restart() {
+    let folders = Folders::new();
+    let server = Server::start_with(&folders, &["--session-ttl", "1s"]);
+    let (deleted, expired) = (open(&server).await, open(&server).await);
+    run_in(&server, &deleted, "let x = 1").await;
+    assert_eq!(server.delete(&format!("/api/sessions/{deleted}")).await.0, 200);
+    let begun = Instant::now();
+    while server.get(&format!("/api/sessions/{expired}")).await.0 == 200 {
+        assert!(begun.elapsed() < Duration::from_secs(30), "it expires");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    drop(server);
+    let server = Server::start_with(&folders, &[]);
+    for id in [&deleted, &expired] {
+        for (path, body) in [
+            ("/api/exec".to_owned(), Some(json!({ "code": "1", "session": id }))),
+            ("/api/context".to_owned(), Some(json!({ "session": id, "custom": { "k": 1 } }))),
+            (format!("/api/context?session={id}"), None),
+            (format!("/api/session-snapshots?session={id}"), None),
+            (format!("/api/executions?session={id}"), None),
+        ] {
+            let (status, refused) = match body {
+                Some(body) => server.post(&path, body).await,
+                None => server.get(&path).await,
+            };
+            assert_eq!(status, 410, "{path}: {refused}");
+            assert!(refused["detail"].as_str().is_some_and(|text| text.contains("has ended")), "{path}: {refused}");
+        }
+    }
+    // It is remembered for as long as its executions are.
+    let database = rusqlite::Connection::open(folders.database().join("heapstead.db")).expect("the database");
+    database.execute_batch("UPDATE sessions SET ended_at = 0 WHERE ended_at IS NOT NULL").expect("aged");
+    drop(server);
+    let server = Server::start_with(&folders, &[]);
+    let begun = Instant::now();
+    while server.get(&format!("/api/session-snapshots?session={deleted}")).await.0 == 410 {
+        assert!(begun.elapsed() < Duration::from_secs(30), "the sweep at the start forgets it");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(run_in(&server, &deleted, "typeof x").await["result"], "\"undefined\"");
 }
 
 #[tokio::test]
@@ -249,7 +297,7 @@ async fn an_end_cancels_what_runs_and_nobody_can_go_on() {
         assert_eq!(answers[0].0, 404);
     }
     let (status, refused) = server.post("/api/exec", json!({ "code": "1", "session": session })).await;
-    assert_eq!(status, 404, "{refused}");
+    assert_eq!(status, 410, "{refused}");
 }
 
 #[tokio::test]

@@ -31,8 +31,11 @@ impl Archive {
         let number = text.strip_prefix('s').filter(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()));
         let logical: Option<Uuid> = match (number, logical_id(text)) {
             (Some(digits), _) => match (digits.parse::<u64>(), &caller.connection) {
+                // No ref is written like this.
                 (Err(_), _) => None,
+                (Ok(number), _) if number.to_string() != digits => None,
                 (Ok(number), Some(connection)) => connection.numbered(usize::try_from(number).unwrap_or(usize::MAX)),
+                // Strangers share this owner, so it has no numbers that anybody could guess.
                 (Ok(_), None) if caller.principal.is_anonymous() => None,
                 (Ok(number), None) => self.0.metadata.referred(&caller.principal, number).await?,
             },

@@ -55,7 +55,8 @@ impl BackendError {
         Some(match self {
             Self::NoFolder { flag, .. } => format!("say where it is with `{flag} DIR`, or ask a server with `--url http://127.0.0.1:8420`"),
             Self::Service(ServiceError::NotFound { what, .. }) => format!("`heapstead {what}s ls` lists those that are there"),
-            Self::Refused { status: 404, .. } => "`ls` lists those that are there".into(),
+            Self::Service(ServiceError::SessionEnded(_)) => "`heapstead sessions ls` lists those that are there".into(),
+            Self::Refused { status: 404 | 410, .. } => "`ls` lists those that are there".into(),
             Self::Service(ServiceError::Unavailable(_)) => "`heapstead doctor` checks the stores; give it the same flags".into(),
             Self::Local(LocalError::Heaps(_) | LocalError::Metadata(_)) => {
                 "`heapstead doctor` checks the stores; give it the same flags".into()

@@ -132,6 +132,10 @@ fn responses(operation: &Operation, has_body: bool, kept: bool, examples: &Value
     if operation.route.path.contains('{') || names("session") || names("logical_session_id") {
         refusals.push(("404", "NotFound"));
     }
+    // Of what names a session freely, only one that has ended is refused.
+    if names("session") && !is_in_path(operation, "session") {
+        refusals.push(("410", "Gone"));
+    }
     // An execution or a heap may not be as it has to be, a context may be a newer server's.
     if matches!(operation.name, "cancel_execution" | "show_heap" | "run_js") || operation.name.starts_with("context_") {
         refusals.push(("409", "Conflict"));
