@@ -69,7 +69,7 @@ pub use page_room::PageRoom;
 pub use record::{ExecutionRecord, ResultPart, ResultRange, iso_8601};
 pub use run::{Mode, Request, Run};
 pub use service::Service;
-pub use session_log::{EntryField, LogRequest, SessionEntries, SessionEntry, SessionNames};
+pub use session_log::{EntryField, LogRequest, NamesRequest, SessionEntries, SessionEntry, SessionNames};
 pub use sessions::{SessionPage, SessionView, Target, session_name};
 pub use state::STATE_BYTES_MAX;
 pub use stateless::{Stateless, StatelessAnswer};

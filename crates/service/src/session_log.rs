@@ -1,7 +1,7 @@
 //! The logs of sessions: what ran in each, in order.
 
 use crate::{Archive, Caller, PageRoom, ServiceError};
-use heapstead_store::metadata::{LogEntry, LogRange, OpenedOn};
+use heapstead_store::metadata::{LogEntry, LogRange, NameRange, OpenedOn};
 use heapstead_types::{HeapKey, SessionName};
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -12,6 +12,16 @@ use serde::Serialize;
 pub struct SessionNames {
     /// Sorted. A log is listed by its name, a session that has a head by its `session_id`, 64 hex digits. `session` of other tools takes both.
     pub sessions: Vec<String>,
+    /// Pass this as `cursor` for the rest. Absent when there is no rest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// Which part of the list of names is asked for.
+#[derive(Debug, Clone, Default)]
+pub struct NamesRequest {
+    pub limit: Option<u32>,
+    pub cursor: Option<String>,
 }
 
 /// Entries of a session's log, in order, each with the fields that were asked for.
@@ -52,6 +62,8 @@ pub struct SessionEntry {
     pub truncated: Option<bool>,
 }
 
+/// The shortest name, in quotation marks.
+const NAME_CHARS_MIN: usize = 4;
 /// The shortest entry: one number.
 const ENTRY_CHARS_MIN: usize = 10;
 
@@ -106,14 +118,24 @@ pub struct LogRequest {
 }
 
 impl Archive {
-    pub async fn sessions(&self, caller: &Caller) -> Result<SessionNames, ServiceError> {
+    pub async fn sessions(&self, caller: &Caller, request: NamesRequest) -> Result<SessionNames, ServiceError> {
         // Anonymous callers share an owner: of the sessions with a head each sees those of its own connection.
         let opened = match caller.scope() {
             Some(connection) => OpenedOn::Connection(connection.to_owned()),
             None if caller.principal.is_anonymous() => OpenedOn::None,
             None => OpenedOn::Any,
         };
-        Ok(SessionNames { sessions: self.0.metadata.sessions(&caller.principal, opened, Timestamp::now()).await? })
+        let items_max = caller.room.map(|room| room.items_max(NAME_CHARS_MIN));
+        let limit = request.limit.into_iter().chain(items_max).min();
+        // One more than is shown tells whether there are more.
+        let range = NameRange { after: request.cursor, limit: limit.map(|limit| limit + 1) };
+        let mut sessions = self.0.metadata.sessions(&caller.principal, opened, range, Timestamp::now()).await?;
+        let fitting = caller.room.map_or(sessions.len(), |room| room.items_that_fit(&sessions));
+        let fitting = limit.map_or(fitting, |limit| fitting.min(limit as usize));
+        let has_more = fitting < sessions.len();
+        sessions.truncate(fitting);
+        let next_cursor = sessions.last().filter(|_| has_more).cloned();
+        Ok(SessionNames { sessions, next_cursor })
     }
 
     pub async fn session_log(&self, caller: &Caller, request: LogRequest) -> Result<SessionEntries, ServiceError> {

@@ -1,6 +1,8 @@
 //! The metadata database: ends that are set once, logs without gaps, tags by index, and several processes on one folder.
 
-use heapstead_store::metadata::{Cursor, ExecutionEnd, ExecutionFilter, InSession, NewExecution, NewLogEntry, OpenedOn, TagQuery};
+use heapstead_store::metadata::{
+    Cursor, ExecutionEnd, ExecutionFilter, InSession, NameRange, NewExecution, NewLogEntry, OpenedOn, TagQuery,
+};
 use heapstead_store::outputs::Extent;
 use heapstead_store::{Metadata, MetadataError, Owner, Tags};
 use heapstead_types::{ExecutionId, HeapKey, Principal, SessionName, Status};
@@ -121,7 +123,7 @@ async fn logs_have_no_gaps_however_many_end_at_once_in_however_many_processes() 
     let mut numbers: Vec<u64> = log.iter().map(|entry| entry.code.parse().expect("a number")).collect();
     numbers.sort_unstable();
     assert_eq!(numbers, (0..200).collect::<Vec<_>>(), "each once");
-    assert_eq!(database.metadata.sessions(&anyone(), OpenedOn::Any, Timestamp::now()).await.expect("read"), ["s"]);
+    assert_eq!(database.metadata.sessions(&anyone(), OpenedOn::Any, NameRange::default(), Timestamp::now()).await.expect("read"), ["s"]);
     let part = database.metadata.log(&anyone(), &session("s"), 150, Some(10)).await.expect("read");
     assert_eq!(part.iter().map(|entry| entry.index).collect::<Vec<_>>(), (150..160).collect::<Vec<_>>());
     assert!(database.metadata.log(&anyone(), &session("other"), 0, None).await.expect("read").is_empty());

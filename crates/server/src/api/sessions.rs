@@ -2,7 +2,7 @@
 
 use super::executions::heap_key;
 use super::operation::{Description, Done, FailureShape, Operation, Route};
-use heapstead_service::{EntryField, LogRequest, Service, SessionEntries, SessionEntry, SessionView};
+use heapstead_service::{EntryField, LogRequest, NamesRequest, Service, SessionEntries, SessionEntry, SessionView};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -10,7 +10,15 @@ use serde::Deserialize;
 const NO_SESSION: &str = "no session ID available (send X-MCP-Session-Id header)";
 
 #[derive(Deserialize, JsonSchema)]
-struct ListSessions {}
+struct ListSessions {
+    /// At most this many; `next_cursor` in the answer leads to the rest. If omitted, all that fit in one answer.
+    #[schemars(range(min = 1, max = 10_000))]
+    limit: Option<u32>,
+    /// Continues after the `next_cursor` of an earlier answer.
+    #[schemars(schema_with = "heapstead_service::schema::session_name")]
+    #[serde(default)]
+    cursor: Option<String>,
+}
 
 #[derive(Deserialize, JsonSchema)]
 struct ListSessionSnapshots {
@@ -57,7 +65,9 @@ fn list_sessions(service: &Service) -> Operation {
         route: Route { method: "GET", path: "/api/sessions" },
         failure: FailureShape::Error,
     };
-    Operation::new(service, description, |service, caller, _: ListSessions| async move { service.sessions(&caller).await })
+    Operation::new(service, description, |service, caller, params: ListSessions| async move {
+        service.sessions(&caller, NamesRequest { limit: params.limit, cursor: params.cursor }).await
+    })
 }
 
 fn list_session_snapshots(service: &Service) -> Operation {

@@ -123,16 +123,26 @@ async fn lists_are_pages_that_the_text_shows_whole() {
     for answer in futures_util::future::join_all((0..200).map(tag)).await {
         assert_eq!(answer.expect("an answer").status(), 200);
     }
+    let begin = |number: usize| {
+        let name = format!("{number:03} {}", "\u{e9}".repeat(100));
+        server.post("/api/exec", json!({ "code": "1", "session": name, "wait_secs": 60 }))
+    };
+    for chunk in 0..15 {
+        futures_util::future::join_all((0..10).map(|number| begin(chunk * 10 + number))).await;
+    }
+    let (_, sessions) = server.get("/api/sessions").await;
+    assert_eq!(sessions["sessions"].as_array().map(Vec::len), Some(151));
     let (_, executions) = server.get("/api/executions").await;
     let (_, entries) = server.get("/api/session-snapshots?session=log").await;
     let (_, heaps) = server.post("/api/heaps/query", json!({ "tags": { "kind": "test" } })).await;
-    assert_eq!(executions["executions"].as_array().map(Vec::len), Some(160));
+    assert_eq!(executions["executions"].as_array().map(Vec::len), Some(310));
     for version in VERSIONS {
         let client = connect(&server, version, &[("x-mcp-session-id", "log")]).await;
         assert_eq!(json!(walk(&client, "list_executions", json!({}), "executions").await), executions["executions"], "{version}");
         assert_eq!(json!(walk(&client, "list_session_snapshots", json!({}), "entries").await), entries["entries"], "{version}");
         let only_index = walk(&client, "list_session_snapshots", json!({ "fields": "index" }), "entries").await;
         assert_eq!(only_index, (0..160).map(|index| json!({ "index": index })).collect::<Vec<_>>());
+        assert_eq!(json!(walk(&client, "list_sessions", json!({}), "sessions").await), sessions["sessions"], "{version}");
         let query = json!({ "tags": { "kind": "test" } });
         assert_eq!(json!(walk(&client, "query_heaps_by_tags", query, "results").await), heaps["results"], "{version}");
     }

@@ -24,7 +24,7 @@ pub use logical_sessions::{Bind, Execute, Logical, NewLogical, Opening};
 pub use owners::Totals;
 pub use processes::SOCKET_SUFFIX;
 pub use session_heads::Head;
-pub use session_log::{LogEntry, LogRange, NewLogEntry, OpenedOn};
+pub use session_log::{LogEntry, LogRange, NameRange, NewLogEntry, OpenedOn};
 pub use sessions::{InSession, NewSession, OpenedSession, SessionFilter, Turn};
 pub use state_keys::StateKey;
 pub use tags::{TagQuery, TaggedHeap, Tags};

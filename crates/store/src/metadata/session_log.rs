@@ -39,13 +39,19 @@ pub enum OpenedOn {
 
 impl Metadata {
     /// The sessions that have at least one entry, in order: logs by their name, opened sessions that have not ended by their id.
-    pub async fn sessions(&self, principal: &Principal, opened: OpenedOn, now: Timestamp) -> Result<Vec<String>, MetadataError> {
+    pub async fn sessions(
+        &self,
+        principal: &Principal,
+        opened: OpenedOn,
+        range: NameRange,
+        now: Timestamp,
+    ) -> Result<Vec<String>, MetadataError> {
         let principal = principal.clone();
         self.read(move |db| {
             // An opened session has its id as its name.
             let sql = format!(
                 "SELECT name FROM sessions WHERE principal = :principal AND next_index > 0
-                 AND (opened = 0 OR ((:any OR connection = :connection) AND {LIVES})) ORDER BY name"
+                 AND (opened = 0 OR ((:any OR connection = :connection) AND {LIVES})) AND name > :after ORDER BY name LIMIT :limit"
             );
             let (any, connection) = match opened {
                 OpenedOn::Any => (true, None),
@@ -54,6 +60,7 @@ impl Metadata {
             };
             let bindings = named_params! {
                 ":principal": principal.as_str(), ":any": any, ":connection": connection, ":now": now.as_microsecond(),
+                ":after": range.after.unwrap_or_default(), ":limit": range.limit.map_or(-1, i64::from),
             };
             db.prepare_cached(&sql)?.query_map(bindings, |row| row.get(0))?.collect()
         })
@@ -90,6 +97,14 @@ impl Metadata {
         })
         .await
     }
+}
+
+/// Which names of a list are read.
+#[derive(Debug, Clone, Default)]
+pub struct NameRange {
+    /// Those that come after this one.
+    pub after: Option<String>,
+    pub limit: Option<u32>,
 }
 
 /// Which entries of a log are read.

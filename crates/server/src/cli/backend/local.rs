@@ -4,7 +4,7 @@ use super::{Answer, BackendError, ExecutionQuery, HeapFile, Needs};
 use crate::cli::flags::{HeapPlace, StoreOptions, context_database};
 use crate::local;
 use heapstead_service::{
-    Archive, Caller, CollectRequest, EntryField, ListRequest, LogRequest, OnMissingHeap, Policy, Quotas, ServiceError,
+    Archive, Caller, CollectRequest, EntryField, ListRequest, LogRequest, NamesRequest, OnMissingHeap, Policy, Quotas, ServiceError,
 };
 use heapstead_store::outputs::PageRequest;
 use heapstead_types::{HeapKey, Limits, Principal};
@@ -91,7 +91,7 @@ impl Local {
     }
 
     pub async fn session_names(&self) -> Answer {
-        answer(self.archive.sessions(&self.caller).await)
+        answer(self.archive.sessions(&self.caller, NamesRequest::default()).await)
     }
 
     pub async fn session(&self, handle: &str) -> Answer {
