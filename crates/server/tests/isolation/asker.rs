@@ -215,7 +215,10 @@ fn masked(text: &str) -> String {
             }
         }
     }
-    text
+    // When the earlier calls were that a context sums up, which are the asker's own.
+    let mut parts = text.split("earlier tool calls (");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + "earlier tool calls (*" + part.find(')').map_or(part, |end| &part[end..]))
 }
 
 #[test]

@@ -62,6 +62,10 @@ impl Belongings {
         let opening = json!({ "intent": format!("{secret} intent"), "seeds": [{ "catalog": "statistics", "entity": "mean" }] });
         let logical = owner.post("/api/session-context", opening).await;
         owner.run(json!({ "code": format!("let known = '{secret}'"), "session": logical["logical_session_id"] })).await;
+        // A context that is there says so, as one of a name that was never used does not.
+        for own in [&session, &logical["logical_session_id"]] {
+            owner.post("/api/context/record", json!({ "session": own, "query": "x", "results": 1 })).await;
+        }
         let listed = owner.ask("GET", "/api/sessions/opened", None).await.1;
         let of_logical = listed["sessions"].as_array().expect("sessions").iter().find(|other| other["session_id"] != session);
         let authorization = owner.authorization();

@@ -106,7 +106,7 @@ async fn any_text_names_a_log_whatever_it_looks_like() {
     for name in ["123e4567-e89b-42d3-a456-426614174000", "s1", "s99999999999999999999", &"a".repeat(64)] {
         assert_eq!(log(&server, name).await.len(), 0, "{name}: asking makes none");
         assert_eq!(server.get(&format!("/api/executions?session={name}")).await.1, json!({ "executions": [] }), "{name}");
-        assert_eq!(server.get(&format!("/api/context?session={name}")).await.1["recent_tool_calls"], json!([]), "{name}");
+        assert_eq!(server.get(&format!("/api/context?session={name}")).await.1["custom"], json!({}), "{name}");
         assert_eq!(run_in(&server, name, "1").await["status"], "completed", "{name}");
         assert_eq!(run_on(&server, name, json!({ "code": "1", "wait_secs": 60 })).await.1["status"], "completed", "{name}");
         assert_eq!(log(&server, name).await.len(), 2, "{name}: the same log by both ways");
