@@ -94,6 +94,11 @@ impl Handler {
         if self.edge.service.is_some() { Ok(()) } else { Err(no_method(method)) }
     }
 
+    /// Whether `initialize` declared the tasks of 2025-11-25 to this client. Where it did not, MCP has `task` in a call ignored.
+    fn declares_tasks(&self, context: &RequestContext<RoleServer>) -> bool {
+        self.edge.service.is_some() && context.protocol_version() == Some(ProtocolVersion::V_2025_11_25)
+    }
+
     /// Does it, tells of its progress, and leaves off when the client says so. A run that was accepted goes on then; one that nobody could
     /// ask for again ends with the call.
     async fn call(&self, operation: &Operation, caller: Caller, arguments: Arguments, context: &RequestContext<RoleServer>) -> Called {
@@ -277,6 +282,11 @@ impl ServerHandler for Handler {
         let CustomRequest { method, params, .. } = request;
         let task_request = if is_modern(&context) { None } else { legacy_tasks::Request::read(&method, params)? };
         match task_request {
+            Some(legacy_tasks::Request::Call { name, arguments }) if !self.declares_tasks(&context) => {
+                let call = CallToolRequestParams::new(name).with_arguments(arguments);
+                self.call_tool(call, context).await.map(legacy_tasks::plain)
+            }
+            Some(_) if !self.declares_tasks(&context) => Err(no_method(legacy_tasks::known_as(&method))),
             Some(legacy_tasks::Request::Call { name, arguments }) => {
                 let caller = self.caller(&context)?;
                 let refused = |error: ServiceError| ErrorData::invalid_params(error.to_string(), None);

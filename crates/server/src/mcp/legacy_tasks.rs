@@ -1,6 +1,7 @@
 //! An execution as a task of MCP 2025-11-25: the client asks for one with `tools/call`, and for what became of it with `tasks/…`.
 
 use super::dialect::TASK_CALL;
+pub use super::dialect::known_as;
 use super::execution_task::{self, POLL_INTERVAL_MS, error, service};
 use super::session_meta::Era;
 use crate::api::{Arguments, Operation};
@@ -8,7 +9,7 @@ use crate::edge::Edge;
 use heapstead_service::{Caller, ExecutionRecord, ExecutionSummary, ListRequest, Service};
 use heapstead_types::Status;
 use rmcp::ErrorData;
-use rmcp::model::CustomResult;
+use rmcp::model::{CallToolResponse, CustomResult};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -61,7 +62,7 @@ impl Request {
             serde_json::from_value(params.unwrap_or_else(|| json!({}))).map_err(|error| ErrorData::invalid_params(error.to_string(), None))
         }
         let task_id = |params| params_of::<TaskParams>(params).map(|params| params.task_id);
-        Ok(Some(match super::dialect::known_as(method) {
+        Ok(Some(match known_as(method) {
             TASK_CALL => {
                 let CallParams { name, arguments } = params_of(params)?;
                 Self::Call { name, arguments: arguments.unwrap_or_default() }
@@ -73,6 +74,19 @@ impl Request {
             _ => return Ok(None),
         }))
     }
+}
+
+/// The answer to a call whose `task` was ignored: that of a call without it.
+pub fn plain(answer: CallToolResponse) -> CustomResult {
+    CustomResult::new(match answer {
+        CallToolResponse::Complete(mut result) => {
+            // Clients of these versions know no kinds of results.
+            result.result_type = None;
+            serde_json::to_value(result).unwrap_or_default()
+        }
+        // Only clients of 2026-07-28 are given anything else.
+        _ => Value::Null,
+    })
 }
 
 /// Accepts the run, and answers with its task. Bad input is refused as the call itself would refuse it, so it is no task either.

@@ -1,7 +1,7 @@
 //! `run_js` as a task, as 2025-11-25 knows them and as the extension of 2026-07-28 does: either way the task is the execution.
 
 use crate::fixture::{Folders, Server};
-use crate::peer::{Http, Stdio, result};
+use crate::peer::{Http, Sse, Stdio, request, result};
 use serde_json::{Value, json};
 
 const EXTENSION: &str = "io.modelcontextprotocol/tasks";
@@ -151,4 +151,76 @@ async fn tasks_are_spoken_of_only_to_those_who_know_them() {
     let mut stateless = Stdio::start(&Folders::new(), &["--stateless"]);
     let answer = stateless.answer(&crate::peer::initialize("2025-11-25")).await;
     assert_eq!(answer["result"]["capabilities"], json!({ "tools": {} }));
+}
+
+/// A client of some version, on one of the transports.
+enum Client {
+    Http(Http),
+    Sse(Box<Sse>),
+    Stdio(Box<Stdio>),
+}
+
+impl Client {
+    async fn everywhere(version: &str, arguments: &[&str], [http, sse]: [&Server; 2]) -> [Self; 3] {
+        let mut over_sse = Sse::open(sse).await;
+        over_sse.greet(version).await;
+        let stdio = Stdio::connect(&Folders::new(), version, arguments).await;
+        [Self::Http(Http::connect(http, version, &[]).await), Self::Sse(over_sse.into()), Self::Stdio(stdio.into())]
+    }
+
+    async fn ask(&mut self, method: &str, params: Value) -> Value {
+        match self {
+            Self::Http(client) => client.ask(method, params).await,
+            Self::Sse(client) => client.ask(method, params).await,
+            Self::Stdio(client) => client.ask(method, params).await,
+        }
+    }
+}
+
+/// Once, a call with `task` was refused with -32600 by a server without state, and made a task for clients of versions that have none. MCP wants
+/// `task` ignored by whoever did not declare tasks.
+#[tokio::test]
+async fn where_tasks_are_not_declared_a_call_with_task_is_an_ordinary_call() {
+    for mode in [&[][..], &["--stateless"]] {
+        let stateless = !mode.is_empty();
+        let http = Server::start_with(&Folders::new(), mode);
+        let sse = Server::start_with(&Folders::new(), &[mode, &["--sse-port", "0"]].concat());
+        let with_tasks = ["2025-11-25"].into_iter().filter(|_| stateless);
+        for version in ["2024-11-05", "2025-03-26", "2025-06-18"].into_iter().chain(with_tasks) {
+            for mut client in Client::everywhere(version, mode, [&http, &sse]).await {
+                is_ignored(&mut client, stateless).await.unwrap_or_else(|wrong| panic!("{version} {mode:?}: {wrong}"));
+            }
+        }
+        // In 2026-07-28 it is the server that decides, for clients with the extension; `task` means nothing there.
+        let mut modern = Client::Http(Http::modern(&http, &[]));
+        is_ignored(&mut modern, stateless).await.unwrap_or_else(|wrong| panic!("2026-07-28 {mode:?}: {wrong}"));
+        let mut stdio = Stdio::start(&Folders::new(), mode);
+        let call = request("tools/call", json!({ "name": "run_js", "arguments": { "code": "" }, "task": { "ttl": 60_000 } }));
+        let refused = result(stdio.answer(&crate::peer::modern(call, json!({}))).await);
+        assert_eq!(refused["isError"], true, "{refused}");
+    }
+}
+
+async fn is_ignored(client: &mut Client, stateless: bool) -> Result<(), Value> {
+    let run = |arguments: Value, task: &Value| json!({ "name": "run_js", "arguments": arguments, "task": task });
+    let (arguments, pointer, expected) = match stateless {
+        true => (json!({ "code": "console.log(6 * 7)" }), "/structuredContent/output", "42\n"),
+        false => (json!({ "code": "6 * 7", "wait_secs": 60 }), "/structuredContent/result", "42"),
+    };
+    for task in [json!({ "ttl": 60_000 }), json!({}), json!("soon")] {
+        let answer = client.ask("tools/call", run(arguments.clone(), &task)).await;
+        if answer["result"].pointer(pointer) != Some(&json!(expected)) || answer["result"].get("task").is_some() {
+            return Err(answer);
+        }
+    }
+    // What is wrong with the call is told as it is of any call.
+    let refused = client.ask("tools/call", run(json!({ "code": "" }), &json!({}))).await;
+    let other = client.ask("tools/call", json!({ "name": "health_check", "task": {} })).await;
+    let unknown = client.ask("tools/call", json!({ "name": "rm", "task": {} })).await;
+    match (&refused["result"]["isError"], &other["result"]["structuredContent"]["status"], &unknown["error"]["code"]) {
+        (Value::Bool(true), Value::String(_), code) if *code == -32602 => {}
+        _ => return Err(json!([refused, other, unknown])),
+    }
+    let asked = client.ask("tasks/list", json!({})).await;
+    if asked["error"]["code"] == -32601 { Ok(()) } else { Err(asked) }
 }
