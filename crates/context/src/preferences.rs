@@ -57,7 +57,7 @@ fn set_preference(preferences: &mut Preferences, name: &str, value: &Value) -> R
         }
         "max_results" => {
             let fits = |number: &u64| (1..=MAX_RESULTS_MAX).contains(number);
-            let number = value.as_u64().filter(fits);
+            let number = whole_number(value).filter(fits);
             if number.is_none() && !value.is_null() {
                 return Err(wrong(format!("a whole number from 1 to {MAX_RESULTS_MAX} or null is allowed")));
             }
@@ -84,6 +84,12 @@ fn set_preference(preferences: &mut Preferences, name: &str, value: &Value) -> R
         }
     }
     Ok(())
+}
+
+/// JSON knows one kind of number: 5.0 is a whole number.
+fn whole_number(value: &Value) -> Option<u64> {
+    let whole = |number: &f64| number.fract() == 0.0 && (0.0..=MAX_RESULTS_MAX as f64).contains(number);
+    value.as_u64().or_else(|| value.as_f64().filter(whole).map(|number| number as u64))
 }
 
 fn check_key(key: &str) -> Result<(), Refused> {
@@ -156,6 +162,8 @@ mod tests {
             serde_json::to_value(&record.user_preferences).expect("json"),
             json!({ "output_format": "markdown", "max_results": 5, "language": "pt-BR" })
         );
+        record.set_preferences(&object(json!({ "max_results": 7.0 }))).expect("set");
+        assert_eq!(record.user_preferences.max_results, Some(7));
         record.set_preferences(&object(json!({ "max_results": null, "language": null }))).expect("set");
         assert_eq!(serde_json::to_value(&record.user_preferences).expect("json"), json!({ "output_format": "markdown" }));
     }

@@ -2,6 +2,7 @@
 
 use super::Api;
 use super::operation::{Arguments, Operation};
+use super::params;
 use heapstead_service::ServiceError;
 use serde_json::{Value, json};
 
@@ -14,14 +15,27 @@ pub fn tool_of(name: &str) -> &str {
     }
 }
 
-/// What is said to a tool under another name, in its own words.
-pub fn in_own_words(name: &str, arguments: Arguments) -> Result<Arguments, ServiceError> {
+/// The arguments of a tool under another name, as the tool itself takes them. Whatever `listed` does not show is refused.
+pub fn in_own_words(api: &Api, name: &str, arguments: Arguments) -> Result<Arguments, ServiceError> {
+    if let Some(alias) = listed(api).iter().find(|alias| alias.name == name) {
+        params::check_names(name, &alias.input, &arguments)?;
+    }
+    translate(name, arguments)
+}
+
+fn translate(name: &str, arguments: Arguments) -> Result<Arguments, ServiceError> {
     match tool_of(name) {
         own if own == name => Ok(arguments),
         "run_js" => run(arguments),
         _ => context(arguments),
     }
 }
+
+/// The members that name the catalog of a seed: one of them in each.
+const CATALOG_MEMBERS: [&str; 3] = ["api", "entry_id", "catalog"];
+/// Arguments of `run_js` that have other names: theirs, ours, and what is expected.
+const RUN_ARGUMENTS: [(&str, &str, &str); 2] =
+    [("logical_session_ref", "session", "the one that `plasm_context` answered with"), ("program", "code", "a string")];
 
 /// Seeds are named by `api` or `entry_id` there, and there have to be some.
 fn context(mut arguments: Arguments) -> Result<Arguments, ServiceError> {
@@ -34,9 +48,14 @@ fn context(mut arguments: Arguments) -> Result<Arguments, ServiceError> {
         Some(_) => return refused("not a list"),
     };
     for seed in seeds.iter_mut().filter_map(Value::as_object_mut) {
-        let catalog = ["api", "entry_id"].into_iter().find_map(|name| seed.remove(name));
-        if let Some(catalog) = catalog {
-            seed.entry("catalog").or_insert(catalog);
+        let given: Vec<_> = CATALOG_MEMBERS.into_iter().filter(|name| seed.contains_key(*name)).collect();
+        let [name] = given[..] else {
+            let given = if given.is_empty() { "none".to_owned() } else { given.join(", ") };
+            let allowed = format!("expected exactly one of {}", CATALOG_MEMBERS.join(", "));
+            return Err(ServiceError::bad_value("seeds", format!("a list with a seed whose catalog is named by {given}"), allowed));
+        };
+        if let Some(catalog) = seed.remove(name) {
+            seed.insert("catalog".into(), catalog);
         }
     }
     Ok(arguments)
@@ -44,43 +63,49 @@ fn context(mut arguments: Arguments) -> Result<Arguments, ServiceError> {
 
 /// A program runs in a session there, always.
 fn run(mut arguments: Arguments) -> Result<Arguments, ServiceError> {
-    for (theirs, ours) in [("logical_session_ref", "session"), ("program", "code")] {
-        if let Some(value) = arguments.remove(theirs) {
-            arguments.entry(ours).or_insert(value);
-        }
-    }
-    if arguments.get("session").is_none_or(Value::is_null) {
-        let text = "`logical_session_ref` is missing: expected the one that `plasm_context` answered with";
-        return Err(ServiceError::BadInput(text.into()));
+    for (theirs, ours, expected) in RUN_ARGUMENTS {
+        match arguments.remove(theirs) {
+            None | Some(Value::Null) => return Err(ServiceError::BadInput(format!("`{theirs}` is missing: expected {expected}"))),
+            Some(value) => arguments.insert(ours.into(), value),
+        };
     }
     Ok(arguments)
 }
 
 /// The tools under their other names, as a list shows them.
 pub fn listed(api: &Api) -> Vec<Operation> {
-    let named = |name: &'static str, of: &str, input: Value| api.tool(of).map(|operation| operation.under(name, input));
-    let seeds = json!({
-        "type": "array", "minItems": 1,
-        "items": {
-            "type": "object",
-            "properties": { "api": { "type": "string" }, "entry_id": { "type": "string" }, "entity": { "type": "string" } },
-            "required": ["entity"],
+    let named = |name: &'static str| api.tool(tool_of(name)).map(|tool| tool.under(name, input(name, tool.input.clone())));
+    ["plasm_context", "plasm", "plasm_run"].into_iter().filter_map(named).collect()
+}
+
+/// The schema of a tool, with the other names of its arguments.
+fn input(name: &str, mut schema: Value) -> Value {
+    let Some(properties) = schema["properties"].as_object_mut() else { return schema };
+    if tool_of(name) == "run_js" {
+        for (theirs, ours, _) in RUN_ARGUMENTS {
+            if let Some(property) = properties.remove(ours) {
+                properties.insert(theirs.into(), property);
+            }
+        }
+        schema["required"] = json!(["logical_session_ref", "program"]);
+    } else {
+        properties["seeds"]["minItems"] = json!(1);
+        properties["seeds"]["items"] = json!({ "anyOf": CATALOG_MEMBERS.map(seed) });
+        schema["required"] = json!(["intent", "seeds"]);
+    }
+    schema
+}
+
+fn seed(catalog: &str) -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            catalog: { "type": "string", "description": "Name of the catalog." },
+            "entity": { "type": "string", "description": "Name of the entity." },
         },
-    });
-    let context = json!({
-        "type": "object",
-        "properties": { "intent": { "type": "string", "minLength": 1, "maxLength": 512 }, "seeds": seeds },
-        "required": ["intent", "seeds"],
-    });
-    let program = json!({
-        "type": "object",
-        "properties": { "logical_session_ref": { "type": "string" }, "program": { "type": "string", "minLength": 1 } },
-        "required": ["logical_session_ref", "program"],
-    });
-    [named("plasm_context", "session_context", context), named("plasm", "run_js", program.clone()), named("plasm_run", "run_js", program)]
-        .into_iter()
-        .flatten()
-        .collect()
+        "required": [catalog, "entity"],
+        "additionalProperties": false,
+    })
 }
 
 #[cfg(test)]
@@ -94,22 +119,30 @@ mod tests {
     #[test]
     fn what_is_said_in_their_words_is_meant_in_ours() {
         let seeds = json!({ "intent": "i", "seeds": [{ "api": "a", "entity": "x" }, { "entry_id": "b", "entity": "y" }, { "catalog": "c", "entity": "z" }] });
-        let said = in_own_words("plasm_context", arguments(seeds)).expect("good");
+        let said = translate("plasm_context", arguments(seeds)).expect("good");
         assert_eq!(tool_of("plasm_context"), "session_context");
         let expected = json!([{ "catalog": "a", "entity": "x" }, { "catalog": "b", "entity": "y" }, { "catalog": "c", "entity": "z" }]);
         assert_eq!(said["seeds"], expected);
         for name in ["plasm", "plasm_run"] {
-            let said = in_own_words(name, arguments(json!({ "logical_session_ref": "s0", "program": "1" }))).expect("good");
+            let said = translate(name, arguments(json!({ "logical_session_ref": "s0", "program": "1" }))).expect("good");
             assert_eq!((tool_of(name), Value::Object(said)), ("run_js", json!({ "session": "s0", "code": "1" })));
         }
         for (bad, says) in
             [(json!({ "intent": "i" }), "missing"), (json!({ "seeds": "x" }), "not a list"), (json!({ "seeds": [] }), "empty")]
         {
-            let refused = in_own_words("plasm_context", arguments(bad)).expect_err("refused");
+            let refused = translate("plasm_context", arguments(bad)).expect_err("refused");
             assert!(refused.to_string().contains(says) && refused.to_string().contains("at least one"), "{refused}");
         }
-        let refused = in_own_words("plasm", arguments(json!({ "program": "1" }))).expect_err("refused");
+        for seed in [
+            json!({ "entity": "x" }),
+            json!({ "api": "a", "entry_id": "a", "entity": "x" }),
+            json!({ "api": "a", "catalog": "b", "entity": "x" }),
+        ] {
+            let refused = translate("plasm_context", arguments(json!({ "intent": "i", "seeds": [seed] }))).expect_err("refused");
+            assert!(refused.to_string().contains("exactly one of api, entry_id, catalog"), "{refused}");
+        }
+        let refused = translate("plasm", arguments(json!({ "program": "1" }))).expect_err("refused");
         assert!(refused.to_string().contains("`logical_session_ref` is missing"), "{refused}");
-        assert_eq!(in_own_words("run_js", Arguments::new()).expect("its own"), Arguments::new());
+        assert_eq!(translate("run_js", Arguments::new()).expect("its own"), Arguments::new());
     }
 }

@@ -113,10 +113,24 @@ fn preferences(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
         "properties": {
-            "output_format": { "description": "json, markdown or plain, or null." },
-            "max_results": { "description": "A whole number from 1 to 10000, or null." },
-            "language": { "description": "A language tag such as `en` or `pt-BR`, or null." },
+            "output_format": {
+                "description": "Format of answers. Null removes the preference.",
+                "type": ["string", "null"],
+                "enum": ["json", "markdown", "plain", null],
+            },
+            "max_results": {
+                "description": "How many results to show. Null removes the preference.",
+                "type": ["integer", "null"],
+                "minimum": 1,
+                "maximum": limits::MAX_RESULTS_MAX,
+            },
+            "language": {
+                "description": "A language tag such as `en` or `pt-BR`. Null removes the preference.",
+                "type": ["string", "null"],
+                "pattern": format!("^[A-Za-z0-9-]{{1,{}}}$", limits::LANGUAGE_BYTES_MAX),
+            },
         },
+        "additionalProperties": false,
     })
 }
 

@@ -5,24 +5,35 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 pub fn parse<P: DeserializeOwned>(operation: &str, schema: &Value, arguments: Map<String, Value>) -> Result<P, ServiceError> {
-    let empty = Map::new();
-    let known = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
+    check_names(operation, schema, &arguments)?;
+    let property_of = |name: &str| schema.get("properties").and_then(|known| known.get(name));
     let mut checked = Map::new();
     for (name, value) in arguments {
-        let Some(property) = known.get(&name) else { return Err(unknown(operation, &name, known)) };
-        if !value.is_null() {
+        if let Some(property) = property_of(&name)
+            && !value.is_null()
+        {
             let value = check(&name, property, value)?;
             checked.insert(name, value);
         }
     }
     for name in required(schema) {
         if !checked.contains_key(name) {
-            let expected = known.get(name).map(allowed).unwrap_or_default();
+            let expected = property_of(name).map(allowed).unwrap_or_default();
             return Err(ServiceError::BadInput(format!("`{name}` is missing: {expected}")));
         }
     }
     // The schema and the type are one; what the schema can't say is said here.
     serde_json::from_value(Value::Object(checked)).map_err(|error| ServiceError::BadInput(error.to_string()))
+}
+
+/// Refuses arguments that the schema does not know.
+pub fn check_names(operation: &str, schema: &Value, arguments: &Map<String, Value>) -> Result<(), ServiceError> {
+    let empty = Map::new();
+    let known = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
+    match arguments.keys().find(|name| !known.contains_key(*name)) {
+        Some(name) => Err(unknown(operation, name, known)),
+        None => Ok(()),
+    }
 }
 
 fn required(schema: &Value) -> impl Iterator<Item = &str> {

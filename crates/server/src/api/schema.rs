@@ -3,11 +3,17 @@
 use schemars::generate::SchemaSettings;
 use schemars::transform::{Transform, transform_subschemas};
 use schemars::{JsonSchema, Schema};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-/// An argument that is left out and one that is null are the same, so the schema only speaks of what it is when given.
+/// The arguments of an operation: an object that says of each argument what it is when given, and refuses all others, as `params` does.
 pub fn input<P: JsonSchema>() -> Value {
-    generate::<P>(SchemaSettings::draft2020_12().with_transform(WithoutNull))
+    let mut schema = generate::<P>(SchemaSettings::draft2020_12().with_transform(OptionalByAbsence));
+    // Some clients refuse an object without either, even where there are no arguments.
+    if let Some(members) = schema.as_object_mut() {
+        members.entry("properties").or_insert_with(|| Value::Object(Map::new()));
+        members.insert("additionalProperties".into(), Value::Bool(false));
+    }
+    schema
 }
 
 pub fn output<A: JsonSchema>() -> Value {
@@ -24,38 +30,47 @@ fn generate<T: JsonSchema>(settings: SchemaSettings) -> Value {
     schema.to_value()
 }
 
-/// Takes `null` out of types.
+/// Takes `null` out of the types of the arguments: an argument that is left out and one that is null are the same. Deeper inside of an argument
+/// null has a meaning of its own, and stays.
 #[derive(Debug, Clone)]
-struct WithoutNull;
+struct OptionalByAbsence;
 
-impl Transform for WithoutNull {
+impl Transform for OptionalByAbsence {
     fn transform(&mut self, schema: &mut Schema) {
-        transform_subschemas(self, schema);
-        if let Some(Value::Array(types)) = schema.get_mut("type") {
-            types.retain(|kind| kind != "null");
-            if let [only] = types.as_slice() {
-                let only = only.clone();
-                schema.insert("type".into(), only);
+        let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+        for property in properties.into_iter().flat_map(Map::values_mut) {
+            if let Ok(property) = property.try_into() {
+                without_null(property);
             }
         }
-        if let Some(Value::Array(choices)) = schema.get_mut("enum") {
-            choices.retain(|choice| !choice.is_null());
+    }
+}
+
+fn without_null(schema: &mut Schema) {
+    if let Some(Value::Array(types)) = schema.get_mut("type") {
+        types.retain(|kind| kind != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            schema.insert("type".into(), only);
         }
-        if let Some(Value::Array(choices)) = schema.get_mut("anyOf") {
-            choices.retain(|choice| choice.get("type").is_none_or(|kind| kind != "null"));
-            if let [only] = choices.as_mut_slice() {
-                let only = only.take();
-                schema.remove("anyOf");
-                if let Value::Object(members) = only {
-                    for (name, member) in members {
-                        schema.as_object_mut().map(|object| object.entry(name).or_insert(member));
-                    }
+    }
+    if let Some(Value::Array(choices)) = schema.get_mut("enum") {
+        choices.retain(|choice| !choice.is_null());
+    }
+    if let Some(Value::Array(choices)) = schema.get_mut("anyOf") {
+        choices.retain(|choice| choice.get("type").is_none_or(|kind| kind != "null"));
+        if let [only] = choices.as_mut_slice() {
+            let only = only.take();
+            schema.remove("anyOf");
+            if let Value::Object(members) = only {
+                for (name, member) in members {
+                    schema.as_object_mut().map(|object| object.entry(name).or_insert(member));
                 }
             }
         }
-        if schema.get("default").is_some_and(Value::is_null) {
-            schema.remove("default");
-        }
+    }
+    if schema.get("default").is_some_and(Value::is_null) {
+        schema.remove("default");
     }
 }
 

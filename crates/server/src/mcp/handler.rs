@@ -77,7 +77,7 @@ impl Handler {
             return Ok(Ok((self.tool(name)?, arguments)));
         };
         let operation = self.tool(api::tool_of(name))?;
-        let said = api::in_own_words(name, arguments.clone()).inspect_err(|refused| {
+        let said = api::in_own_words(&self.edge.api, name, arguments.clone()).inspect_err(|refused| {
             if let Some(call) = service.note(operation.name, false, caller, &arguments) {
                 call.failed(refused);
             }

@@ -196,3 +196,96 @@ async fn without_state_there_is_one_tool_that_waits() {
     }
     assert_eq!(client.answer(&request("ping", json!({}))).await["result"], json!({}));
 }
+
+/// Every object in a schema, with where it is.
+fn objects<'a>(place: &str, schema: &'a Value, found: &mut Vec<(String, &'a Value)>) {
+    let is_object = schema["type"] == "object" || schema["type"].as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == "object"));
+    if is_object {
+        found.push((place.to_owned(), schema));
+    }
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        assert!(property.get("type").or(property.get("anyOf")).is_some(), "{place}.{name} has no type: {property}");
+        objects(&format!("{place}.{name}"), property, found);
+    }
+    if let Some(items) = schema.get("items") {
+        objects(&format!("{place}[]"), items, found);
+    }
+    for choice in schema["anyOf"].as_array().into_iter().flatten() {
+        objects(place, choice, found);
+    }
+}
+
+/// The arguments that are free-form maps; every other object takes what it names and nothing else.
+const MAPS: [&str; 6] =
+    ["run_js.tags", "plasm.tags", "plasm_run.tags", "set_heap_tags.tags", "query_heaps_by_tags.tags", "context_set.custom"];
+
+/// Once, schemas did not say that unknown arguments are refused, and those of tools without arguments had no `properties`.
+#[tokio::test]
+async fn schemas_say_that_nothing_else_is_taken_and_nothing_else_is() {
+    let server = Server::start_with(&Folders::new(), &["--plasm-names"]);
+    let mut stateless = Stdio::connect(&Folders::new(), "2025-11-25", &["--stateless"]).await;
+    let client = Http::connect(&server, "2025-11-25", &[]).await;
+    let stateless_tools = result(stateless.ask("tools/list", json!({})).await)["tools"].as_array().cloned().expect("tools");
+    let all = tools(&client).await;
+    for tool in all.iter().chain(&stateless_tools) {
+        let name = tool["name"].as_str().expect("a name");
+        let mut found = Vec::new();
+        objects(name, &tool["inputSchema"], &mut found);
+        for (place, object) in found {
+            let expected = match place.as_str() {
+                "context_set.custom" => json!(true),
+                _ if MAPS.contains(&place.as_str()) => {
+                    object["additionalProperties"].as_object().map_or(Value::Null, |_| object["additionalProperties"].clone())
+                }
+                _ => json!(false),
+            };
+            assert_eq!(object.get("additionalProperties"), Some(&expected), "{place}: {object}");
+            assert!(object["properties"].is_object() || MAPS.contains(&place.as_str()), "{place}: {object}");
+        }
+    }
+    for tool in &all {
+        let name = tool["name"].as_str().expect("a name");
+        let answer = client.call(name, json!({ "no_such_argument": 1 })).await;
+        assert_eq!(answer["isError"], true, "{answer}");
+        let text = answer["content"][0]["text"].as_str().expect("text");
+        assert!(text.contains(&format!("`no_such_argument` is not a parameter of {name}")), "{name}: {text}");
+    }
+    for (name, arguments, says) in [
+        ("context_set", json!({ "user_preferences": { "colour": "red" } }), "colour"),
+        ("context_set", json!({ "user_preferences": { "output_format": "xml" } }), "user_preferences.output_format"),
+        ("session_context", json!({ "intent": "i", "seeds": [{ "catalog": "c", "entity": "e", "colour": "red" }] }), "colour"),
+        ("plasm_context", json!({ "intent": "i", "seeds": [{ "api": "c", "entity": "e", "colour": "red" }] }), "colour"),
+        ("plasm_context", json!({ "intent": "i", "seeds": [{ "api": "c", "entry_id": "c", "entity": "e" }] }), "exactly one of"),
+        ("plasm", json!({ "logical_session_ref": "s0", "program": "1", "code": "1" }), "`code` is not a parameter of plasm"),
+        ("plasm_run", json!({ "logical_session_ref": "s0", "program": "1", "session": "s0" }), "`session` is not a parameter of plasm_run"),
+    ] {
+        let answer = client.call(name, arguments.clone()).await;
+        assert_eq!(answer["isError"], true, "{name} {arguments}: {answer}");
+        assert!(answer["content"][0]["text"].as_str().is_some_and(|text| text.contains(says)), "{name} {arguments}: {answer}");
+    }
+}
+
+/// Once, the preferences of `context_set` had no types, neither as a tool nor over REST.
+#[tokio::test]
+async fn what_the_schema_of_preferences_allows_is_taken() {
+    let server = Server::start();
+    let client = Http::connect(&server, "2025-11-25", &[]).await;
+    let all = tools(&client).await;
+    let set = all.iter().find(|tool| tool["name"] == "context_set").expect("context_set");
+    let properties = &set["inputSchema"]["properties"]["user_preferences"]["properties"];
+    let formats = properties["output_format"]["enum"].as_array().expect("choices").clone();
+    assert_eq!(formats, [json!("json"), json!("markdown"), json!("plain"), Value::Null]);
+    for format in formats {
+        both(&client.call("context_set", json!({ "user_preferences": { "output_format": format } })).await);
+    }
+    for (preference, kind) in [("max_results", "integer"), ("language", "string")] {
+        assert_eq!(properties[preference]["type"], json!([kind, "null"]), "{preference}");
+    }
+    for max in [json!(1), json!(10_000), json!(7.0), Value::Null] {
+        let answer = client.call("context_set", json!({ "user_preferences": { "max_results": max, "language": "pt-BR" } })).await;
+        assert_eq!(answer["isError"], false, "{answer}");
+    }
+    let document = server.get("/api-doc/openapi.json").await.1;
+    let body = &document["paths"]["/api/context"]["post"]["requestBody"]["content"]["application/json"]["schema"];
+    assert_eq!(&body["properties"]["user_preferences"]["properties"], properties, "{body}");
+}
