@@ -18,9 +18,8 @@ const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 /// Gives a request of 2025-11-25 that rmcp would misread a name that it does not know. Whether it had to.
 pub fn rename(message: &mut Map<String, Value>) -> bool {
     let params = message.get("params");
-    let is_later = params.is_some_and(|params| params["_meta"].get(VERSION).is_some());
     let renamed = match message.get("method").and_then(Value::as_str) {
-        _ if is_later => None,
+        _ if is_later(message) => None,
         Some("tools/call") if params.is_some_and(|params| params.get("task").is_some_and(|task| !task.is_null())) => Some(TASK_CALL),
         Some(method) => RENAMED.iter().find(|(name, _)| *name == method).map(|(_, renamed)| *renamed),
         None => None,
@@ -29,6 +28,11 @@ pub fn rename(message: &mut Map<String, Value>) -> bool {
         message.insert("method".into(), renamed.into());
     }
     renamed.is_some()
+}
+
+/// Whether a message says itself that it is of a version without `initialize`.
+pub fn is_later(message: &Map<String, Value>) -> bool {
+    message.get("params").is_some_and(|params| params["_meta"].get(VERSION).is_some())
 }
 
 /// The name that a request had before.

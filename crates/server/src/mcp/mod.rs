@@ -13,6 +13,7 @@ mod dialect;
 mod execution_task;
 mod handler;
 pub mod http;
+mod introduction;
 mod legacy_tasks;
 mod listen;
 mod listen_http;

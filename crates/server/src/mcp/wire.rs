@@ -1,7 +1,7 @@
 //! Messages between bytes and rmcp: read strictly, and each id answered once.
 
 use super::batch::{self, Answer, Batch};
-use super::dialect;
+use super::{dialect, introduction};
 use crate::http::{self, Problem};
 use bytes::Bytes;
 use rmcp::ErrorData;
@@ -81,6 +81,9 @@ fn read_one(mut object: Map<String, Value>, bytes: Bytes) -> Result<Incoming, Re
         false => bytes,
     };
     let id = object.get("id").and_then(|id| serde_json::from_value(id.clone()).ok());
+    if let Err(error) = introduction::check(&object) {
+        return Err(refusal(error, id).into());
+    }
     match serde_json::from_value(Value::Object(object)) {
         Ok(message) => Ok(Incoming { message, bytes }),
         Err(error) => Err(refusal(ErrorData::invalid_request(format!("this is not a JSON-RPC message: {error}"), None), id).into()),

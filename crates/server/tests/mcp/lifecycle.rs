@@ -102,3 +102,35 @@ async fn a_connection_ends_when_the_client_says_so() {
     assert_eq!(client.send(&request("tools/list", json!({}))).await.status(), 404);
     assert_eq!(server.client.put(&client.url).send().await.expect("an answer").status(), 405);
 }
+
+/// Once, an `initialize` without `clientInfo` was answered with a complaint about a session id over HTTP, and about `_meta` over stdio.
+#[tokio::test]
+async fn an_initialize_that_lacks_something_is_told_what() {
+    let without = |name: &str| {
+        let mut message = initialize("2025-11-25");
+        message["params"].as_object_mut().expect("params").remove(name);
+        message
+    };
+    let names = |answer: &Value, message: &Value, name: &str| {
+        assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(-32602), &message["id"]), "{name}: {answer}");
+        assert!(answer["error"]["message"].as_str().is_some_and(|text| text.contains(&format!("`{name}` is missing"))), "{answer}");
+    };
+    let server = Server::start();
+    let sse_server = Server::start_with(&Folders::new(), &["--sse-port", "0"]);
+    let mut sse = Sse::open(&sse_server).await;
+    let mut stdio = Stdio::start(&Folders::new(), &[]);
+    for name in ["protocolVersion", "capabilities", "clientInfo"] {
+        let message = without(name);
+        let response = Http::modern(&server, &[]).send(&message).await;
+        assert_eq!(response.status(), 400, "{name}");
+        names(&response.json().await.expect("JSON"), &message, name);
+        names(&stdio.answer(&message).await, &message, name);
+        let url = format!("{}{}", sse_server.url, sse.endpoint);
+        let response = sse_server.client.post(url).json(&message).send().await.expect("an answer");
+        assert_eq!(response.status(), 400, "{name}");
+        names(&response.json().await.expect("JSON"), &message, name);
+    }
+    // The connection goes on, and takes a better one.
+    is_introduced(&result(stdio.answer(&initialize("2025-11-25")).await));
+    sse.greet("2025-11-25").await;
+}

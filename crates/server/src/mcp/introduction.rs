@@ -1,0 +1,102 @@
+//! The parameters of `initialize`, checked before rmcp sees them: it takes an `initialize` that it can't read for a request of another name, and then
+//! complains of a missing connection.
+
+use super::dialect;
+use rmcp::ErrorData;
+use rmcp::model::InitializeRequestParams;
+use serde_json::{Map, Value};
+
+/// What `initialize` has to have, outer members first, and what each is.
+const REQUIRED: [(&[&str], Kind); 5] = [
+    (&["protocolVersion"], Kind::Text),
+    (&["capabilities"], Kind::Object),
+    (&["clientInfo"], Kind::Object),
+    (&["clientInfo", "name"], Kind::Text),
+    (&["clientInfo", "version"], Kind::Text),
+];
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Text,
+    Object,
+}
+
+/// Names everything that an `initialize` lacks, or what can't be read of it. Other messages are none of its business.
+pub fn check(message: &Map<String, Value>) -> Result<(), ErrorData> {
+    let is_introduction = message.get("method").is_some_and(|method| method == "initialize") && message.contains_key("id");
+    // Versions without `initialize` have no such method at all, and are told so.
+    if !is_introduction || dialect::is_later(message) {
+        return Ok(());
+    }
+    let params = message.get("params").unwrap_or(&Value::Null);
+    let faults: Vec<_> = REQUIRED.iter().filter_map(|(path, kind)| fault(params, path, *kind)).collect();
+    if !faults.is_empty() {
+        return Err(ErrorData::invalid_params(format!("the `params` of initialize: {}", faults.join("; ")), None));
+    }
+    match serde_json::from_value::<InitializeRequestParams>(params.clone()) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(ErrorData::invalid_params(format!("the `params` of initialize can't be read: {error}"), None)),
+    }
+}
+
+/// What is wrong with one member. Nothing, where the member that it is in is wrong itself.
+fn fault(params: &Value, path: &[&str], kind: Kind) -> Option<String> {
+    let (name, outer) = path.split_last()?;
+    let outer = outer.iter().try_fold(params, |value, name| value.get(name));
+    let is_nested = path.len() > 1;
+    if is_nested && !outer.is_some_and(Value::is_object) {
+        return None;
+    }
+    let (right, expected) = match kind {
+        Kind::Text => (Value::is_string as fn(&Value) -> bool, "a string"),
+        Kind::Object => (Value::is_object as fn(&Value) -> bool, "an object"),
+    };
+    match outer.and_then(|outer| outer.get(name)) {
+        None | Some(Value::Null) => Some(format!("`{}` is missing: expected {expected}", path.join("."))),
+        Some(value) if right(value) => None,
+        Some(_) => Some(format!("`{}` is not {expected}", path.join("."))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn checked(params: Value) -> Result<(), String> {
+        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
+        check(message.as_object().expect("an object")).map_err(|error| error.message.into_owned())
+    }
+
+    #[test]
+    fn everything_that_is_missing_is_named() {
+        let good = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "n", "version": "1" } });
+        assert_eq!(checked(good.clone()), Ok(()));
+        for name in ["protocolVersion", "capabilities", "clientInfo"] {
+            let mut params = good.clone();
+            params.as_object_mut().expect("an object").remove(name);
+            let error = checked(params).expect_err(name);
+            assert!(error.contains(&format!("`{name}` is missing")) && error.matches("missing").count() == 1, "{error}");
+        }
+        let error = checked(json!({ "clientInfo": { "name": 5 } })).expect_err("faults");
+        for said in [
+            "`protocolVersion` is missing",
+            "`capabilities` is missing",
+            "`clientInfo.name` is not a string",
+            "`clientInfo.version` is missing",
+        ] {
+            assert!(error.contains(said), "{error}");
+        }
+        let mut params = good;
+        params["capabilities"]["roots"] = json!(5);
+        assert!(checked(params).expect_err("not roots").contains("can't be read"));
+    }
+
+    #[test]
+    fn other_messages_are_left_alone() {
+        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
+        assert!(check(message.as_object().expect("an object")).is_ok());
+        let later = json!({ "_meta": { "io.modelcontextprotocol/protocolVersion": "2026-07-28" } });
+        assert_eq!(checked(later), Ok(()), "it has no `initialize`");
+    }
+}
