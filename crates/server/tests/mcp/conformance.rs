@@ -1,8 +1,10 @@
-//! The official conformance suite: every scenario is in the table of `tests/clients/conformance.md`, and all that apply pass.
+//! The official conformance suite: every scenario is in the table of `tests/clients/conformance.md`, and all that apply pass. The capabilities that the
+//! server declares are in another table there, so that no reason for leaving a scenario out can become untrue.
 
 use crate::clients::{repository, text, tool};
 use crate::fixture::{Folders, Server};
-use serde_json::Value;
+use crate::peer::{Http, initialize, result};
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -14,6 +16,17 @@ const ERAS: [&str; 2] = ["2025-11-25", "2026-07-28"];
 /// Scenarios that run at once: each starts a Node of its own.
 const AT_ONCE: usize = 3;
 
+/// Scenarios that need a capability and nothing else, so that they are run exactly where it is declared.
+const NEED: [(&str, &str); 7] = [
+    ("tools-list", "tools"),
+    ("resources-list", "resources"),
+    ("resources-subscribe", "resources.subscribe"),
+    ("resources-unsubscribe", "resources.subscribe"),
+    ("logging-set-level", "logging"),
+    ("prompts-list", "prompts"),
+    ("completion-complete", "completions"),
+];
+
 /// What the table says of a scenario.
 #[derive(Default)]
 struct Row {
@@ -22,22 +35,82 @@ struct Row {
     exempt: BTreeSet<String>,
 }
 
-fn table() -> BTreeMap<String, Row> {
-    let text = std::fs::read_to_string(repository().join("tests/clients/conformance.md")).expect("the table");
-    let mut table = BTreeMap::<String, Row>::new();
-    for line in text.lines().filter_map(|line| line.strip_prefix("| ")) {
-        let cells: Vec<_> = line.split('|').map(str::trim).collect();
-        let [name, run, reason, ..] = cells[..] else { panic!("{line}") };
-        if name == "scenario" {
-            continue;
+/// The rows of the table whose first column has this title.
+fn rows(title: &str) -> Vec<Vec<String>> {
+    let text = std::fs::read_to_string(repository().join("tests/clients/conformance.md")).expect("the document");
+    let lines = text.lines().skip_while(|line| !line.starts_with(&format!("| {title} |"))).skip(2);
+    let cells = |line: &str| line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect();
+    let rows: Vec<_> = lines.take_while(|line| line.starts_with('|')).map(cells).collect();
+    assert!(!rows.is_empty(), "there is no table of {title}");
+    rows
+}
+
+/// Where a capability is declared: in each era, and without state.
+struct Declared(BTreeMap<String, [bool; 3]>);
+
+impl Declared {
+    fn read() -> Self {
+        let row = |cells: Vec<String>| {
+            let [name, columns @ ..] = &cells[..] else { panic!("{cells:?}") };
+            let said = |cell: &String| match cell.as_str() {
+                "yes" => true,
+                "no" => false,
+                other => panic!("{name}: {other}"),
+            };
+            let columns: Vec<_> = columns.iter().map(said).collect();
+            (name.clone(), columns.try_into().expect("three columns"))
+        };
+        Self(rows("capability").into_iter().map(row).collect())
+    }
+
+    fn in_column(&self, column: usize) -> BTreeSet<&str> {
+        self.0.iter().filter(|(_, columns)| columns[column]).map(|(name, _)| name.as_str()).collect()
+    }
+
+    fn nowhere(&self, name: &str) -> bool {
+        *self.0.get(name).unwrap_or_else(|| panic!("`{name}` is not in the table of capabilities")) == [false; 3]
+    }
+}
+
+/// Capabilities and their members as the table writes them. Of members that only hold others, only those are named.
+fn names(capabilities: &Value) -> BTreeSet<String> {
+    fn add(name: &str, value: &Value, names: &mut BTreeSet<String>) {
+        let members = value.as_object().filter(|members| !members.is_empty());
+        let is_top = !name.contains('.');
+        if value != false && (members.is_none() || is_top) {
+            names.insert(name.to_owned());
         }
-        assert!(matches!(run, "direct" | "stand-in") || !reason.is_empty(), "{name} has no reason");
+        for (member, value) in members.into_iter().flatten() {
+            add(&format!("{name}.{member}"), value, names);
+        }
+    }
+    let mut found = BTreeSet::new();
+    for (name, value) in capabilities.as_object().expect("capabilities") {
+        match name.as_str() {
+            "extensions" => found.extend(value.as_object().expect("extensions").keys().map(|name| format!("extensions/{name}"))),
+            _ => add(name, value, &mut found),
+        }
+    }
+    found
+}
+
+fn table(declared: &Declared) -> BTreeMap<String, Row> {
+    let mut table = BTreeMap::<String, Row>::new();
+    for cells in rows("scenario") {
+        let [name, run, reason] = &cells[..] else { panic!("{cells:?}") };
+        let runs = matches!(run.as_str(), "direct" | "stand-in");
+        assert!(runs || (run == "–" && !reason.is_empty()), "{name} has no reason");
+        let undeclared = reason.strip_suffix("` is not declared").and_then(|reason| reason.strip_prefix('`'));
+        assert!(undeclared.is_none_or(|capability| declared.nowhere(capability)), "{name}: {reason}, but it is");
         match name.split_once(" / ") {
             Some((scenario, check)) => {
                 assert!(table.entry(scenario.into()).or_default().exempt.insert(check.into()), "{name} is there twice")
             }
             None => table.entry(name.into()).or_default().run = run.into(),
         }
+    }
+    for (scenario, capability) in NEED {
+        assert_eq!(table[scenario].run == "–", declared.nowhere(capability), "{scenario} is run where `{capability}` is declared");
     }
     table
 }
@@ -102,9 +175,26 @@ impl Drop for StandIn {
     }
 }
 
+/// Once, the document said that logging and subscriptions are not declared, long after they were.
+#[tokio::test]
+async fn the_document_says_which_capabilities_are_declared() {
+    let declared = Declared::read();
+    for (mode, columns) in [(&[][..], [0, 1]), (&["--stateless"], [2, 2])] {
+        let server = Server::start_with(&Folders::new(), mode);
+        let client = Http::modern(&server, &[]);
+        let introduced = result(client.all(&initialize(ERAS[0])).await.pop().expect("an answer"));
+        let discovered = result(client.ask("server/discover", json!({})).await);
+        for (answer, column) in [introduced, discovered].iter().zip(columns) {
+            let found = names(&answer["capabilities"]);
+            let found: BTreeSet<_> = found.iter().map(String::as_str).collect();
+            assert_eq!(found, declared.in_column(column), "{mode:?}, column {column}: {answer}");
+        }
+    }
+}
+
 #[test]
 fn every_scenario_that_applies_passes_and_none_is_forgotten() {
-    let (table, scenarios) = (table(), scenarios());
+    let (table, scenarios) = (table(&Declared::read()), scenarios());
     let names = |keys: Vec<&String>| keys.into_iter().cloned().collect::<BTreeSet<_>>();
     assert_eq!(names(table.keys().collect()), names(scenarios.keys().collect()), "the table and the suite differ");
     let server = Server::start();
