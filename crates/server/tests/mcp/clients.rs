@@ -47,6 +47,27 @@ fn python() {
 }
 
 #[test]
+fn fastmcp() {
+    everywhere("python", "fastmcp_client.py");
+}
+
+#[test]
+fn langchain() {
+    everywhere("python_langchain", "langchain_client.py");
+}
+
+/// What its strict mode refuses, some models are never offered.
+#[test]
+fn openai_agents() {
+    let folders = Folders::new();
+    let mut stdio = command(&folders);
+    stdio.push("--plasm-names".into());
+    tour("python", "openai_agents.py", "stdio", &stdio.iter().map(String::as_str).collect::<Vec<_>>());
+    let server = Server::start_with(&Folders::new(), &["--plasm-names"]);
+    tour("python", "openai_agents.py", "http", &[&format!("{}/mcp", server.url)]);
+}
+
+#[test]
 fn typescript_of_the_versions_with_initialize() {
     everywhere("node", "typescript_sdk.mjs");
 }
