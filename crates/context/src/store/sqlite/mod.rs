@@ -12,6 +12,7 @@ mod statements;
 mod writer;
 
 use super::{ContextStore, Pending, Stats, TTL_DEFAULT};
+use crate::parsed::Parsed;
 use crate::{Access, Clock, Document, SessionId, StoreError, SystemClock, Timestamp};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::path::Path;
@@ -63,6 +64,8 @@ pub struct Sqlite {
     connect: Arc<Connect>,
     readers: Arc<Mutex<Vec<Connection>>>,
     writer: Writer,
+    /// What was read lately: a row that has not changed since is neither copied nor parsed again.
+    known: Arc<Parsed>,
     counters: Arc<Counters>,
 }
 
@@ -107,6 +110,7 @@ impl Sqlite {
             connect,
             readers: Arc::default(),
             writer: Writer::start(connection)?,
+            known: Arc::default(),
             counters: Arc::default(),
         })
     }
@@ -117,11 +121,11 @@ impl Sqlite {
         now.ms().saturating_sub(ttl_ms).saturating_sub(self.touch_every_ms)
     }
 
-    async fn select(&self, session: &SessionId) -> Result<Option<(Timestamp, Vec<u8>)>, StoreError> {
-        match with_reader(&self.readers, &self.connect, Duration::ZERO, |db| statements::select(db, session)) {
+    async fn select(&self, session: &SessionId) -> Result<Option<(Timestamp, Document)>, StoreError> {
+        match with_reader(&self.readers, &self.connect, Duration::ZERO, |db| select(db, session, &self.known)) {
             Err(error) if is_busy(&error) => {
-                let (readers, connect, session) = (self.readers.clone(), self.connect.clone(), *session);
-                let patient = move || with_reader(&readers, &connect, BUSY_TIMEOUT, |db| statements::select(db, &session));
+                let (readers, connect, session, known) = (self.readers.clone(), self.connect.clone(), *session, self.known.clone());
+                let patient = move || with_reader(&readers, &connect, BUSY_TIMEOUT, |db| select(db, &session, &known));
                 let read = tokio::task::spawn_blocking(patient).await;
                 read.map_err(|error| StoreError::Unavailable { backend: BACKEND, why: error.to_string() })?
             }
@@ -131,7 +135,7 @@ impl Sqlite {
     }
 
     async fn read_document(&self, access: Access<'_>) -> Result<Option<Document>, StoreError> {
-        let Some((used_at, bytes)) = self.select(access.session).await? else { return Ok(None) };
+        let Some((used_at, document)) = self.select(access.session).await? else { return Ok(None) };
         let now = self.settings.clock.now();
         if used_at.ms() <= self.dead_before(now) {
             return Ok(None);
@@ -140,7 +144,7 @@ impl Sqlite {
             let session = *access.session;
             self.writer.send_and_forget(move |db| statements::touch(db, &session, now));
         }
-        Ok(Some(Document::from_bytes(bytes)))
+        Ok(Some(document))
     }
 }
 
@@ -180,6 +184,7 @@ impl ContextStore for Sqlite {
                 .writer
                 .write(move |db| Ok((statements::remove_dead(db, &session, dead_before)?, statements::remove(db, &session)?)))
                 .await?;
+            self.known.forget(&session);
             self.counters.idle.fetch_add(expired, Relaxed);
             Ok(removed)
         })
@@ -189,6 +194,7 @@ impl ContextStore for Sqlite {
         let (session, bytes, why, now) = (*access.session, found.bytes().clone(), why.to_owned(), self.settings.clock.now());
         Box::pin(async move {
             let moved = self.writer.write(move |db| statements::quarantine(db, &session, &bytes, &why, now)).await?;
+            self.known.forget(&session);
             self.counters.quarantined.fetch_add(u64::from(moved), Relaxed);
             Ok(moved)
         })
@@ -231,6 +237,10 @@ impl ContextStore for Sqlite {
             self.writer.write(move |db| statements::set_state(db, "probe", now.ms())).await
         })
     }
+}
+
+fn select(db: &Connection, session: &SessionId, known: &Parsed) -> rusqlite::Result<Option<(Timestamp, Document)>> {
+    statements::select(db, session, |used_at, record| (used_at, known.recall_bytes(session, record)))
 }
 
 fn with_reader<T>(

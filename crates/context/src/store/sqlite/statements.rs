@@ -1,6 +1,7 @@
 //! The SQL of the context tables, one function each.
 
 use crate::{SessionId, Timestamp};
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
 /// Kept of what was moved aside.
@@ -12,7 +13,19 @@ const RECORD: &str = "CAST(record AS BLOB)";
 /// and what is no time is now, so that it is found.
 const USED_AT: &str = "iif(typeof(used_at) = 'integer', used_at, CAST(unixepoch() * 1000 AS INTEGER))";
 
-pub fn select(db: &Connection, session: &SessionId) -> Result<Option<(Timestamp, Vec<u8>)>> {
+/// What `read` makes of a session's row. It is given the record where SQLite has it, so that what is known already is not copied.
+pub fn select<T>(db: &Connection, session: &SessionId, read: impl FnOnce(Timestamp, &[u8]) -> T) -> Result<Option<T>> {
+    let mut statement = db.prepare_cached("SELECT used_at, record FROM context_records WHERE session_id = ?1")?;
+    let mut rows = statement.query([session.as_bytes()])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    match (row.get_ref(0)?, row.get_ref(1)?) {
+        (ValueRef::Integer(used_at), ValueRef::Blob(record)) => Ok(Some(read(Timestamp::from_ms(used_at), record))),
+        _ => Ok(select_any(db, session)?.map(|(used_at, record)| read(used_at, &record))),
+    }
+}
+
+/// A row that somebody else wrote.
+fn select_any(db: &Connection, session: &SessionId) -> Result<Option<(Timestamp, Vec<u8>)>> {
     let mut statement = db.prepare_cached(&format!("SELECT {USED_AT}, {RECORD} FROM context_records WHERE session_id = ?1"))?;
     let row = |row: &rusqlite::Row<'_>| Ok((Timestamp::from_ms(row.get(0)?), row.get(1)?));
     statement.query_row([session.as_bytes()], row).optional()
