@@ -2,6 +2,7 @@
 //! `--only engine`, `server`, `sessions` or `contexts` measures one part.
 
 mod engine;
+mod instructions;
 mod noise;
 mod raw_loop;
 mod report;
@@ -21,6 +22,12 @@ async fn main() -> std::process::ExitCode {
         && flag == resolve::FLAG
     {
         resolve::run(folder.as_ref(), rounds.parse().unwrap_or_else(|_| fail("ROUNDS is not a number"))).await;
+        return std::process::ExitCode::SUCCESS;
+    }
+    if let [flag, way, rounds] = arguments.as_slice()
+        && flag == server::contexts::READS_FLAG
+    {
+        server::contexts::reads(way, rounds.parse().unwrap_or_else(|_| fail("ROUNDS is not a number"))).await;
         return std::process::ExitCode::SUCCESS;
     }
     let only = arguments.iter().skip_while(|argument| *argument != "--only").nth(1);

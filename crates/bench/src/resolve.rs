@@ -3,13 +3,12 @@
 //! `heapstead-bench --resolve FOLDER ROUNDS` does nothing else, and is what callgrind watches. It is run twice, and only what the second run does
 //! more counts, so opening the database does not.
 
-use crate::fail;
 use crate::server::known_session;
+use crate::{fail, instructions};
 use heapstead_service::{Archive, Caller, OnMissingHeap, Policy, Quotas, Target};
 use heapstead_store::{FileHeaps, Metadata, Owner};
 use heapstead_types::{Limits, Principal};
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,25 +49,5 @@ pub async fn run(folder: &Path, rounds: u32) {
 
 /// Instructions of one round on the database in this folder.
 pub fn instructions(folder: &Path, rounds: u32) -> Result<f64, String> {
-    let (before, after) = (count(folder, ROUNDS_BEFORE)?, count(folder, ROUNDS_BEFORE + rounds)?);
-    Ok(after.saturating_sub(before) as f64 / f64::from(rounds))
-}
-
-fn count(folder: &Path, rounds: u32) -> Result<u64, String> {
-    let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    let counted = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
-    let ran = Command::new("valgrind")
-        .arg("--tool=callgrind")
-        .arg(format!("--callgrind-out-file={}", counted.path().display()))
-        .arg(program)
-        .args([FLAG.as_ref(), folder.as_os_str(), rounds.to_string().as_ref()])
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| format!("valgrind can't be run ({error}): install it"))?;
-    if !ran.status.success() {
-        return Err(format!("valgrind: {}", String::from_utf8_lossy(&ran.stderr).lines().last().unwrap_or_default()));
-    }
-    let text = std::fs::read_to_string(counted.path()).map_err(|error| error.to_string())?;
-    let total = text.lines().find_map(|line| line.strip_prefix("totals: ").or_else(|| line.strip_prefix("summary: ")));
-    total.and_then(|total| total.split_whitespace().next()?.parse().ok()).ok_or_else(|| "callgrind counted nothing".to_owned())
+    instructions::of_one_round(&[FLAG.as_ref(), folder.as_os_str()], ROUNDS_BEFORE, rounds)
 }

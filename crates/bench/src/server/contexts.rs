@@ -2,9 +2,9 @@
 
 use super::process::Server;
 use super::{CODE, WARM_UP};
-use crate::fail;
-use crate::report::Report;
+use crate::report::{Bar, Report, Row};
 use crate::sample::{Effort, Samples};
+use crate::{fail, instructions};
 use heapstead_context::store::{ContextStore, KEY_PREFIX, Memory, MemorySettings, Redis, RedisSettings, Sqlite, SqliteSettings};
 use heapstead_context::{Access, Audited, Contexts, Meter, Metered, NewResource, Record, ResourceType, SessionId, Timestamp, ToolCall};
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
@@ -78,21 +78,19 @@ async fn in_memory(effort: Effort, report: &mut Report) -> Samples {
     Samples::of(&ours)
 }
 
+/// A bare look-up of a record in the same database.
+const SELECT: &str = "SELECT record FROM context_records WHERE session_id = ?";
+
 async fn in_sqlite(effort: Effort, report: &mut Report) -> Samples {
     let folder = super::process::folder();
-    let path = folder.path().join("context.db");
-    let sqlite = Sqlite::open(&path, SqliteSettings::default()).unwrap_or_else(|error| fail(&error.to_string()));
-    let (contexts, session) = filled(sqlite, FEW).await;
-    let bare = rusqlite::Connection::open(&path).unwrap_or_else(|error| fail(&error.to_string()));
-    let mut select =
-        bare.prepare("SELECT record FROM context_records WHERE session_id = ?").unwrap_or_else(|error| fail(&error.to_string()));
+    let (contexts, session, bare) = sqlite(folder.path()).await;
+    let mut select = bare.prepare(SELECT).unwrap_or_else(|error| fail(&error.to_string()));
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for round in 0..effort.choose(200, 1000) + WARM_UP {
         let mine = many_reads(&contexts, &session).await;
         let began = Instant::now();
         for _ in 0..TOGETHER {
-            let bytes: rusqlite::Result<Vec<u8>> = select.query_row([session.as_bytes()], |row| row.get(0));
-            black_box(bytes.unwrap_or_else(|error| fail(&error.to_string())));
+            bare_read(&mut select, &session);
         }
         if round >= WARM_UP {
             theirs.push(began.elapsed() / TOGETHER);
@@ -100,7 +98,57 @@ async fn in_sqlite(effort: Effort, report: &mut Report) -> Samples {
         }
     }
     report.add_pairs("context read in SQLite, against a prepared SELECT", &ours, &theirs, 1.5);
+    counted_in_sqlite(effort, report);
     Samples::of(&ours)
+}
+
+/// A filled store, and a connection of its own to the same database.
+async fn sqlite(folder: &Path) -> (Contexts, SessionId, rusqlite::Connection) {
+    let path = folder.join("context.db");
+    let store = Sqlite::open(&path, SqliteSettings::default()).unwrap_or_else(|error| fail(&error.to_string()));
+    let (contexts, session) = filled(store, FEW).await;
+    let bare = rusqlite::Connection::open(&path).unwrap_or_else(|error| fail(&error.to_string()));
+    (contexts, session, bare)
+}
+
+fn bare_read(select: &mut rusqlite::Statement<'_>, session: &SessionId) {
+    let bytes: rusqlite::Result<Vec<u8>> = select.query_row([session.as_bytes()], |row| row.get(0));
+    black_box(bytes.unwrap_or_else(|error| fail(&error.to_string())));
+}
+
+/// `heapstead-bench --read-contexts WAY ROUNDS` reads a context in SQLite so many times and does nothing else, for callgrind to watch.
+pub const READS_FLAG: &str = "--read-contexts";
+/// Through the store, or with a bare SELECT.
+const WAYS: [&str; 2] = ["store", "select"];
+/// Rounds of the run that is subtracted, which also fill every cache.
+const ROUNDS_BEFORE: u32 = 20;
+
+pub async fn reads(way: &str, rounds: u32) {
+    let folder = super::process::folder();
+    let (contexts, session, bare) = sqlite(folder.path()).await;
+    let mut select = bare.prepare(SELECT).unwrap_or_else(|error| fail(&error.to_string()));
+    for _ in 0..rounds {
+        match way {
+            "store" => drop(black_box(read(&contexts, &session).await)),
+            "select" => bare_read(&mut select, &session),
+            other => fail(&format!("`{other}` is not a way to read: expected one of {WAYS:?}")),
+        }
+    }
+}
+
+/// The same in instructions, which are the same on every machine and however busy it is.
+fn counted_in_sqlite(effort: Effort, report: &mut Report) {
+    const WHAT: &str = "context read in SQLite, instructions against that SELECT";
+    let count = |way: &str| instructions::of_one_round(&[READS_FLAG.as_ref(), way.as_ref()], ROUNDS_BEFORE, effort.choose(200, 2000));
+    let row = match WAYS.map(count) {
+        [Ok(store), Ok(select)] => {
+            let detail = format!("{store:.0} instructions against {select:.0}, counted by callgrind");
+            Row::new(WHAT, " ×", Bar::AtMost(1.5), store / select, (store / select, store / select), detail)
+        }
+        // Not met: what was not counted is not known to be within the bar.
+        [Err(why), _] | [_, Err(why)] => Row::new(WHAT, " ×", Bar::AtMost(1.5), f64::NAN, (f64::NAN, f64::NAN), why),
+    };
+    report.add(row);
 }
 
 async fn in_redis(effort: Effort, report: &mut Report) -> Samples {

@@ -387,3 +387,27 @@ async fn messages_over_stdio_have_the_same_bound() {
     assert!(record["result"].as_str().is_some_and(|result| result.len() > 800_000), "it is filled");
     assert_eq!(record["truncated"], true);
 }
+
+/// Every part at its bound, made of characters that are escaped twice on their way.
+#[tokio::test]
+async fn the_largest_context_fits_in_one_message() {
+    let server = Server::start();
+    let client = Http::connect(&server, "2025-11-25", &[("x-mcp-session-id", "much")]).await;
+    let text = |bytes: usize| "\"\\".repeat(bytes / 2);
+    for number in 0..60 {
+        let resource = json!({ "resource_id": format!("{number}{}", text(300)), "summary": text(1_000) });
+        let search = json!({ "query": format!("{number} {}", text(1_000)), "results": 1 });
+        for finding in [resource, search] {
+            let recorded = client.call("context_record", finding).await;
+            assert_eq!(recorded["isError"], false, "{recorded}");
+        }
+    }
+    let custom: serde_json::Map<_, _> = (0..4).map(|number| (format!("key{number}"), json!(text(7_900)))).collect();
+    let set = client.call("context_set", json!({ "custom": custom })).await;
+    assert_eq!(set["isError"], false, "{set}");
+    for _ in 0..14 {
+        client.call("run_js", json!({ "code": format!("throw new Error({})", json!(text(2_000))), "wait_secs": 60 })).await;
+    }
+    let context = text_of(&bounded_call(&client, "context_get", json!({})).await);
+    assert!(context.to_string().len() > 180_000, "{} bytes", context.to_string().len());
+}
