@@ -1,7 +1,7 @@
 //! The metadata database: ends that are set once, logs without gaps, tags by index, and several processes on one folder.
 
 use heapstead_store::metadata::{
-    Cursor, ExecutionEnd, ExecutionFilter, InSession, NameRange, NewExecution, NewLogEntry, OpenedOn, TagQuery,
+    Cursor, ExecutionEnd, ExecutionFilter, InSession, LogRange, NameRange, NewExecution, NewLogEntry, OpenedOn, TagQuery,
 };
 use heapstead_store::outputs::Extent;
 use heapstead_store::{Metadata, MetadataError, Owner, Tags};
@@ -99,7 +99,7 @@ async fn an_end_is_set_once() {
     let ended = database.metadata.execution(&anyone(), &id(1)).await.expect("read").expect("known");
     assert_eq!((ended.status, ended.result.as_deref(), ended.heap), (Status::Completed, Some("1"), Some(heap(9))));
     assert_eq!((ended.output, ended.warnings), (Extent { bytes: 5, lines: 2 }, vec!["careful".to_owned()]));
-    let log = database.metadata.log(&anyone(), &session("s"), 0, None).await.expect("read");
+    let log = database.metadata.log(&anyone(), &session("s"), LogRange::default()).await.expect("read");
     assert_eq!(log.len(), 1, "an end that did not count leaves no entry");
 }
 
@@ -118,15 +118,19 @@ async fn logs_have_no_gaps_however_many_end_at_once_in_however_many_processes() 
     for ended in ends.collect::<Vec<_>>() {
         ended.await.expect("no panic");
     }
-    let log = database.metadata.log(&anyone(), &session("s"), 0, None).await.expect("read");
+    let log = database.metadata.log(&anyone(), &session("s"), LogRange::default()).await.expect("read");
     assert_eq!(log.iter().map(|entry| entry.index).collect::<Vec<_>>(), (0..200).collect::<Vec<_>>());
     let mut numbers: Vec<u64> = log.iter().map(|entry| entry.code.parse().expect("a number")).collect();
     numbers.sort_unstable();
     assert_eq!(numbers, (0..200).collect::<Vec<_>>(), "each once");
     assert_eq!(database.metadata.sessions(&anyone(), OpenedOn::Any, NameRange::default(), Timestamp::now()).await.expect("read"), ["s"]);
-    let part = database.metadata.log(&anyone(), &session("s"), 150, Some(10)).await.expect("read");
+    let part = database
+        .metadata
+        .log(&anyone(), &session("s"), LogRange { from: 150, limit: Some(10), ..LogRange::default() })
+        .await
+        .expect("read");
     assert_eq!(part.iter().map(|entry| entry.index).collect::<Vec<_>>(), (150..160).collect::<Vec<_>>());
-    assert!(database.metadata.log(&anyone(), &session("other"), 0, None).await.expect("read").is_empty());
+    assert!(database.metadata.log(&anyone(), &session("other"), LogRange::default()).await.expect("read").is_empty());
 }
 
 #[tokio::test]
