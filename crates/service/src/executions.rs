@@ -148,6 +148,8 @@ impl Archive {
     /// Ends an execution. When this returns its worker is dead and its end is `cancelled`; an error says what it was instead.
     pub async fn cancel(&self, caller: &Caller, id: &str) -> Result<(), ServiceError> {
         let status = match self.find(caller, id, false).await? {
+            // It stays findable for a moment after its end.
+            Found::Here(live) if live.record().status.is_terminal() => live.record().status,
             Found::Here(live) => {
                 live.stop(Stop::Caller);
                 match live.ended().await.status {

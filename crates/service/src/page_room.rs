@@ -10,15 +10,19 @@ use serde::Serialize;
 const PAGE_CHARS_MAX: usize = 100_000;
 /// For what an answer has beside its list or its text: names, numbers, ids, cursors.
 const FRAME_CHARS: usize = 700;
-/// Room for items is never less, so that a page makes progress.
-const ITEMS_CHARS_MIN: usize = 300;
+/// The same beside a list, whose cursor may be the name of a session.
+const LIST_FRAME_CHARS: usize = 350;
+/// Room is never less, so that a page makes progress.
+const ROOM_CHARS_MIN: usize = 300;
+/// A single line may be as long as a message has room for, as text and as structured content.
+const LINE_BYTES_MAX: usize = 860_000;
 /// A character in UTF-8 is no longer.
 const CHAR_BYTES_MAX: usize = 4;
 
 /// The room of one answer, counted in characters of JSON. Callers without one get everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageRoom {
-    chars: usize,
+    answer_chars: usize,
 }
 
 /// What of a page does not fit.
@@ -32,16 +36,22 @@ pub enum Overflow {
 
 impl PageRoom {
     pub fn new(answer_chars_max: usize) -> Self {
-        Self { chars: answer_chars_max.min(PAGE_CHARS_MAX).saturating_sub(FRAME_CHARS).max(ITEMS_CHARS_MIN) }
+        Self { answer_chars: answer_chars_max.min(PAGE_CHARS_MAX) }
     }
 
+    /// Room for a text.
     pub fn chars(self) -> usize {
-        self.chars
+        self.answer_chars.saturating_sub(FRAME_CHARS).max(ROOM_CHARS_MIN)
+    }
+
+    /// Room for the items of a list.
+    pub fn list_chars(self) -> usize {
+        self.answer_chars.saturating_sub(LIST_FRAME_CHARS).max(ROOM_CHARS_MIN)
     }
 
     /// How many items of at least this length can fit.
     pub fn items_max(self, item_chars_min: usize) -> u32 {
-        u32::try_from(self.chars / item_chars_min).unwrap_or(u32::MAX).max(1)
+        u32::try_from(self.list_chars() / item_chars_min).unwrap_or(u32::MAX).max(1)
     }
 
     /// How many of these items fit, from the first on. The first always does.
@@ -50,7 +60,7 @@ impl PageRoom {
         let fitting = items.iter().take_while(|item| {
             let json = serde_json::to_string(item).unwrap_or_default();
             used += JsonMeasure::Chars.json(&json) + ",".len();
-            used <= self.chars
+            used <= self.list_chars()
         });
         fitting.count().max(1).min(items.len())
     }
@@ -62,10 +72,10 @@ impl PageRoom {
 
     /// The same page, of which no more is read than could fit.
     pub fn bounded(self, page: PageRequest) -> PageRequest {
-        let bytes_max = (self.chars * CHAR_BYTES_MAX) as u64;
+        let bytes_max = (self.chars() * CHAR_BYTES_MAX) as u64;
         match page {
             PageRequest::Lines { offset, limit, .. } => {
-                let bytes = LineBytes { page_max: bytes_max, line_max: (PAGE_CHARS_MAX * CHAR_BYTES_MAX) as u64 };
+                let bytes = LineBytes { page_max: bytes_max, line_max: LINE_BYTES_MAX as u64 / 2 };
                 PageRequest::Lines { offset, limit, bytes }
             }
             PageRequest::Bytes { offset, limit } => PageRequest::Bytes { offset, limit: limit.min(bytes_max) },
@@ -74,7 +84,7 @@ impl PageRoom {
 
     /// What to do where a page turns out to be too long; nothing where it fits.
     pub fn overflow(self, request: PageRequest, page: &OutputPage) -> Option<Overflow> {
-        let shown = JsonMeasure::Chars.prefix(&page.data, self.chars);
+        let shown = JsonMeasure::Chars.prefix(&page.data, self.chars());
         match request {
             PageRequest::Lines { offset, .. } if page.data.is_empty() && page.has_more => {
                 Some(Overflow::Line { line: offset, start_byte: page.start_byte })
@@ -88,15 +98,18 @@ impl PageRoom {
             PageRequest::Lines { offset, bytes, .. } => {
                 let lines = shown.bytes().filter(|byte| *byte == b'\n').count() as u64;
                 match page.end_line - page.start_line {
-                    0 if JsonMeasure::Chars.content(&page.data) > PAGE_CHARS_MAX => {
-                        Some(Overflow::Line { line: offset, start_byte: page.start_byte })
-                    }
+                    0 if message_bytes(&page.data) > LINE_BYTES_MAX => Some(Overflow::Line { line: offset, start_byte: page.start_byte }),
                     0 => None,
                     _ => Some(Overflow::Smaller(PageRequest::Lines { offset, limit: lines.max(1), bytes })),
                 }
             }
         }
     }
+}
+
+/// What a text takes up in a message that has it as text and as structured content.
+fn message_bytes(text: &str) -> usize {
+    JsonMeasure::Bytes.content(text) + JsonMeasure::NestedBytes.content(text)
 }
 
 #[cfg(test)]
@@ -106,7 +119,7 @@ mod tests {
     #[test]
     fn items_fill_the_room_and_the_first_always_fits() {
         let room = PageRoom::new(2_000);
-        for (items, fitting) in [(vec![], 0), (vec!["x".repeat(5_000), "y".into()], 1), (vec!["x".repeat(97); 50], 13)] {
+        for (items, fitting) in [(vec![], 0), (vec!["x".repeat(5_000), "y".into()], 1), (vec!["x".repeat(97); 50], 16)] {
             assert_eq!(room.items_that_fit(&items), fitting);
         }
     }
@@ -114,7 +127,7 @@ mod tests {
     #[test]
     fn the_room_is_bounded_both_ways() {
         assert_eq!(PageRoom::new(usize::MAX).chars(), PAGE_CHARS_MAX - FRAME_CHARS);
-        assert_eq!(PageRoom::new(0).chars(), ITEMS_CHARS_MIN);
+        assert_eq!((PageRoom::new(0).chars(), PageRoom::new(0).list_chars()), (ROOM_CHARS_MIN, ROOM_CHARS_MIN));
         assert_eq!(PageRoom::new(0).items_max(1_000), 1);
     }
 }

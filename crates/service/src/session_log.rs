@@ -128,7 +128,11 @@ impl Archive {
         let items_max = caller.room.map(|room| room.items_max(NAME_CHARS_MIN));
         let limit = request.limit.into_iter().chain(items_max).min();
         // One more than is shown tells whether there are more.
-        let range = NameRange { after: request.cursor, limit: limit.map(|limit| limit + 1) };
+        let after = match request.cursor {
+            Some(cursor) if cursor.parse::<SessionName>().is_err() => return Err(ServiceError::bad_cursor(&cursor)),
+            cursor => cursor,
+        };
+        let range = NameRange { after, limit: limit.map(|limit| limit + 1) };
         let mut sessions = self.0.metadata.sessions(&caller.principal, opened, range, Timestamp::now()).await?;
         let fitting = caller.room.map_or(sessions.len(), |room| room.items_that_fit(&sessions));
         let fitting = limit.map_or(fitting, |limit| fitting.min(limit as usize));
@@ -147,8 +151,11 @@ impl Archive {
         let items_max = caller.room.map(|room| room.items_max(ENTRY_CHARS_MIN));
         let limit = request.limit.into_iter().chain(items_max).min();
         // One more than is shown tells whether there are more.
-        let range =
-            LogRange { from, limit: limit.map(|limit| limit + 1), code_bytes_max: caller.room.filter(|_| with_code).map(PageRoom::chars) };
+        let range = LogRange {
+            from,
+            limit: limit.map(|limit| limit + 1),
+            code_bytes_max: caller.room.filter(|_| with_code).map(PageRoom::list_chars),
+        };
         let read = self.0.metadata.log(&caller.principal, &request.session, range).await?;
         let indexes: Vec<_> = read.iter().map(|entry| entry.index).collect();
         let mut entries: Vec<_> = read.into_iter().map(|entry| shown(entry, &request.fields)).collect();

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 /// Seeds of one call: more are a mistake, not a wish.
 const SEEDS_MAX: usize = 200;
+/// No catalog or entity has a longer name.
+const SEED_CHARS_MAX: usize = 256;
 const HITS_DEFAULT: u32 = 20;
 
 #[derive(Deserialize, JsonSchema)]
@@ -19,8 +21,8 @@ struct SessionContextParams {
     /// What to bring into the session: entities of catalogs, as `catalog_search` finds them. Absent: nothing.
     #[schemars(length(min = 1, max = SEEDS_MAX))]
     seeds: Option<Vec<Seed>>,
-    /// The `logical_session_id` of an earlier answer: goes on with that session, whatever the intent was then. For clients without credentials that
-    /// connect anew.
+    /// The `logical_session_id` of an earlier answer: continues that session after a reconnect. Only clients without credentials may present it
+    /// with another intent than it was opened with.
     logical_session_id: Option<String>,
 }
 
@@ -28,8 +30,10 @@ struct SessionContextParams {
 #[serde(deny_unknown_fields)]
 struct Seed {
     /// Name of the catalog.
+    #[schemars(length(max = SEED_CHARS_MAX))]
     catalog: String,
     /// Name of the entity.
+    #[schemars(length(max = SEED_CHARS_MAX))]
     entity: String,
 }
 
@@ -89,12 +93,20 @@ fn session_context(service: &Service) -> Operation {
             Some(seeds) if seeds.len() > SEEDS_MAX => {
                 return Err(ServiceError::bad_value("seeds", format!("{} long", seeds.len()), format!("at most {SEEDS_MAX} are taken")));
             }
-            Some(seeds) => seeds.into_iter().map(|seed| Pick::new(seed.catalog, seed.entity)).collect(),
+            Some(seeds) => seeds.into_iter().map(pick).collect::<Result<_, _>>()?,
         };
         let unknown = |text: &str| ServiceError::NoSession(text.chars().take(80).collect());
         let held = params.logical_session_id.map(|text| logical_id(&text).ok_or_else(|| unknown(&text))).transpose()?;
         service.session_context(&caller, ContextRequest { intent: params.intent, picks, logical: held }).await
     })
+}
+
+fn pick(seed: Seed) -> Result<Pick, ServiceError> {
+    if let Some(name) = [&seed.catalog, &seed.entity].into_iter().find(|name| name.chars().count() > SEED_CHARS_MAX) {
+        let allowed = format!("names of catalogs and entities have at most {SEED_CHARS_MAX} characters");
+        return Err(ServiceError::bad_value("seeds", format!("a list with the name `{name}`"), allowed));
+    }
+    Ok(Pick::new(seed.catalog, seed.entity))
 }
 
 fn catalog_search(service: &Service) -> Operation {

@@ -17,14 +17,14 @@ const NOTICE: &str = "notice";
 pub struct Reader {
     /// Characters of text that a model is shown of a long result.
     pub chars_max: usize,
-    /// False before 2025-06-18, when answers were text alone.
-    pub has_structured_content: bool,
+    /// False before 2025-06-18, when answers were text alone: then there is structured content only where it takes no room from the text.
+    pub needs_structured_content: bool,
 }
 
 impl Reader {
     pub fn new(chars_max: usize, version: Option<&ProtocolVersion>) -> Self {
         let text_only = [ProtocolVersion::V_2024_11_05, ProtocolVersion::V_2025_03_26];
-        Self { chars_max, has_structured_content: version.is_none_or(|version| !text_only.contains(version)) }
+        Self { chars_max, needs_structured_content: version.is_none_or(|version| !text_only.contains(version)) }
     }
 }
 
@@ -62,10 +62,10 @@ fn with_text(operation: &Operation, mut body: Value, reader: Reader) -> CallTool
     }
     let parts = match operation.long_text.filter(|long| body[long.member].is_string()) {
         Some(long_text) => Parts::shortened(&body, &long_text, reader),
-        None => Parts { text: body.clone(), structured: reader.has_structured_content.then(|| body.clone()) },
+        None => Parts { text: body.clone(), structured: Some(body.clone()) },
     };
     let text = parts.text();
-    let Some(()) = parts.fits(&text) else { return too_large(operation) };
+    let Some(parts) = parts.fitting(&text, reader) else { return too_large(operation) };
     let shown_chars = text.chars().count();
     let is_shortened = parts.text != body;
     let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
@@ -95,12 +95,18 @@ impl Parts {
             Shown::Whole => body.clone(),
         };
         let text_bytes = JsonMeasure::NestedBytes.json(&text.to_string());
-        let text_reserve = text_bytes.min(ANSWER_BYTES_MAX / 4);
-        let structured =
-            reader.has_structured_content.then(|| shorten(body, long_text, JsonMeasure::Bytes, ANSWER_BYTES_MAX - text_reserve));
-        let left = ANSWER_BYTES_MAX.saturating_sub(structured.as_ref().map_or(0, |structured| structured.to_string().len()));
+        if !reader.needs_structured_content {
+            let text =
+                if text_bytes > ANSWER_BYTES_MAX { shorten(body, long_text, JsonMeasure::NestedBytes, ANSWER_BYTES_MAX) } else { text };
+            return Self { text, structured: Some(body.clone()) };
+        }
+        // What stands around the long text in the text comes first: the error, for one.
+        let frame_bytes = JsonMeasure::NestedBytes.json(&shorten(body, long_text, JsonMeasure::NestedBytes, 0).to_string());
+        let text_reserve = text_bytes.min(frame_bytes + ANSWER_BYTES_MAX / 4);
+        let structured = shorten(body, long_text, JsonMeasure::Bytes, ANSWER_BYTES_MAX.saturating_sub(text_reserve));
+        let left = ANSWER_BYTES_MAX.saturating_sub(structured.to_string().len());
         let text = if text_bytes > left { shorten(body, long_text, JsonMeasure::NestedBytes, left) } else { text };
-        Self { text, structured }
+        Self { text, structured: Some(structured) }
     }
 
     /// A loss of state is said before anything else.
@@ -112,9 +118,14 @@ impl Parts {
         }
     }
 
-    fn fits(&self, text: &str) -> Option<()> {
-        let structured = self.structured.as_ref().map_or(0, |structured| structured.to_string().len());
-        (JsonMeasure::NestedBytes.json(text) + structured <= ANSWER_BYTES_MAX).then_some(())
+    /// As one message holds them; nothing if none does. Structured content that the client does not know is left out first.
+    fn fitting(self, text: &str, reader: Reader) -> Option<Self> {
+        let text_bytes = JsonMeasure::NestedBytes.json(text);
+        let structured_bytes = self.structured.as_ref().map_or(0, |structured| structured.to_string().len());
+        if text_bytes + structured_bytes <= ANSWER_BYTES_MAX {
+            return Some(self);
+        }
+        (!reader.needs_structured_content && text_bytes <= ANSWER_BYTES_MAX).then(|| Self { structured: None, ..self })
     }
 }
 
@@ -172,11 +183,12 @@ mod tests {
         let body = json!({ "execution_id": "e", "result": result, "status": "completed" });
         let long_text = LongText { member: "result", part, shown };
         let parts = Parts::shortened(&body, &long_text, reader);
-        (body, parts)
+        let text = parts.text();
+        (body, parts.fitting(&text, reader).expect("it fits"))
     }
 
-    const BOTH: Reader = Reader { chars_max: 1_000, has_structured_content: true };
-    const TEXT_ONLY: Reader = Reader { chars_max: 1_000, has_structured_content: false };
+    const BOTH: Reader = Reader { chars_max: 1_000, needs_structured_content: true };
+    const TEXT_ONLY: Reader = Reader { chars_max: 1_000, needs_structured_content: false };
 
     #[test]
     fn a_long_result_is_shown_as_far_as_it_fits_whatever_its_escapes() {
@@ -210,6 +222,18 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Story: an error of 64 KiB, escaped twice, left no room for the text, and the whole answer was lost.
+    #[test]
+    fn a_long_error_beside_a_long_text_leaves_room_for_both() {
+        let long_text = LongText { member: "result", part, shown: Shown::Whole };
+        let body = json!({ "error": "\"".repeat(65_000), "result": "\n".repeat(500_000) });
+        let parts = Parts::shortened(&body, &long_text, BOTH);
+        let text = parts.text();
+        let parts = parts.fitting(&text, BOTH).expect("it fits");
+        assert_eq!(parts.text["error"], body["error"]);
+        assert!(parts.structured.is_some_and(|structured| structured["error"] == body["error"]));
     }
 
     #[test]

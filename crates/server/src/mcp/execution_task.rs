@@ -96,10 +96,17 @@ fn task(service: &Service, record: &ExecutionRecord) -> Task {
         .with_ttl_ms(ttl_ms(service))
         .with_poll_interval_ms(POLL_INTERVAL_MS);
     match &record.error {
-        Some(error) => task.with_status_message(error),
+        Some(error) => task.with_status_message(status_message(error)),
         None => task,
     }
 }
+
+/// What a client shows beside a status. The result has the error whole.
+pub fn status_message(error: &str) -> String {
+    error.chars().take(STATUS_MESSAGE_CHARS_MAX).collect()
+}
+
+const STATUS_MESSAGE_CHARS_MAX: usize = 1_000;
 
 /// As long as executions are kept.
 pub fn ttl_ms(service: &Service) -> u64 {

@@ -154,7 +154,7 @@ async fn ended(service: &Service, caller: &Caller, id: &str) -> Result<Execution
 fn task_of(service: &Service, record: &ExecutionRecord) -> Value {
     let mut task = task(service, record.execution_id.as_str(), record.status, &record.started_at, record.completed_at.as_deref());
     if let Some(error) = &record.error {
-        task["statusMessage"] = json!(error);
+        task["statusMessage"] = json!(execution_task::status_message(error));
     }
     task
 }

@@ -67,14 +67,14 @@ pub fn templates() -> ListResourceTemplatesResult {
 }
 
 pub async fn read(edge: &Edge, caller: &Caller, uri: &str) -> Result<ReadResourceResult, ErrorData> {
-    let not_found = |why: String| ErrorData::resource_not_found(why, Some(json!({ "uri": uri })));
+    let not_found = |why: String| ErrorData::resource_not_found(why, Some(json!({ "uri": shown_uri(uri) })));
     if let Some(Topic::Head(id)) = topic(uri) {
         let view = execution_task::service(edge)?.show_session(caller, &id.to_string()).await.map_err(|error| refused(uri, error))?;
         let text = serde_json::to_string(&view).unwrap_or_default();
         let contents = ResourceContents::text(text, uri).with_mime_type("application/json");
         return Ok(ReadResourceResult::new(vec![contents]).with_ttl_ms(0).with_cache_scope(CacheScope::Private));
     }
-    let (id, part) = parse(uri).ok_or_else(|| not_found(format!("there is no resource `{uri}`: they begin with {PREFIX}")))?;
+    let (id, part) = parse(uri).ok_or_else(|| not_found(format!("there is no resource `{}`: they begin with {PREFIX}", shown_uri(uri))))?;
     let (tool, arguments) = match part {
         Part::Record => ("get_execution", json!({ "execution_id": id })),
         Part::Result { byte_offset } => ("get_execution", json!({ "execution_id": id, "result_offset": byte_offset })),
@@ -138,10 +138,18 @@ impl<'a> Shown<'a> {
 /// What is not there and what is not the caller's are the same.
 pub fn refused(uri: &str, error: ServiceError) -> ErrorData {
     match error {
-        ServiceError::NotFound { .. } => ErrorData::resource_not_found(error.to_string(), Some(json!({ "uri": uri }))),
+        ServiceError::NotFound { .. } => ErrorData::resource_not_found(error.to_string(), Some(json!({ "uri": shown_uri(uri) }))),
         other => execution_task::error(other),
     }
 }
+
+/// An address as an error repeats it.
+pub fn shown_uri(uri: &str) -> String {
+    uri.chars().take(URI_CHARS_MAX).collect()
+}
+
+/// How much of an unknown address is repeated.
+const URI_CHARS_MAX: usize = 200;
 
 /// What changes an address stands for, if any can be told of.
 pub fn topic(uri: &str) -> Option<Topic> {

@@ -130,9 +130,10 @@ impl Sessioned {
         let caller = self.handler.caller(&context)?;
         let unknown = || {
             let text = format!(
-                "there is nothing at `{uri}` whose changes could be told: records and outputs of executions and heads of sessions can"
+                "there is nothing at `{}` whose changes could be told: records and outputs of executions and heads of sessions can",
+                resources::shown_uri(uri)
             );
-            ErrorData::resource_not_found(text, Some(json!({ "uri": uri })))
+            ErrorData::resource_not_found(text, Some(json!({ "uri": resources::shown_uri(uri) })))
         };
         let topic = resources::topic(uri).ok_or_else(unknown)?;
         let scope = match (caller.within, &caller.connection) {

@@ -61,10 +61,7 @@ async fn a_preview_shows_as_much_as_fits() {
             let id = text["execution_id"].as_str().expect("an id");
             let (_, record) = server.get(&format!("/api/executions/{id}")).await;
             let (shown, whole) = (text["result"].as_str().expect("a result"), record["result"].as_str().expect("a result"));
-            assert_eq!(answer.get("structuredContent").is_some(), !TEXT_ONLY.contains(&version), "{version}");
-            if let Some(structured) = answer.get("structuredContent") {
-                assert_eq!(structured, &record, "structured content is whole");
-            }
+            assert_eq!(answer["structuredContent"], record, "structured content is whole");
             if objects == 50 {
                 assert_eq!(text, record);
                 continue;
@@ -206,7 +203,7 @@ fn rand_seed() -> u32 {
 async fn a_line_that_no_answer_holds_is_read_by_bytes() {
     let server = Server::start();
     let client = Http::connect(&server, "2025-03-26", &[]).await;
-    let code = "console.log('first'); console.log('x'.repeat(50_000)); console.log('y'.repeat(2_000_000)); console.log('last')";
+    let code = "console.log('first'); console.log('x'.repeat(400_000)); console.log('y'.repeat(2_000_000)); console.log('last')";
     let begun = text_of(&client.call("run_js", json!({ "code": code, "wait_secs": 60 })).await);
     let id = begun["execution_id"].as_str().expect("an id");
     let page = |arguments: Value| {
@@ -217,12 +214,12 @@ async fn a_line_that_no_answer_holds_is_read_by_bytes() {
     let first = text_of(&page(json!({})).await);
     assert_eq!((&first["data"], &first["next_line_offset"]), (&json!("first\n"), &json!(2)));
     let second = text_of(&page(json!({ "line_offset": 2 })).await);
-    assert_eq!(second["data"].as_str().map(str::len), Some(50_001), "a line is never split while an answer can hold it");
+    assert_eq!(second["data"].as_str().map(str::len), Some(400_001), "a line is never split while an answer can hold it");
     let third = page(json!({ "line_offset": 3 })).await;
     let error = third["content"][0]["text"].as_str().expect("a text");
     assert_eq!(third["isError"], true);
-    assert!(error.contains("line 3") && error.contains("`byte_offset` 50007"), "{error}");
-    let (mut offset, mut seen, mut line) = (50_007, 0, 3);
+    assert!(error.contains("line 3") && error.contains("`byte_offset` 400007"), "{error}");
+    let (mut offset, mut seen, mut line) = (400_007, 0, 3);
     while line == 3 {
         let part = text_of(&page(json!({ "byte_offset": offset, "byte_limit": 4_000_000 })).await);
         let data = part["data"].as_str().expect("data");
@@ -250,6 +247,7 @@ async fn no_message_is_longer_than_clients_accept() {
         let (_, record) = server.get(&format!("/api/executions/{id}")).await;
         let whole = record["result"].as_str().expect("REST has it whole");
         assert!(whole.len() > 4_000_000);
+        assert_eq!(ran.get("structuredContent").is_some(), !TEXT_ONLY.contains(&version), "{version} has room for the text alone");
         if let Some(structured) = ran.get("structuredContent") {
             let shown = structured["result"].as_str().expect("a result");
             assert!(shown.len() > 300_000 && whole.starts_with(shown), "{} bytes", shown.len());
@@ -278,6 +276,36 @@ async fn no_message_is_longer_than_clients_accept() {
     let id = result(client.ask("tools/call", run).await)["task"]["taskId"].clone();
     let outcome = bounded(&client, "tasks/result", json!({ "taskId": id })).await;
     assert_eq!(outcome["structuredContent"]["truncated"], true);
+}
+
+/// What is refused is repeated only in part, and an error that a task tells three times over is told in part beside its status.
+#[tokio::test]
+async fn errors_are_bounded_too() {
+    let server = Server::start();
+    let long = "A".repeat(2_000_000);
+    for version in VERSIONS {
+        let client = connect(&server, version, &[]).await;
+        let error = |answer: Value| assert!(answer.to_string().len() < 20_000, "{} bytes", answer.to_string().len());
+        for seed in [json!({ "catalog": long, "entity": "x" }), json!({ "catalog": "x", "entity": long })] {
+            error(bounded_call(&client, "session_context", json!({ "intent": "i", "seeds": [seed] })).await);
+        }
+        error(client.ask("resources/read", json!({ "uri": "A".repeat(5_000) })).await);
+        if version != MODERN {
+            error(client.ask("resources/subscribe", json!({ "uri": long })).await);
+        }
+        error(bounded_call(&client, "get_execution", json!({ "execution_id": long })).await);
+    }
+    let tasks = Http::modern(&server, &[]).with_capabilities(json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } }));
+    let begun = tasks.call("run_js", json!({ "code": "throw new Error('\\u0001'.repeat(100_000))" })).await;
+    let id = &begun["taskId"];
+    let task = loop {
+        let task = bounded(&tasks, "tasks/get", json!({ "taskId": id })).await;
+        if task["status"] != "working" {
+            break task;
+        }
+    };
+    assert!(task["statusMessage"].as_str().is_some_and(|text| text.chars().count() == 1_000), "{}", task["statusMessage"]);
+    assert!(task["result"]["structuredContent"]["error"].as_str().is_some_and(|error| error.len() > 60_000));
 }
 
 #[tokio::test]
@@ -368,6 +396,15 @@ async fn stateless_output_is_whole_up_to_the_bound() {
                 assert!(text["rest"].as_str().is_some_and(|rest| rest.contains("REST")), "{}", text["rest"]);
             }
         }
+    }
+    // Whatever else an answer says is said beside it.
+    let code = "console.log('\\n'.repeat(500_000)); throw new Error('\"'.repeat(100_000))";
+    for version in VERSIONS {
+        let client = connect(&server, version, &[]).await;
+        let answer = bounded_call(&client, "run_js", json!({ "code": code })).await;
+        let text: Value = serde_json::from_str(answer["content"][0]["text"].as_str().expect("a text")).expect("JSON");
+        assert!(text["error"].as_str().is_some_and(|error| error.len() > 60_000), "{version}");
+        assert!(text["output"].as_str().is_some_and(|output| output.len() > 50_000), "{version}");
     }
     // Text alone has the whole message for itself.
     let client = Http::connect(&server, "2025-03-26", &[]).await;
