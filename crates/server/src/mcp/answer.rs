@@ -125,7 +125,7 @@ impl Parts {
         if text_bytes + structured_bytes <= ANSWER_BYTES_MAX {
             return Some(self);
         }
-        (!reader.needs_structured_content && text_bytes <= ANSWER_BYTES_MAX).then(|| Self { structured: None, ..self })
+        (!reader.needs_structured_content && text_bytes <= ANSWER_BYTES_MAX).then_some(Self { structured: None, ..self })
     }
 }
 
