@@ -1,5 +1,6 @@
-//! Batches of MCP 2025-03-26: several messages at once, whose answers leave together when the last of them is there.
+//! Batches of MCP 2025-03-26: several messages at once, whose answers leave together when the last of them is there, as far as one message holds them.
 
+use super::message_size::MESSAGE_BYTES_MAX;
 use rmcp::model::{JsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use serde::Serialize;
 use std::collections::HashSet;
@@ -48,10 +49,20 @@ pub fn is_any_finished(batches: &mut Vec<Batch>) -> bool {
     batches.iter().any(|batch| batch.unanswered.is_empty())
 }
 
-/// The answers of the first batch that waits for no more.
+/// The answers of the first batch that waits for no more, or as many of them as one message holds: the others come next.
 pub fn take_finished(batches: &mut Vec<Batch>) -> Option<Vec<ServerJsonRpcMessage>> {
     let finished = batches.iter().position(|batch| batch.unanswered.is_empty())?;
-    Some(batches.remove(finished).answers)
+    let answers = &mut batches[finished].answers;
+    let mut bytes = "[]".len();
+    let fitting = answers.iter().take_while(|answer| {
+        bytes += serde_json::to_string(answer).map_or(0, |json| json.len() + ",".len());
+        bytes <= MESSAGE_BYTES_MAX
+    });
+    let fitting = fitting.count().max(1).min(answers.len());
+    if fitting == answers.len() {
+        return Some(batches.remove(finished).answers);
+    }
+    Some(answers.drain(..fitting).collect())
 }
 
 #[cfg(test)]

@@ -153,3 +153,22 @@ async fn over_sse_a_batch_is_answered_by_one_event() {
     let later = connect("2025-06-18").await;
     assert_eq!(later.post(&json!(batch), &[]).await, 400);
 }
+
+/// Answers that no message holds together come in several arrays, each as long as a message may be.
+#[tokio::test]
+async fn a_batch_of_long_answers_is_answered_by_several_arrays() {
+    let mut client = Stdio::connect(&Folders::new(), VERSION, &[]).await;
+    let ran = result(client.answer(&run("'x'.repeat(2_000_000)")).await);
+    let record: Value = serde_json::from_str(ran["content"][0]["text"].as_str().expect("a text")).expect("JSON");
+    let uri = format!("heapstead://executions/{}/result", record["execution_id"].as_str().expect("an id"));
+    let batch: Vec<Value> = (0..3).map(|_| request("resources/read", json!({ "uri": uri }))).collect();
+    client.say(&json!(batch).to_string()).await;
+    let mut answered = Vec::new();
+    while answered.len() < batch.len() {
+        let answers = client.hear().await.expect("answers");
+        assert!(answers.to_string().len() <= 900_000, "{} bytes", answers.to_string().len());
+        answered.extend(answers.as_array().expect("an array").iter().map(|answer| answer["id"].clone()));
+    }
+    answered.sort_by_key(Value::as_u64);
+    assert_eq!(answered, batch.iter().map(|message| message["id"].clone()).collect::<Vec<_>>());
+}
