@@ -5,6 +5,7 @@ use crate::context_recording::Call;
 use crate::sessions::new_session_id;
 use heapstead_engine::Lane;
 use heapstead_types::{Principal, SessionId, SessionName};
+use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use uuid::Uuid;
@@ -86,6 +87,17 @@ impl Default for Connection {
 }
 
 impl Caller {
+    /// How many items of a list to read: what was asked for, or what can fit in the answer if that is less.
+    pub fn list_limit(&self, asked: Option<u32>, item_chars_min: usize) -> Option<u32> {
+        let fitting = self.room.map(|room| room.items_max(item_chars_min));
+        asked.into_iter().chain(fitting).min()
+    }
+
+    /// How many of these items the answer can show.
+    pub fn items_that_fit<T: Serialize>(&self, items: &[T]) -> usize {
+        self.room.map_or(items.len(), |room| room.items_that_fit(items))
+    }
+
     /// The connection that intents of this caller belong to.
     pub fn scoping(&self) -> Option<&Connection> {
         self.connection.as_deref().filter(|_| self.principal.is_anonymous())

@@ -148,8 +148,8 @@ impl Archive {
     /// Ends an execution. When this returns its worker is dead and its end is `cancelled`; an error says what it was instead.
     pub async fn cancel(&self, caller: &Caller, id: &str) -> Result<(), ServiceError> {
         let status = match self.find(caller, id, false).await? {
-            // It stays findable for a moment after its end.
-            Found::Here(live) if live.record().status.is_terminal() => live.record().status,
+            // It stays in the registry for a moment after its end.
+            Found::Here(live) if let Some(ended) = &live.watch().borrow().ended => ended.status,
             Found::Here(live) => {
                 live.stop(Stop::Caller);
                 match live.ended().await.status {
@@ -186,17 +186,16 @@ impl Archive {
                 (Some(self.after(caller, last.unwrap_or(cursor), cursor).await?), last.is_some())
             }
         };
-        let items_max = caller.room.map(|room| room.items_max(SUMMARY_CHARS_MIN));
         let filter = ExecutionFilter {
             status: request.status,
             session: request.session,
             ended_since: recent.then(|| Timestamp::now() - LISTED_SINCE),
             before,
-            limit: request.limit.into_iter().chain(items_max).min(),
+            limit: caller.list_limit(request.limit, SUMMARY_CHARS_MIN),
         };
         let (stored, next) = self.0.metadata.executions(&caller.principal, filter).await?;
         let mut executions: Vec<_> = stored.into_iter().map(|stored| self.summary(stored)).collect();
-        let fitting = caller.room.map_or(executions.len(), |room| room.items_that_fit(&executions));
+        let fitting = caller.items_that_fit(&executions);
         let has_more = next.is_some() || fitting < executions.len();
         executions.truncate(fitting);
         // Not the row itself, which would tell how much others run.

@@ -1,5 +1,6 @@
 //! JSON schemas of values whose types live where schemas are not known.
 
+use crate::executions::RECENT_SUFFIX;
 use crate::tags::{TAG_KEY_CHARS_MAX, TAG_VALUE_CHARS_MAX, TAGS_MAX};
 use heapstead_types::{SESSION_NAME_CHARS_MAX, Status};
 use schemars::{Schema, SchemaGenerator, json_schema};
@@ -40,7 +41,7 @@ pub fn cursor(_: &mut SchemaGenerator) -> Schema {
 
 /// Where a list of executions goes on: after this one.
 pub fn execution_cursor(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "string", "pattern": "^[0-9a-f]{32}(-recent)?$" })
+    json_schema!({ "type": "string", "pattern": format!("^[0-9a-f]{{32}}({RECENT_SUFFIX})?$") })
 }
 
 /// Where a list of sessions goes on: after this one.

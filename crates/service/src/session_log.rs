@@ -125,8 +125,7 @@ impl Archive {
             None if caller.principal.is_anonymous() => OpenedOn::None,
             None => OpenedOn::Any,
         };
-        let items_max = caller.room.map(|room| room.items_max(NAME_CHARS_MIN));
-        let limit = request.limit.into_iter().chain(items_max).min();
+        let limit = caller.list_limit(request.limit, NAME_CHARS_MIN);
         // One more than is shown tells whether there are more.
         let after = match request.cursor {
             Some(cursor) if cursor.parse::<SessionName>().is_err() => return Err(ServiceError::bad_cursor(&cursor)),
@@ -134,7 +133,7 @@ impl Archive {
         };
         let range = NameRange { after, limit: limit.map(|limit| limit + 1) };
         let mut sessions = self.0.metadata.sessions(&caller.principal, opened, range, Timestamp::now()).await?;
-        let fitting = caller.room.map_or(sessions.len(), |room| room.items_that_fit(&sessions));
+        let fitting = caller.items_that_fit(&sessions);
         let fitting = limit.map_or(fitting, |limit| fitting.min(limit as usize));
         let has_more = fitting < sessions.len();
         sessions.truncate(fitting);
@@ -148,8 +147,7 @@ impl Archive {
             Some(text) => text.parse().map_err(|_| ServiceError::bad_cursor(text))?,
         };
         let with_code = request.fields.contains(&EntryField::Code);
-        let items_max = caller.room.map(|room| room.items_max(ENTRY_CHARS_MIN));
-        let limit = request.limit.into_iter().chain(items_max).min();
+        let limit = caller.list_limit(request.limit, ENTRY_CHARS_MIN);
         // One more than is shown tells whether there are more.
         let range = LogRange {
             from,
@@ -159,13 +157,10 @@ impl Archive {
         let read = self.0.metadata.log(&caller.principal, &request.session, range).await?;
         let indexes: Vec<_> = read.iter().map(|entry| entry.index).collect();
         let mut entries: Vec<_> = read.into_iter().map(|entry| shown(entry, &request.fields)).collect();
-        let fitting = match caller.room {
-            Some(room) => {
-                entries.iter_mut().for_each(SessionEntry::shorten);
-                room.items_that_fit(&entries)
-            }
-            None => entries.len(),
-        };
+        if caller.room.is_some() {
+            entries.iter_mut().for_each(SessionEntry::shorten);
+        }
+        let fitting = caller.items_that_fit(&entries);
         entries.truncate(limit.map_or(fitting, |limit| fitting.min(limit as usize)));
         let next_cursor = indexes.get(entries.len()).map(ToString::to_string);
         Ok(SessionEntries { entries, next_cursor })

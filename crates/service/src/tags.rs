@@ -73,11 +73,10 @@ impl Archive {
 
     pub async fn heaps_by_tags(&self, caller: &Caller, query: TagQuery) -> Result<TaggedHeaps, ServiceError> {
         check_tags(&query.pairs)?;
-        let items_max = caller.room.map(|room| room.items_max(RESULT_CHARS_MIN));
-        let query = TagQuery { limit: query.limit.into_iter().chain(items_max).min(), ..query };
+        let query = TagQuery { limit: caller.list_limit(query.limit, RESULT_CHARS_MIN), ..query };
         let (found, more) = self.0.metadata.heaps_by_tags(&caller.principal, query).await?;
         let mut results: Vec<_> = found.into_iter().map(|found| TaggedHeap { heap: found.heap, tags: found.tags }).collect();
-        let fitting = caller.room.map_or(results.len(), |room| room.items_that_fit(&results));
+        let fitting = caller.items_that_fit(&results);
         let more = more || fitting < results.len();
         results.truncate(fitting);
         let next_cursor = results.last().filter(|_| more).map(|last| last.heap.to_string());

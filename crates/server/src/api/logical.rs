@@ -139,7 +139,7 @@ fn catalog_search(service: &Service) -> Operation {
             description: hit.description.to_owned(),
         });
         let mut entities: Vec<_> = found.collect();
-        let fitting = caller.room.map_or(entities.len(), |room| room.items_that_fit(&entities)).min(limit);
+        let fitting = caller.items_that_fit(&entities).min(limit);
         let next_cursor = (fitting < entities.len()).then(|| (skipped + fitting).to_string());
         entities.truncate(fitting);
         Ok(Found { entities, next_cursor })

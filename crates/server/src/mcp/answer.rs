@@ -111,10 +111,10 @@ impl Parts {
 
     /// A loss of state is said before anything else.
     fn text(&self) -> String {
-        let text = self.text.to_string();
-        match self.text.get(NOTICE) {
-            Some(notice) => format!("{{\"{NOTICE}\":{notice},{}", without_notice(&self.text).trim_start_matches('{')),
-            None => text,
+        let mut rest = self.text.clone();
+        match rest.as_object_mut().and_then(|members| members.remove(NOTICE)) {
+            Some(notice) => format!("{{\"{NOTICE}\":{notice},{}", &rest.to_string()["{".len()..]),
+            None => rest.to_string(),
         }
     }
 
@@ -127,14 +127,6 @@ impl Parts {
         }
         (!reader.needs_structured_content && text_bytes <= ANSWER_BYTES_MAX).then_some(Self { structured: None, ..self })
     }
-}
-
-fn without_notice(body: &Value) -> String {
-    let mut body = body.clone();
-    if let Some(members) = body.as_object_mut() {
-        members.remove(NOTICE);
-    }
-    body.to_string()
 }
 
 /// What an answer begins with whose session was lost and replaced.
