@@ -1,8 +1,8 @@
-//! How an execution can stand or end, and everything that can make it fail.
+//! The status of an execution, and every failure that can end it.
 
-use crate::{EngineMismatch, HeapKey, limits};
+use crate::{EngineMismatch, ErrorCode, HeapKey, limits};
 
-/// Where an execution stands. A queued one is `running`.
+/// Status of an execution. A queued execution is `running`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
@@ -35,7 +35,7 @@ impl Status {
     }
 }
 
-/// How far a worker had come when it died.
+/// The stage a worker had reached when it died.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     Starting,
@@ -43,10 +43,10 @@ pub enum Stage {
     Saving,
 }
 
-/// Why an execution `failed`. Each text says what happened in words an agent can act on.
+/// Why an execution `failed`. Each text says what happened and what an agent can do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    // The code's own.
+    // Caused by the code.
     #[error("{0}")]
     Exception(String),
     #[error("{0}")]
@@ -62,7 +62,7 @@ pub enum Failure {
     #[error("the heap can't be saved: {0}")]
     Unsaveable(String),
 
-    // The heap's.
+    // Caused by the heap.
     #[error("heap {key} is damaged: {why}")]
     HeapDamaged { key: HeapKey, why: String },
     #[error("heap {key} can't be used: {mismatch}")]
@@ -70,7 +70,7 @@ pub enum Failure {
     #[error("heap {key} was not found")]
     HeapNotFound { key: HeapKey },
 
-    // Ours.
+    // Caused by the server.
     #[error("{}", crash_text(*.stage, *.signal))]
     WorkerCrashed { stage: Stage, signal: Option<i32> },
     #[error("the worker broke the protocol: {0}")]
@@ -81,10 +81,36 @@ pub enum Failure {
     NoWorker(String),
     #[error("storage: {0}")]
     Store(String),
+    #[error("storage: {0}")]
+    HeapQuota(String),
     #[error("{0}")]
     Unprepared(String),
     #[error("the server was shut down before the run ended: run the code again")]
     ServerStopped,
+}
+
+impl Failure {
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Exception(_) => ErrorCode::Exception,
+            Self::Syntax(_) => ErrorCode::SyntaxError,
+            Self::MemoryCap { .. } => ErrorCode::OutOfMemory,
+            Self::NeverSettles => ErrorCode::NeverSettles,
+            Self::ResultTooLarge => ErrorCode::ResultTooLarge,
+            Self::Unsaveable(_) | Self::WorkerCrashed { stage: Stage::Saving, .. } => ErrorCode::HeapUnsaveable,
+            Self::HeapDamaged { .. } => ErrorCode::HeapDamaged,
+            Self::HeapOfAnotherEngine { .. } => ErrorCode::HeapIncompatible,
+            Self::HeapNotFound { .. } => ErrorCode::HeapNotFound,
+            Self::WorkerCrashed { .. } => ErrorCode::WorkerCrashed,
+            Self::WorkerMisbehaved(_) => ErrorCode::WorkerMisbehaved,
+            Self::ZygoteDied => ErrorCode::ZygoteDied,
+            Self::NoWorker(_) => ErrorCode::WorkerUnavailable,
+            Self::Store(_) => ErrorCode::StorageFailed,
+            Self::HeapQuota(_) => ErrorCode::HeapQuotaExceeded,
+            Self::Unprepared(_) => ErrorCode::SessionUnprepared,
+            Self::ServerStopped => ErrorCode::ServerStopped,
+        }
+    }
 }
 
 fn crash_text(stage: Stage, signal: Option<i32>) -> String {

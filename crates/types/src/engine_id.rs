@@ -1,17 +1,17 @@
-//! What a heap depends on to load: the V8 build, its flags, the architecture and the native functions it refers to.
+//! Identifies what a heap needs to load: the V8 build, its flags, the architecture and the native functions it refers to.
 //!
-//! Written as `v8-14.6.202.34-node.18/x86_64/flags-1a2b3c4d/natives-31-5e6f7a8b`. The list of natives only ever grows at its end, so a heap that
-//! knows the first 31 of them loads into an engine that has 40, provided the first 31 are the same.
+//! Written as `v8-14.6.202.34-node.18/x86_64/flags-1a2b3c4d/natives-31-5e6f7a8b`. Natives are only ever appended to the list, so a heap
+//! written with the first 31 of them loads into an engine that has 40, provided that the first 31 are the same.
 
 use std::fmt;
 use std::str::FromStr;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct EngineId {
-    /// V8's own version string, with the embedder's suffix.
+    /// V8's version string with the embedder's suffix.
     pub v8: String,
     pub arch: String,
-    /// Digest of the V8 flags that shape a heap.
+    /// Digest of the V8 flags that affect the heap layout.
     pub flags: u32,
     pub natives: u32,
     /// Digest of the names of the first `natives` native functions.
@@ -26,7 +26,7 @@ pub struct EngineMismatch {
 }
 
 impl EngineId {
-    /// Whether a heap written by `heap` can be restored here. `digest_of_first(n)` digests the first n native names of this engine.
+    /// Checks whether a heap written by `heap` can be restored here. `digest_of_first(n)` digests the first n native names of this engine.
     pub fn check(&self, heap: &EngineId, digest_of_first: impl Fn(u32) -> Option<u32>) -> Result<(), EngineMismatch> {
         let same_build = self.v8 == heap.v8 && self.arch == heap.arch && self.flags == heap.flags;
         if same_build && digest_of_first(heap.natives) == Some(heap.natives_digest) {
@@ -72,7 +72,7 @@ impl FromStr for EngineId {
     }
 }
 
-/// A short stable digest (FNV-1a) for lists of names. It tells builds apart; it protects nothing.
+/// A short stable digest (FNV-1a) for lists of names. It distinguishes builds; it is not a security measure.
 pub fn digest<'a>(names: impl IntoIterator<Item = &'a str>) -> u32 {
     let mut hash = 0x811c_9dc5_u32;
     for name in names {

@@ -7,12 +7,16 @@ use std::str::FromStr;
 #[serde(transparent)]
 pub struct ExecutionId(String);
 
-/// Not the form of an id, so certainly not one that was handed out.
+/// The text does not have the form of an id, so no execution can have it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not an execution id")]
 pub struct InvalidExecutionId;
 
 impl ExecutionId {
+    pub fn random() -> Self {
+        Self::from_random(crate::random_bytes())
+    }
+
     pub fn from_random(bits: [u8; 16]) -> Self {
         Self(hex::encode(bits))
     }

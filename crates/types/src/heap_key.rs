@@ -1,4 +1,4 @@
-//! The name of a heap: the SHA-256 of its snapshot payload, written as 64 lowercase hex digits.
+//! The key of a heap: the SHA-256 of its snapshot payload, written as 64 lowercase hex digits.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ pub struct HeapKey([u8; 32]);
 #[error("`{0}` is not a heap key: expected 64 lowercase hex digits")]
 pub struct InvalidHeapKey(String);
 
-/// How much of a refused value is repeated in the error.
+/// Characters of a refused value that the error repeats.
 const SHOWN_CHARS_MAX: usize = 80;
 
 impl HeapKey {

@@ -1,23 +1,23 @@
-//! How long a string becomes in JSON, so that a page or a message can be filled to its bound and not past it.
+//! Computes the length of a string in JSON, so that a page or message can be filled up to its limit.
 
-/// What a length is counted in.
+/// Unit of a length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JsonMeasure {
-    /// Characters of the JSON text, as a reader sees it.
+    /// Characters of the JSON text.
     Chars,
     /// Bytes of the JSON text in UTF-8.
     Bytes,
-    /// Bytes of the JSON text when that text is itself a string in JSON: the text of a tool's result in a JSON-RPC message.
+    /// Bytes of the JSON text when it is itself embedded as a JSON string: the text of a tool result in a JSON-RPC message.
     NestedBytes,
 }
 
 impl JsonMeasure {
-    /// Length of a string's content in JSON, without its quotation marks.
+    /// Length of a string's content in JSON, without the quotation marks.
     pub fn content(self, text: &str) -> usize {
         text.chars().map(|char| self.char(char)).sum()
     }
 
-    /// Length of a text that is JSON already.
+    /// Length of a text that is already JSON.
     pub fn json(self, json: &str) -> usize {
         match self {
             Self::Chars => json.chars().count(),
@@ -26,7 +26,7 @@ impl JsonMeasure {
         }
     }
 
-    /// The longest beginning of a string whose content is at most this long in JSON. It ends between two characters.
+    /// The longest prefix of a string whose content is at most this long in JSON. It ends on a character boundary.
     pub fn prefix(self, text: &str, max: usize) -> &str {
         let mut length = 0;
         for (at, char) in text.char_indices() {

@@ -1,25 +1,25 @@
-//! Every bound on what one execution may use, in one place, each with its reason.
+//! Every limit of one execution, each with its reason.
 
-/// Default V8 heap cap of one run.
+/// Default V8 heap limit of one run.
 pub const HEAP_MB_DEFAULT: u32 = 64;
-/// Below this V8 can't hold the base heap and its own new space.
+/// V8 needs this much for the base heap and its own new space.
 pub const HEAP_MB_MIN: u32 = 8;
-/// What one run may reasonably ask of a shared machine.
+/// More than this is unreasonable for one run on a shared machine.
 pub const HEAP_MB_MAX: u32 = 4096;
 
 pub const TIMEOUT_SECS_DEFAULT: u32 = 30;
 pub const TIMEOUT_SECS_MIN: u32 = 1;
-/// An agent's call rarely waits longer than five minutes; longer work belongs in several runs.
+/// An agent's call rarely waits longer than five minutes. Longer work belongs in several runs.
 pub const TIMEOUT_SECS_MAX: u32 = 300;
 
-/// Source text: what a model can write, a hundred times over.
+/// Source text: a hundred times what a model can write.
 pub const SOURCE_BYTES_MAX: usize = 16 << 20;
 /// The serialised completion value.
 pub const RESULT_BYTES_MAX: usize = 16 << 20;
 /// Console output of one execution.
 pub const OUTPUT_MB_DEFAULT: u32 = 64;
 pub const OUTPUT_MB_MAX: u32 = 4096;
-/// An error's text: a long stack with causes; past this it is cut.
+/// Text of an error, enough for a long stack with causes. Longer texts are truncated.
 pub const ERROR_BYTES_MAX: usize = 64 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Default for Limits {
     }
 }
 
-/// A value outside its bounds: names the parameter, the value and what is allowed.
+/// A value out of range: names the parameter, the value and the allowed range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LimitError {
     #[error("`{parameter}` is {value}: allowed are {min} to {max} {unit}")]

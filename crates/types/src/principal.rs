@@ -1,4 +1,4 @@
-//! On whose behalf something is done, and whose it then is.
+//! The principal: the authenticated identity a request runs as, and the owner of what it creates.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,8 @@ use std::str::FromStr;
 pub const TENANT_CHARS_MAX: usize = 64;
 pub const SUBJECT_CHARS_MAX: usize = 256;
 
-/// A tenant and one of its subjects, as authentication found them, or one of the two that need none. As text: `tenant/subject`, `local`, or nothing.
+/// A tenant and subject as authentication established them, or one of the two principals that need no authentication. As text:
+/// `tenant/subject`, `local`, or empty.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Principal(String);
 
@@ -21,12 +22,12 @@ const LOCAL: &str = "local";
 const ANONYMOUS: &str = "anonymous";
 
 impl Principal {
-    /// Whoever reaches a server over HTTP that asks for no credentials.
+    /// Every HTTP client of a server without authentication.
     pub fn anonymous() -> Self {
         Self::default()
     }
 
-    /// Whoever started the process: over standard input and output, and on the command line.
+    /// The user who started the process: callers over stdio and on the command line.
     pub fn local() -> Self {
         Self(LOCAL.to_owned())
     }
@@ -42,12 +43,12 @@ impl Principal {
         self.0.is_empty()
     }
 
-    /// None for the two that need no authentication.
+    /// `None` for the two principals without authentication.
     pub fn tenant(&self) -> Option<&str> {
         self.0.split_once('/').map(|(tenant, _)| tenant)
     }
 
-    /// As it is stored.
+    /// The stored form.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! What every session is known by: 32 random bytes, written as 64 lowercase hex digits. Whoever has one was given it.
+//! The id of a session: 32 random bytes, written as 64 lowercase hex digits. It cannot be guessed.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,6 +11,10 @@ pub struct SessionId([u8; 32]);
 pub struct InvalidSessionId;
 
 impl SessionId {
+    pub fn random() -> Self {
+        Self::from_random(crate::random_bytes())
+    }
+
     pub fn from_random(bits: [u8; 32]) -> Self {
         Self(bits)
     }
@@ -39,7 +43,7 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// Whoever has an id may use its session, so a log shows enough to tell two apart and no more.
+/// An id grants use of its session, so logs show only enough of it to tell two sessions apart.
 impl fmt::Debug for SessionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [first, second, ..] = self.0;

@@ -1,9 +1,9 @@
-//! The name of a session: what a client calls its line of runs.
+//! The name of a session, chosen by the client.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Longer names are mistakes, not names.
+/// Longer names are assumed to be mistakes.
 pub const SESSION_NAME_CHARS_MAX: usize = 256;
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
