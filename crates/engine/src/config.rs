@@ -1,4 +1,4 @@
-//! What an engine may use.
+//! Limits of an engine, and where its parts are.
 
 use crate::Artifacts;
 use heapstead_types::limits::HEAP_MB_DEFAULT;
@@ -13,11 +13,11 @@ pub struct Config {
     pub memory_mb_max: u64,
     /// Workers forked ahead of need, so that a run does not wait for the fork.
     pub spares: Spares,
-    /// How long a zygote may take over a fork before it is given up for another, with all that runs in it.
+    /// How long a zygote may take to fork before it is killed, with all runs in it, and replaced.
     pub fork_timeout: Duration,
 }
 
-/// How many workers wait, and for runs of which heap cap.
+/// How many workers are forked ahead, and with which heap cap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spares {
     pub count: usize,

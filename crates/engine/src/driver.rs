@@ -1,20 +1,22 @@
-//! Drives one job from its place in the queue to its one end: waits, forks, starts, follows, kills.
+//! Drives one job from its place in the queue to its one end: waits for a slot, gets a worker, sends it the requests, follows it, kills it.
 
-use crate::engine::{Event, Job, Kind, Outcome};
+use crate::engine::{Event, Job, Outcome};
 use crate::follower::{Followed, Follower};
-use crate::heap_image::HeapImage;
+use crate::one_shot::OneShot;
 use crate::scheduler::Permit;
 use crate::worker::Worker;
 use crate::zygote::Zygote;
-use heapstead_types::{Failure, HeapKey};
-use heapstead_wire::{Decoder, Frame, Start};
-use std::os::fd::{AsFd, OwnedFd};
+use heapstead_types::Failure;
+use heapstead_wire::{Decoder, FromWorker, ServerState};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
-/// A worker that was forked ahead may have died since; another one is asked for then.
-const STARTS_MAX: usize = 3;
+/// A worker that was forked ahead may have died since; the job is given to another one then.
+const WORKERS_MAX: usize = 3;
+/// Read at once of the reason why a worker did not take a run.
+const REASON_BYTES: usize = 4096;
 
 pub async fn drive(
     zygote: Zygote,
@@ -28,12 +30,12 @@ pub async fn drive(
         Ok(outcome) => outcome,
         Err(stop) => stop.into_outcome(&job),
     };
-    // From here on the run has ended: a cancel that comes now finds nobody.
+    // The run has ended: a cancel that comes now has no effect.
     cancels.close();
     let _ = events.send(Event::Ended(outcome)).await;
 }
 
-/// Waits for the job's turn, then has a worker run it; a stop when it comes before a worker has begun.
+/// Waits for a slot, then has a worker run the job. An error is a stop that came before a worker had the run.
 async fn run(
     zygote: &Zygote,
     job: &Job,
@@ -45,21 +47,21 @@ async fn run(
     let Ok(_permit) = stops.unless(permit).await? else {
         return Ok(Outcome::Failed(Failure::NoWorker("the engine is shut down".into())));
     };
-    let mut failure = Failure::NoWorker("the worker took no start".into());
-    for _ in 0..STARTS_MAX {
+    let mut failure = Failure::NoWorker("no worker took the run".into());
+    for _ in 0..WORKERS_MAX {
         stops.deadline = None;
-        let (worker, snapshot) = match stops.unless(begin(zygote, job)).await? {
+        let begun = match stops.unless(begin(zygote, job)).await? {
             Ok(begun) => begun,
-            Err(NotBegun::Untaken(why)) => {
+            Err(NotBegun::Refused(why)) => {
                 failure = why;
                 continue;
             }
             Err(NotBegun::Impossible(why)) => return Ok(Outcome::Failed(why)),
         };
         stops.deadline = Some(Instant::now() + Duration::from_secs(job.limits.timeout_secs.into()));
-        // There is room: nothing but these comes before the first output.
+        // There is room: no other event comes before the first output.
         let _ = events.try_send(Event::Started);
-        let mut follower = Follower::new(worker, snapshot, job.limits.output_bytes_max, events);
+        let mut follower = Follower::new(begun.worker, begun.state, begun.snapshot, job.limits.output_bytes_max, events);
         match stops.unless(follower.follow()).await {
             Ok(Followed::Ended(outcome)) => return Ok(outcome),
             Ok(Followed::Unread(why)) => failure = why,
@@ -77,13 +79,13 @@ async fn run(
 /// Why a run is stopped from outside.
 enum Stop {
     Cancelled(oneshot::Sender<()>),
-    /// Nobody follows it any more.
+    /// The execution was dropped.
     Abandoned,
     TimedOut,
 }
 
 impl Stop {
-    /// What that makes of the run. Whoever cancelled it is told now: by then the worker is dead.
+    /// The outcome of a run that was stopped. Answers the cancel, whose worker is dead by now.
     fn into_outcome(self, job: &Job) -> Outcome {
         match self {
             Self::Cancelled(done) => {
@@ -103,7 +105,7 @@ struct Stops<'a> {
 }
 
 impl Stops<'_> {
-    /// What comes of `work`, unless a stop comes first.
+    /// The output of `work`, unless a stop comes first.
     async fn unless<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Stop> {
         tokio::select! {
             biased;
@@ -128,58 +130,46 @@ impl Stops<'_> {
     }
 }
 
-fn identity_seed(key: HeapKey) -> u64 {
-    let [b0, b1, b2, b3, b4, b5, b6, b7, ..] = *key.digest();
-    u64::from_le_bytes([b0, b1, b2, b3, b4, b5, b6, b7])
-}
-
 /// Why no worker runs the job.
 enum NotBegun {
-    /// The worker was dead, or would not have it; another one might.
-    Untaken(Failure),
+    /// The worker was dead, or refused; another one might not.
+    Refused(Failure),
     Impossible(Failure),
 }
 
-/// Gets a worker and starts it.
-async fn begin(zygote: &Zygote, job: &Job) -> Result<(Worker, Option<OwnedFd>), NotBegun> {
+/// A worker that has its requests.
+struct Begun {
+    worker: Worker,
+    state: ServerState,
+    snapshot: Option<OwnedFd>,
+}
+
+/// Gets a worker and sends it the requests of the job.
+async fn begin(zygote: &Zygote, job: &Job) -> Result<Begun, NotBegun> {
     let impossible = |why: String| NotBegun::Impossible(Failure::NoWorker(why));
-    let (heap, snapshot) = match &job.kind {
-        Kind::Stateless => (None, None),
-        Kind::Stateful(heap) => {
-            let blank = HeapImage::blank().map_err(|error| impossible(format!("memory for a heap: {error}")))?;
-            (heap.as_ref(), Some(blank))
-        }
-    };
-    let start = Start {
-        heap_mb: job.limits.heap_mb,
-        output_bytes_max: job.limits.output_bytes_max,
-        heap_bytes: heap.map(HeapImage::length),
-        identity_seed: heap.map_or(0, |heap| identity_seed(heap.key())),
-        snapshot: snapshot.is_some(),
-        headers: job.headers.clone(),
-    };
-    let descriptors: Vec<_> = heap.map(AsFd::as_fd).into_iter().chain(snapshot.as_ref().map(AsFd::as_fd)).collect();
-    let patience = Duration::from_secs(job.limits.timeout_secs.into());
+    let requests = OneShot::new(job).map_err(|error| impossible(format!("memory for a heap: {error}")))?;
+    let timeout = Duration::from_secs(job.limits.timeout_secs.into());
     let worker = zygote.fork(job.limits.heap_mb).await.map_err(impossible)?;
-    match tokio::time::timeout(patience, worker.start(&start, &job.code, &descriptors)).await {
-        Ok(Ok(())) => Ok((worker, snapshot)),
+    match tokio::time::timeout(timeout, worker.send(&requests.bytes, &requests.descriptors())).await {
+        Ok(Ok(())) => Ok(Begun { worker, state: requests.state, snapshot: requests.snapshot }),
         Ok(Err(error)) => {
-            let why = || Failure::NoWorker(format!("the worker took no start: {error}"));
-            Err(NotBegun::Untaken(last_words(&worker).await.unwrap_or_else(why)))
+            let why = || Failure::NoWorker(format!("the worker did not take the run: {error}"));
+            Err(NotBegun::Refused(reason_of(&worker).await.unwrap_or_else(why)))
         }
-        Err(_) => Err(impossible(format!("the worker did not read its start in {} s", patience.as_secs()))),
+        Err(_) => Err(impossible(format!("the worker did not read the run in {} s", timeout.as_secs()))),
     }
 }
 
-/// What a worker that took no start has to say for itself: why it could not be confined, for one.
-async fn last_words(worker: &Worker) -> Option<Failure> {
+/// Why a worker did not take its requests, if it said so before it exited: it could not be confined, for one.
+async fn reason_of(worker: &Worker) -> Option<Failure> {
     worker.kill();
-    let (mut decoder, mut buffer) = (Decoder::default(), [0; 4096]);
+    // On the heap: as an array it would be part of every job's future, which is moved a few times.
+    let (mut decoder, mut buffer) = (Decoder::default(), vec![0; REASON_BYTES]);
     while let Ok(count @ 1..) = worker.read(&mut buffer).await {
         decoder.push(&buffer[..count]);
     }
-    match decoder.next_frame() {
-        Ok(Some(Frame::Failed(failure))) => Some(failure),
+    match decoder.next_message() {
+        Ok(Some(FromWorker::Unfit { why })) => Some(Failure::NoWorker(why)),
         _ => None,
     }
 }

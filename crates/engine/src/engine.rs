@@ -1,4 +1,4 @@
-//! The engine's face: submit a job, follow its events, cancel it.
+//! The engine's interface: submit a job, follow its events, cancel it.
 
 use crate::driver;
 use crate::scheduler::{self, Load, Permit, Scheduler};
@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use tokio::sync::{Mutex, mpsc, oneshot};
 
-/// Chunks of output between a run and whoever follows it; when they are full the run waits.
+/// Events buffered between a run and its reader; when the buffer is full, the run waits.
 const EVENTS_MAX: usize = 16;
 
 #[derive(Debug, thiserror::Error)]
@@ -42,7 +42,7 @@ impl EngineInfo {
     }
 }
 
-/// One run to be made.
+/// One run.
 #[derive(Debug, Clone)]
 pub struct Job {
     pub code: String,
@@ -63,11 +63,11 @@ pub enum Kind {
 
 #[derive(Debug)]
 pub enum Event {
-    /// The worker has been given its start: the time limit counts from here. Comes again in the rare case that the worker died before it read it.
+    /// The worker has its requests: the time limit counts from here. Comes again in the rare case that the worker died before it read them.
     Started,
     /// Console output as it was written.
     Output(Vec<u8>),
-    /// Output passed its cap: what follows is dropped. Comes at most once.
+    /// Output passed its cap: further output is dropped. Comes at most once.
     OutputDropped,
     /// The last event.
     Ended(Outcome),
@@ -136,7 +136,7 @@ pub struct Engine {
     scheduler: Scheduler,
     info: EngineInfo,
     generation: String,
-    /// Held by whoever tries the engine out.
+    /// Locked during [`Engine::try_out`].
     trial: Arc<Mutex<()>>,
 }
 
@@ -159,21 +159,21 @@ impl Engine {
         self.scheduler.load()
     }
 
-    /// Accepts a job, or refuses it with nothing left behind. Dropping the execution cancels it.
+    /// Queues a job, or refuses it. Dropping the execution cancels it.
     pub fn submit(&self, job: Job) -> Result<Execution, Refused> {
         Ok(self.reserve(job.lane, job.limits.heap_mb)?.submit(job))
     }
 
-    /// Runs a job beside all others, whether there is a slot for it or not: a busy engine is not a broken one. Trials come one after another.
+    /// Health check: runs a job without waiting for a slot, because a busy engine is not a broken one. One at a time.
     pub async fn try_out(&self, job: Job) -> (Vec<u8>, Outcome) {
         let _trial = self.trial.lock().await;
         let (start, permit) = oneshot::channel();
-        // It is waited for right here.
+        // The receiver is right here.
         let _ = start.send(Permit::beside());
         Place { permit, zygote: self.zygote.clone() }.submit(job).finish().await
     }
 
-    /// Takes a job in that has to wait for something else first: it counts against the bound of the queue, and holds up nobody.
+    /// Reserves a place for a job that has to wait for something else first. It counts towards the bound of the queue, and blocks no other job.
     pub fn hold(&self, heap_mb: u32) -> Result<Held, Refused> {
         Ok(Held { held: self.scheduler.hold(heap_mb)?, zygote: self.zygote.clone() })
     }
@@ -183,13 +183,13 @@ impl Engine {
         &self.generation
     }
 
-    /// Takes a place in the queue for a job that is still being made ready, or refuses it with nothing left behind.
+    /// Reserves a place in the queue for a job that is still being prepared, or refuses it.
     pub fn reserve(&self, lane: Lane, heap_mb: u32) -> Result<Place, Refused> {
         Ok(Place { permit: self.scheduler.enter(lane, heap_mb)?, zygote: self.zygote.clone() })
     }
 }
 
-/// A place for a job that has to wait for something else before it stands in the queue. Dropping it gives it back.
+/// The place of a job that is not in the queue yet. Dropping it releases it.
 pub struct Held {
     held: scheduler::Held,
     zygote: Zygote,
@@ -201,14 +201,14 @@ impl Held {
     }
 }
 
-/// A place in the queue, and in time a slot. Dropping it gives it back.
+/// A place in the queue, later a slot. Dropping it releases it.
 pub struct Place {
     permit: oneshot::Receiver<Permit>,
     zygote: Zygote,
 }
 
 impl Place {
-    /// Runs the job that the place was taken for. Dropping the execution cancels it.
+    /// Runs the job that the place was reserved for. Dropping the execution cancels it.
     pub fn submit(self, job: Job) -> Execution {
         let (sender, events) = mpsc::channel(EVENTS_MAX);
         let (cancel, cancels) = mpsc::channel(1);

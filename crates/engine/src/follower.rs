@@ -1,10 +1,10 @@
-//! Follows one worker: frames in, events out, and what they add up to.
+//! Follows one worker through its run: checks its messages, turns them into events, and decides the outcome.
 
 use crate::engine::{Event, Outcome};
 use crate::heap_image::HeapImage;
 use crate::worker::{Worker, signal_of};
 use heapstead_types::{Failure, Stage};
-use heapstead_wire::{Decoder, Frame};
+use heapstead_wire::{Decoder, FromWorker, ServerState, Written};
 use rustix::io::Errno;
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
@@ -12,48 +12,58 @@ use tokio::sync::mpsc;
 
 /// Read from a worker at once.
 const READ_BYTES: usize = 64 << 10;
-/// One frame makes at most this many events: output, and the word that more is dropped.
-const EVENTS_PER_FRAME: usize = 2;
+/// One message makes at most this many events: output, and the word that more is dropped.
+const EVENTS_PER_MESSAGE: usize = 2;
 
-/// May be left in the middle and taken up again: nothing that was read is ever lost.
+/// Cancel-safe: a future that is dropped loses nothing that was read.
 pub struct Follower<'a> {
     worker: Worker,
     events: &'a mpsc::Sender<Event>,
     decoder: Decoder,
+    state: ServerState,
     buffer: Vec<u8>,
     snapshot: Option<OwnedFd>,
+    has_answered: bool,
     stage: Stage,
     javascript: Option<String>,
     result: Option<String>,
     output_bytes_left: u64,
-    dropping: bool,
+    output_dropped: bool,
 }
 
 impl<'a> Follower<'a> {
-    pub fn new(worker: Worker, snapshot: Option<OwnedFd>, output_bytes_max: u64, events: &'a mpsc::Sender<Event>) -> Self {
+    pub fn new(
+        worker: Worker,
+        state: ServerState,
+        snapshot: Option<OwnedFd>,
+        output_bytes_max: u64,
+        events: &'a mpsc::Sender<Event>,
+    ) -> Self {
         Self {
             worker,
             events,
             decoder: Decoder::default(),
+            state,
             buffer: vec![0; READ_BYTES],
             snapshot,
+            has_answered: false,
             stage: Stage::Starting,
             javascript: None,
             result: None,
             output_bytes_left: output_bytes_max,
-            dropping: false,
+            output_dropped: false,
         }
     }
 
-    /// Reads frames until the run has ended, one way or another.
+    /// Reads messages until the run has ended, one way or another.
     pub async fn follow(&mut self) -> Followed {
         Followed::Ended(loop {
-            match self.next_frame().await {
+            match self.next_message().await {
                 Ok(Some(outcome)) => break outcome,
                 Ok(None) => {}
-                Err(Gone::Unread) if self.stage == Stage::Starting => return Followed::Unread(self.death().await),
+                Err(Gone::Unread) if !self.has_answered => return Followed::Unread(self.death().await),
                 Err(Gone::Closed | Gone::Unread) => break Outcome::Failed(self.death().await),
-                Err(Gone::Garbage(what)) => break self.misbehaved(&what),
+                Err(Gone::NotAFrame(what)) => break self.misbehaved(&what),
             }
         })
     }
@@ -64,18 +74,18 @@ impl<'a> Follower<'a> {
         let _ = self.worker.dead().await;
     }
 
-    /// Brings home the output that a dead worker had already written.
+    /// Reads the output that a worker had written before it was killed.
     pub async fn drain(&mut self) {
-        while self.next_frame().await.is_ok() {}
+        while self.next_message().await.is_ok() {}
     }
 
-    /// Takes in one frame, waiting for it if need be. An outcome when it was the last.
-    async fn next_frame(&mut self) -> Result<Option<Outcome>, Gone> {
-        // Room for its events first: what is decoded is passed on at once, so leaving this future loses nothing.
-        let room = self.events.reserve_many(EVENTS_PER_FRAME).await.map_err(|_| Gone::Closed)?;
-        let frame = loop {
-            if let Some(frame) = self.decoder.next_frame().map_err(|error| Gone::Garbage(error.to_string()))? {
-                break frame;
+    /// Waits for one message and handles it. Returns the outcome if it was the last.
+    async fn next_message(&mut self) -> Result<Option<Outcome>, Gone> {
+        // Room for its events first: a message that is decoded is passed on at once, so dropping this future loses nothing.
+        let room = self.events.reserve_many(EVENTS_PER_MESSAGE).await.map_err(|_| Gone::Closed)?;
+        let message = loop {
+            if let Some(message) = self.decoder.next_message().map_err(|error| Gone::NotAFrame(error.to_string()))? {
+                break message;
             }
             match self.worker.read(&mut self.buffer).await {
                 Err(error) if error.kind() == ErrorKind::ConnectionReset => return Err(Gone::Unread),
@@ -84,67 +94,84 @@ impl<'a> Follower<'a> {
             }
         };
         let mut room = room.into_iter();
-        let mut emit = |event| {
+        let emit = |event| {
             if let Some(permit) = room.next() {
                 permit.send(event);
             }
         };
-        Ok(match frame {
-            Frame::Output(_) | Frame::Dropped | Frame::Parsing | Frame::Evaluating(_) | Frame::Completed(_) if self.result.is_some() => {
-                Some(self.misbehaved("it went on after its result"))
-            }
-            Frame::Parsing => {
+        self.has_answered = true;
+        if let Err(error) = self.state.accept(&message) {
+            return Ok(Some(self.misbehaved(&error.to_string())));
+        }
+        Ok(match message {
+            FromWorker::Opened => None,
+            FromWorker::Parsing { .. } => {
                 self.stage = Stage::Starting;
                 None
             }
-            Frame::Evaluating(javascript) => {
+            FromWorker::Started { javascript, .. } => {
                 self.stage = Stage::Running;
                 self.javascript = javascript;
                 None
             }
-            Frame::Output(mut text) => {
-                // Up to the cap, whatever the worker thinks the cap is.
-                let fitting = self.output_bytes_left.min(text.len() as u64);
-                let over = fitting < text.len() as u64;
-                text.truncate(fitting as usize);
-                self.output_bytes_left -= fitting;
-                if !text.is_empty() {
-                    emit(Event::Output(text));
-                }
-                if over && !std::mem::replace(&mut self.dropping, true) {
-                    emit(Event::OutputDropped);
-                }
+            FromWorker::Output { text, .. } => {
+                self.output(text, emit);
                 None
             }
-            Frame::Dropped => {
+            FromWorker::OutputDropped { .. } => {
                 self.output_bytes_left = 0;
-                if !std::mem::replace(&mut self.dropping, true) {
-                    emit(Event::OutputDropped);
-                }
+                self.drop_output(emit);
                 None
             }
-            Frame::Failed(failure) => Some(Outcome::Failed(failure)),
-            Frame::Completed(result) => {
+            // There are no capabilities yet, and nothing in a heap that could ask for one: this is not our code.
+            FromWorker::Call { kind, .. } => Some(self.misbehaved(&format!("`Call` of kind {kind}, but no capability exists"))),
+            FromWorker::Ended { outcome: Ok(result), .. } => {
                 self.result = Some(result);
                 self.stage = Stage::Saving;
                 self.snapshot.is_none().then(|| self.completed(None))
             }
-            Frame::Saved { length, sha256 } => Some(self.saved(length, sha256).await),
+            FromWorker::Snapshot { outcome: Ok(written), .. } => Some(self.seal(written).await),
+            FromWorker::Ended { outcome: Err(failure), .. } | FromWorker::Snapshot { outcome: Err(failure), .. } => {
+                Some(Outcome::Failed(failure))
+            }
+            // Never asked for, so it was refused above.
+            FromWorker::Committed { .. } => None,
+            FromWorker::Unfit { why } => Some(Outcome::Failed(Failure::NoWorker(why))),
         })
     }
 
-    async fn saved(&mut self, length: u64, sha256: [u8; 32]) -> Outcome {
-        let (Some(descriptor), true) = (self.snapshot.take(), self.result.is_some()) else {
-            return self.misbehaved("it saved a heap that nobody asked for");
-        };
-        // Hashing a large heap takes a while, in which a cancel must be heard.
+    /// Passes output on, up to the cap, whatever the worker takes the cap for.
+    fn output(&mut self, mut text: Vec<u8>, mut emit: impl FnMut(Event)) {
+        let fitting = self.output_bytes_left.min(text.len() as u64);
+        let over = fitting < text.len() as u64;
+        text.truncate(fitting as usize);
+        self.output_bytes_left -= fitting;
+        if !text.is_empty() {
+            emit(Event::Output(text));
+        }
+        if over {
+            self.drop_output(emit);
+        }
+    }
+
+    /// Tells, once, that output is dropped.
+    fn drop_output(&mut self, mut emit: impl FnMut(Event)) {
+        if !std::mem::replace(&mut self.output_dropped, true) {
+            emit(Event::OutputDropped);
+        }
+    }
+
+    /// Seals and hashes the heap that the worker wrote, and compares it with what the worker announced.
+    async fn seal(&mut self, announced: Written) -> Outcome {
+        let Some(descriptor) = self.snapshot.take() else { return self.misbehaved("a second snapshot") };
+        // Hashing a large heap takes a while, during which a cancel must take effect.
         let sealed = tokio::task::spawn_blocking(move || HeapImage::seal(descriptor)).await;
         match sealed.unwrap_or(Err(Errno::CANCELED)) {
-            Ok(heap) if heap.length() != length || heap.key().digest() != &sha256 => {
-                self.misbehaved("the heap it saved is not the one it announced")
+            Ok(heap) if heap.length() != announced.length || heap.key().digest() != &announced.sha256 => {
+                self.misbehaved("the heap it wrote is not the one it announced")
             }
             Ok(heap) => self.completed(Some(heap)),
-            Err(error) => self.misbehaved(&format!("the heap it saved can't be sealed: {error}")),
+            Err(error) => self.misbehaved(&format!("the heap it wrote can't be sealed: {error}")),
         }
     }
 
@@ -157,7 +184,7 @@ impl<'a> Follower<'a> {
         Outcome::Failed(Failure::WorkerMisbehaved(what.to_owned()))
     }
 
-    /// The socket closed before the end was told.
+    /// Why the socket closed before the run had ended.
     async fn death(&mut self) -> Failure {
         // It may have closed its socket and live on.
         self.worker.kill();
@@ -172,17 +199,17 @@ impl<'a> Follower<'a> {
     }
 }
 
-/// What came of following a worker.
+/// How following a worker ended.
 pub enum Followed {
     Ended(Outcome),
-    /// It died, of this, before it had read its start: nothing of the code has run.
+    /// It died, of this, before it had read its requests: nothing of the code has run.
     Unread(Failure),
 }
 
-/// Why no further frame comes.
+/// Why no further message comes.
 enum Gone {
     Closed,
-    /// Closed, with bytes of ours that were never read: the kernel resets the socket then, and only then.
+    /// Closed with requests unread: the kernel resets the socket then, and only then.
     Unread,
-    Garbage(String),
+    NotAFrame(String),
 }

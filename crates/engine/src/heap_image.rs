@@ -1,4 +1,4 @@
-//! A heap in memory: its bytes in a sealed descriptor that nobody can write to any more, and the key they hash to.
+//! A heap in memory: its bytes in a descriptor that is sealed against writing, and the key they hash to.
 
 use heapstead_types::HeapKey;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, memfd_create};
@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 const SEALS: SealFlags = SealFlags::WRITE.union(SealFlags::SHRINK).union(SealFlags::GROW).union(SealFlags::SEAL);
-/// Each waits up to 150 ms, in the kernel, for pages to be let go.
+/// Each waits up to 150 ms, in the kernel, for references to pages to be dropped.
 const SEAL_TRIES_MAX: usize = 7;
 /// Read at once while hashing: little enough that the allocator has it at hand, without asking the kernel for fresh pages each time.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -36,7 +36,7 @@ impl HeapImage {
         Ok(Self::seal(descriptor)?)
     }
 
-    /// Closes the descriptor against every further change, then hashes what it holds: nobody can swap it afterwards.
+    /// Seals the descriptor against every further change, then hashes its content, which can't change between the two.
     pub(crate) fn seal(descriptor: OwnedFd) -> rustix::io::Result<Self> {
         add_seals(&descriptor)?;
         let length = u64::try_from(fstat(&descriptor)?.st_size).map_err(|_| Errno::INVAL)?;
@@ -73,8 +73,8 @@ impl AsFd for HeapImage {
     }
 }
 
-/// A page that is in use elsewhere for a moment (the kernel reclaims or moves it) must not cost a run its heap. A worker that can still write
-/// through a mapping is refused at once, every time.
+/// Retries while a page is in use elsewhere for a moment (the kernel reclaims or moves it). A worker that can still write through a mapping is
+/// refused at once, every time.
 fn add_seals(descriptor: &OwnedFd) -> rustix::io::Result<()> {
     let mut sealed = fcntl_add_seals(descriptor, SEALS);
     for _ in 1..SEAL_TRIES_MAX {

@@ -1,7 +1,7 @@
 //! The engine: runs code in workers of their own and brings back output, result and heap. It knows processes, not protocols or stores.
 //!
 //! ```text
-//! Engine::submit ─► Scheduler (slots, memory, fairness) ─► Zygote (fork) ─► driver: frames in, events out, kill at the end
+//! Engine::submit ─► Scheduler (slots, memory, fairness) ─► Zygote (fork) ─► driver: messages in, events out, kill at the end
 //! ```
 
 mod artifacts;
@@ -10,6 +10,7 @@ mod driver;
 mod engine;
 mod follower;
 mod heap_image;
+mod one_shot;
 mod scheduler;
 mod v8_version;
 mod worker;

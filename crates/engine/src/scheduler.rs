@@ -1,17 +1,17 @@
-//! Who may run now: slots and memory over all workers, a bounded queue, and turns between lanes, so that nobody starves the rest.
+//! Which job runs next: slots and memory over all workers, a bounded queue, and round robin between lanes for fairness.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
-/// Whose work a job is. Lanes take turns; within a lane jobs start in the order they came.
+/// The tenant or session that a job belongs to. Lanes take turns; within a lane jobs start in order of arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Lane(pub u64);
 
-/// How many jobs may start before one whose turn it is and that memory is still too short for. After that memory is kept free until it fits.
+/// How many jobs may overtake a job that does not fit into memory yet. After that, memory is kept free until it fits.
 const PASSED_MAX: u32 = 16;
 
-/// Why a job was not accepted. Nothing of it is left behind.
+/// Why a job was not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     #[error("the queue is full: {queued} executions are waiting, try again later")]
@@ -37,7 +37,7 @@ struct State {
     queued_max: usize,
     running: usize,
     queued: usize,
-    /// Places of jobs that can't even stand in the queue yet.
+    /// Places reserved for jobs that are not in the queue yet.
     held: usize,
     /// Lanes that have waiting jobs, the one whose turn is next in front.
     turns: VecDeque<Lane>,
@@ -47,12 +47,12 @@ struct State {
 #[derive(Debug)]
 struct Waiting {
     heap_mb: u32,
-    /// How many others started although it was this one's turn.
+    /// How many jobs have overtaken it.
     passed: u32,
     start: oneshot::Sender<Permit>,
 }
 
-/// A place for a job that does not stand in the queue yet; given back when dropped.
+/// The place of a job that is not in the queue yet; released when dropped.
 #[derive(Debug)]
 pub struct Held {
     heap_mb: u32,
@@ -71,7 +71,7 @@ impl Drop for Held {
     }
 }
 
-/// The right to run one worker; given back when dropped.
+/// The right to run one worker; released when dropped.
 #[derive(Debug)]
 pub struct Permit {
     heap_mb: u32,
@@ -93,12 +93,12 @@ impl Scheduler {
         })))
     }
 
-    /// Takes a job in; the receiver gets its permit when its turn has come. Dropping the receiver leaves the queue.
+    /// Queues a job. The receiver gets the permit when its turn has come. Dropping the receiver leaves the queue.
     pub fn enter(&self, lane: Lane, heap_mb: u32) -> Result<oneshot::Receiver<Permit>, Refused> {
         Ok(self.hold(heap_mb)?.enter(lane))
     }
 
-    /// Takes a job in that has to wait for something else before it stands in the queue. It counts as waiting, and takes nobody's turn.
+    /// Reserves a place for a job that has to wait for something else before it enters the queue. It counts as queued, and delays no other job.
     pub fn hold(&self, heap_mb: u32) -> Result<Held, Refused> {
         let mut state = self.state();
         if u64::from(heap_mb) > state.memory_mb_max {
@@ -148,8 +148,8 @@ impl Scheduler {
 }
 
 impl State {
-    /// The first job of the lane whose turn it is, if slot and memory are there for it; its lane goes to the back. One that needs more memory
-    /// than is free lets a few others pass.
+    /// The next job that a slot and memory are free for; its lane goes to the back. A job that needs more memory than is free is overtaken by
+    /// a few others.
     fn next_that_fits(&mut self) -> Option<Waiting> {
         if self.slots_free == 0 {
             return None;
@@ -158,7 +158,7 @@ impl State {
             0 => 0,
             later => {
                 let front = self.waiting.get_mut(self.turns.front()?)?.front_mut()?;
-                // Nobody holds others up who is gone.
+                // A job that was cancelled holds up no other.
                 if front.passed >= PASSED_MAX && !front.start.is_closed() {
                     return None;
                 }
@@ -192,7 +192,7 @@ impl State {
         self.running -= 1;
     }
 
-    /// Drops jobs whose callers went away while they waited.
+    /// Drops jobs that were cancelled while they waited.
     fn forget_gone(&mut self) {
         if self.queued < self.queued_max && self.queued < 64 {
             return;
@@ -208,7 +208,7 @@ impl State {
 }
 
 impl Permit {
-    /// One that takes no slot and no memory of others.
+    /// A permit that counts towards no limit.
     pub fn beside() -> Self {
         Self { heap_mb: 0, scheduler: None }
     }
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_memory_is_short_for_lets_others_pass_but_not_for_ever() {
+    fn a_job_that_does_not_fit_is_overtaken_a_bounded_number_of_times() {
         let scheduler = Scheduler::new(10, 100, 100);
         let held = got(&mut scheduler.enter(Lane(0), 60).expect("accepted")).expect("runs");
         let mut large = scheduler.enter(Lane(1), 80).expect("waits");
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_job_whose_caller_left_keeps_nobody_waiting() {
+    fn a_large_job_that_was_cancelled_holds_up_no_other() {
         let scheduler = Scheduler::new(10, 100, 100);
         let _held = got(&mut scheduler.enter(Lane(0), 60).expect("accepted")).expect("runs");
         drop(scheduler.enter(Lane(1), 80).expect("waits"));

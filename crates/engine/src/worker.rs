@@ -1,7 +1,7 @@
 //! One worker: its socket, its pidfd, and how it ended.
 
 use crate::zygote::ExitStatus;
-use heapstead_wire::Start;
+use heapstead_wire::send_with_descriptors;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, pidfd_send_signal};
 use std::io::{ErrorKind, Result};
@@ -33,14 +33,13 @@ impl Worker {
         self.pid
     }
 
-    /// Sends the start message, with the descriptors beside its first byte.
-    pub async fn start(&self, start: &Start, code: &str, descriptors: &[BorrowedFd<'_>]) -> Result<()> {
-        let encoded = start.encode(code);
+    /// Sends requests that are encoded, with the descriptors beside their first byte.
+    pub async fn send(&self, requests: &[u8], descriptors: &[BorrowedFd<'_>]) -> Result<()> {
         let mut sent = 0;
-        while sent < encoded.len() {
+        while sent < requests.len() {
             self.socket.writable().await?;
             let beside = if sent == 0 { descriptors } else { &[] };
-            match self.socket.try_io(Interest::WRITABLE, || Ok(Start::send_first(&self.socket, &encoded[sent..], beside)?)) {
+            match self.socket.try_io(Interest::WRITABLE, || Ok(send_with_descriptors(&self.socket, &requests[sent..], beside)?)) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
                 Ok(count) => sent += count,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
@@ -50,8 +49,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Reads what there is. Plain `read`: descriptors that a worker might send along never reach this process. `ConnectionReset` says that
-    /// the worker is gone and has left bytes of ours unread.
+    /// Reads what has arrived. A plain `read`: descriptors that a worker might send along never reach this process. `ConnectionReset` says that
+    /// the worker is gone and has left requests unread.
     pub async fn read(&self, buffer: &mut [u8]) -> Result<usize> {
         loop {
             self.socket.readable().await?;
@@ -66,7 +65,7 @@ impl Worker {
         let _ = pidfd_send_signal(self.pidfd.get_ref(), Signal::KILL);
     }
 
-    /// Waits until the process is dead, whoever reaps it.
+    /// Waits until the process is dead, reaped or not.
     pub async fn dead(&self) -> Result<()> {
         self.pidfd.readable().await.map(drop)
     }
@@ -77,7 +76,7 @@ impl Worker {
         matches!(poll(&mut watched, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(1..))
     }
 
-    /// How it ended; none when the zygote that knew is dead too.
+    /// Its exit status; none when the zygote is dead too.
     pub async fn exit_status(&mut self) -> Option<ExitStatus> {
         (&mut self.exit).await.ok()
     }
@@ -89,7 +88,7 @@ impl Drop for Worker {
     }
 }
 
-/// The signal that a wait status tells of.
+/// The signal that ended the process, if one did.
 pub fn signal_of(status: ExitStatus) -> Option<i32> {
     libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status))
 }

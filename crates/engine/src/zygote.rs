@@ -11,9 +11,9 @@ use tokio::sync::oneshot;
 
 /// Between two starts of a zygote that keeps dying.
 const RESTART_PAUSE: Duration = Duration::from_millis(100);
-/// Zygotes that a job asks for its worker, each gone before it answered; and starts in a row that fail before jobs are told that there is none.
+/// How many zygotes a job asks for its worker, each gone before it answered; and how many starts in a row may fail before waiting jobs fail.
 const ZYGOTES_MAX: usize = 3;
-/// Fork requests on their way; each belongs to a job that holds a slot.
+/// Fork requests that are queued; each belongs to a job that holds a slot.
 const REQUESTS_MAX: usize = 1024;
 
 #[derive(Debug, thiserror::Error)]
@@ -52,12 +52,12 @@ impl Zygote {
         Ok((Self { requests }, info))
     }
 
-    /// A new worker, confined and waiting for its start. An error when none can be had now.
+    /// A new worker, which confines itself and waits for requests. An error when none can be had now.
     pub async fn fork(&self, heap_mb: u32) -> Result<Worker, String> {
         for _ in 0..ZYGOTES_MAX {
             let (answer, answered) = oneshot::channel();
             self.requests.send(ForkRequest { heap_mb, answer }).await.map_err(|_| "the engine is shut down".to_owned())?;
-            // No answer: the zygote went with the request. Nothing has run, so the next one is asked.
+            // No answer: the zygote died before the fork. Nothing has run, so the next one is asked.
             if let Ok(answer) = answered.await {
                 return answer;
             }
@@ -66,7 +66,7 @@ impl Zygote {
     }
 }
 
-/// Serves requests through one zygote after another until the engine is dropped.
+/// Serves fork requests through one zygote after another until the engine is dropped.
 async fn keep_alive(config: Config, mut process: Process, mut incoming: mpsc::Receiver<ForkRequest>) {
     loop {
         let why = process.serve(&mut incoming).await;
@@ -82,7 +82,7 @@ async fn keep_alive(config: Config, mut process: Process, mut incoming: mpsc::Re
     }
 }
 
-/// Tries until one starts. Who waits meanwhile waits for a start or two; when those fail too, it is told why there is none.
+/// Tries until a zygote starts. Jobs that wait for a fork meanwhile fail with the reason once [`ZYGOTES_MAX`] starts in a row have failed.
 async fn start_another(config: &Config, incoming: &mut mpsc::Receiver<ForkRequest>) -> Result<Process, Ended> {
     let mut failed = 0;
     loop {
@@ -91,7 +91,7 @@ async fn start_another(config: &Config, incoming: &mut mpsc::Receiver<ForkReques
             Err(error) => error,
         };
         failed += 1;
-        // What keeps failing does so ten times a second.
+        // Logged a few times only: it is tried ten times a second.
         if failed <= ZYGOTES_MAX {
             tracing::error!(%error, "no zygote can be started; trying again until one can");
         }
@@ -105,7 +105,7 @@ async fn start_another(config: &Config, incoming: &mut mpsc::Receiver<ForkReques
 fn refuse_waiting(incoming: &mut mpsc::Receiver<ForkRequest>, error: &ZygoteError) -> Result<(), Ended> {
     loop {
         match incoming.try_recv() {
-            // Whoever asked may have left.
+            // The job may have been cancelled.
             Ok(request) => drop(request.answer.send(Err(error.to_string()))),
             Err(TryRecvError::Empty) => return Ok(()),
             Err(TryRecvError::Disconnected) => return Err(Ended::Unneeded),

@@ -1,4 +1,4 @@
-//! One zygote process: started, asked for forks, and given up when it dies or no longer answers.
+//! One zygote process: started, asked for forks, and abandoned when it dies or no longer answers.
 
 use crate::engine::EngineInfo;
 use crate::worker::Worker;
@@ -20,13 +20,13 @@ const CONTROL: i32 = 3;
 /// V8 starts in a few milliseconds; a machine under heavy load gets this long.
 pub const START_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Why a zygote serves no longer.
+/// Why a zygote is no longer used.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Ended {
     Died,
-    /// It lives, and left a request without an answer for too long.
+    /// It did not answer a request in time.
     Silent,
-    /// Nobody wants forks any more.
+    /// The engine was dropped.
     Unneeded,
 }
 
@@ -40,9 +40,9 @@ pub struct Process {
     fork_timeout: Duration,
     wanted: Spares,
     spares: VecDeque<Worker>,
-    /// After a refused fork nothing is forked ahead until one succeeds again: what is short is for jobs.
+    /// A fork was refused: no spares are forked until one succeeds again, so that jobs get what is left.
     refused: bool,
-    /// Workers alive, and who wants to know how they end.
+    /// Workers that are alive, and where to send their exit status.
     alive: HashMap<u64, oneshot::Sender<ExitStatus>>,
 }
 
@@ -55,7 +55,7 @@ struct Pending {
 
 enum Asker {
     Job(oneshot::Sender<Result<Worker, String>>),
-    /// Nobody yet.
+    /// A worker forked ahead of need.
     Spare,
 }
 
@@ -91,7 +91,7 @@ impl Process {
         }
     }
 
-    /// Serves until this zygote is gone, or to be given up; whoever still waits for an answer then gets none.
+    /// Serves requests until this zygote is to be abandoned. Requests that are still waiting then get no answer.
     pub async fn serve(&mut self, incoming: &mut mpsc::Receiver<ForkRequest>) -> Ended {
         loop {
             if let Err(ended) = self.serve_once(incoming).await {
@@ -104,7 +104,7 @@ impl Process {
         self.fork_spares().await?;
         let overdue = self.pending.values().next().map(|oldest| oldest.asked + self.fork_timeout);
         tokio::select! {
-            // Answers first: one that is there is in time.
+            // Answers first: one that has arrived is in time.
             biased;
             message = self.receive() => {
                 let (message, descriptor) = message.ok_or(Ended::Died)?;

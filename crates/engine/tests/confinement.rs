@@ -1,4 +1,4 @@
-//! Confinement seen from outside: what `/proc` shows of a production worker, and that no worker runs where a step of it fails.
+//! Confinement from outside: what `/proc` shows of a production worker, and that no worker runs if a step of confinement fails.
 
 mod common;
 
@@ -11,7 +11,7 @@ use std::process::Command;
 const AWAITING: &str = "console.log('here'); await new Promise(done => setTimeout(done, 60_000))";
 const NO_CAPABILITY: &str = "0000000000000000";
 
-/// A production worker in the middle of a run.
+/// A production worker during a run.
 struct Running {
     zygote: i32,
     worker: i32,
@@ -27,7 +27,7 @@ async fn while_one_runs(look: impl FnOnce(Running)) {
     look(Running { zygote, worker });
 }
 
-/// The variables that the engine itself sets; a worker has no other.
+/// The variables that the engine sets; a worker has no others.
 const ENVIRONMENT: &[&str] = &["LD_BIND_NOW", "LD_PRELOAD", "TZ"];
 
 fn check_environment<'a>(variables: impl Iterator<Item = &'a str>) {
@@ -58,7 +58,8 @@ async fn a_production_worker_is_filtered_and_has_no_privileges() {
         ] {
             assert_eq!(processes::status(pid, field), value, "{field} of {}", if pid == worker { "a worker" } else { "the zygote" });
         }
-        // To empty this one takes a right that the server may not have; without it, what is not permitted can't come back either.
+        // Emptying this set needs a capability that the server may lack. Without it, a capability that is not permitted cannot come back
+        // either.
         if we_have(CapabilitySet::SETPCAP) {
             assert_eq!(processes::status(worker, "CapBnd"), NO_CAPABILITY);
         }
@@ -68,7 +69,7 @@ async fn a_production_worker_is_filtered_and_has_no_privileges() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_production_worker_has_its_limits() {
-    /// The most that a run with the least heap (8 MB) may ever have beyond what the zygote had.
+    /// The maximum memory of a run with the minimum heap (8 MB) beyond what the zygote had.
     const DATA_BYTES_MAX: u64 = 256 << 20;
     while_one_runs(|Running { zygote, worker, .. }| {
         let limits = std::fs::read_to_string(format!("/proc/{worker}/limits")).expect("limits");
@@ -101,7 +102,7 @@ async fn a_production_worker_holds_nothing_of_ours() {
     while_one_runs(|Running { worker, .. }| {
         let folder = format!("/proc/{worker}/fd");
         let Ok(entries) = std::fs::read_dir(&folder) else {
-            // Nobody but root may look into a worker at all; the next test looks from inside.
+            // Only root may inspect a worker; the next test inspects from inside.
             assert!(!we_have(CapabilitySet::SYS_PTRACE), "{folder} can't be read");
             return;
         };
@@ -131,7 +132,7 @@ async fn a_worker_sees_nothing_of_ours() {
     check_environment(environment.lines());
 }
 
-/// V8 asks the system for more where there is more heap to manage; none of it may be a call that is death.
+/// V8 uses more system calls with larger heaps. None of them may be one that kills the worker.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_of_any_size_gets_by_with_the_calls_it_has() {
     let engine = start_with(Config { memory_mb_max: u64::MAX, ..config(production()) }).await;
@@ -144,7 +145,7 @@ async fn a_worker_of_any_size_gets_by_with_the_calls_it_has() {
     }
 }
 
-/// In a worker the filter hides the layer below it; alone it must hold as well.
+/// In a worker the seccomp filter hides the layer below it. That layer must hold on its own as well.
 #[test]
 fn what_the_zygote_gives_up_is_gone_without_the_filter_too() {
     let parts = probes();
@@ -172,11 +173,11 @@ fn what_the_zygote_gives_up_is_gone_without_the_filter_too() {
     }
 }
 
-/// A call that is refused when this argument is this value.
+/// A system call that is refused if this argument has this value.
 struct Refusal {
     call: libc::c_long,
     argument: Option<(u8, u64)>,
-    /// Only when something is set, since the same call asks, too.
+    /// Only for a call that sets something, because the same call also queries.
     pointer_given: Option<u8>,
     error: i32,
 }
@@ -206,10 +207,10 @@ impl Refusal {
     }
 }
 
-/// Starts an engine where a call is refused, and says what came of it: the engine's own refusal, or that of its first run.
+/// Starts an engine with a refused system call. Returns the error of the engine or of its first run.
 fn on_a_machine_with(refusal: &Refusal) -> String {
     let (parts, program) = (production(), refusal.compile());
-    // A filter is a thread's own, and goes on to the processes which that thread starts.
+    // A filter applies to its thread and to the processes which that thread starts.
     let machine = std::thread::spawn(move || {
         seccompiler::apply_filter(&program).expect("a filter");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");

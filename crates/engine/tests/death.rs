@@ -24,7 +24,7 @@ fn long(code: &str, kind: Kind) -> Job {
 async fn a_killed_zygote_takes_its_workers_along_and_queued_runs_wait_for_the_next() {
     let parts = probes();
     let engine = start_with(Config { concurrent_max: 2, ..config(parts.clone()) }).await;
-    let mut running = submit(&engine, long("fake silence while it evaluates", Kind::Stateless));
+    let mut running = submit(&engine, long("fake silence while it runs", Kind::Stateless));
     let mut saving = submit(&engine, long("fake silence while it saves", Kind::Stateful(None)));
     begun(&mut running).await;
     begun(&mut saving).await;
@@ -109,9 +109,9 @@ async fn workers_that_die_while_they_wait_are_replaced() {
     }
 }
 
-/// A start that lies unread in the socket of a worker that dies has begun nothing, so another worker gets it.
+/// Requests that lie unread in the socket of a worker that dies have begun nothing, so another worker gets them.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_dies_with_its_start_unread_is_replaced() {
+async fn a_worker_that_dies_with_its_requests_unread_is_replaced() {
     let job = || job("fake nothing", Kind::Stateless);
     let spares = Spares { count: 1, heap_mb: job().limits.heap_mb };
     for _ in 0..5 {
@@ -134,7 +134,7 @@ async fn a_worker_that_dies_with_its_start_unread_is_replaced() {
 async fn a_zygote_that_no_longer_answers_is_replaced() {
     let parts = probes();
     let engine = start_with(Config { fork_timeout: Duration::from_millis(300), ..config(parts.clone()) }).await;
-    let mut running = submit(&engine, long("fake silence while it evaluates", Kind::Stateless));
+    let mut running = submit(&engine, long("fake silence while it runs", Kind::Stateless));
     begun(&mut running).await;
     let stuck = zygote_of(processes::this(), &parts.base_heap).expect("a zygote");
     freeze(stuck);

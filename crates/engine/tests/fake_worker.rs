@@ -16,6 +16,8 @@ enum End {
     Misbehaved(&'static str),
     Crashed(Stage, Option<i32>),
     NeverSettles,
+    Refused(&'static str),
+    Unsaveable(&'static str),
 }
 
 use End::*;
@@ -33,51 +35,97 @@ use Asked::*;
 #[rustfmt::skip]
 const WAYS: &[(&str, Asked, End)] = &[
     ("nothing", NoHeap, Completed),
-    // What is no frame.
+    // Not a frame.
     ("garbage", NoHeap, Misbehaved("a frame of unknown kind 255")),
     ("unknown kind", NoHeap, Misbehaved("a frame of unknown kind 99")),
-    ("output of 4 GiB", NoHeap, Misbehaved("a frame of kind 1 with 4294967295 bytes, at most 65536 are allowed")),
-    ("result of 4 GiB", NoHeap, Misbehaved("a frame of kind 3 with 4294967295 bytes, at most 16777216 are allowed")),
-    ("failure without a kind", NoHeap, Misbehaved("a frame of kind 4 whose payload can't be read")),
-    ("result that is no text", NoHeap, Misbehaved("a frame of kind 3 whose payload can't be read")),
-    ("heap of seven bytes' digest", Heap, Misbehaved("a frame of kind 5 whose payload can't be read")),
-    // Frames in the wrong place. Without a heap to wait for, the result is the end, and what follows it is never read.
-    ("two results", Heap, Misbehaved("it went on after its result")),
-    ("two results", NoHeap, Completed),
-    ("output after the result", Heap, Misbehaved("it went on after its result")),
+    ("kind that only the server sends", NoHeap, Misbehaved("a frame of unknown kind 3")),
+    ("output of 4 GiB", NoHeap, Misbehaved("a frame `Output` with 4294967295 bytes, at most 65536 are allowed")),
+    ("result of 4 GiB", NoHeap, Misbehaved("a frame `Ended` with 4294967295 bytes, at most 16777217 are allowed")),
+    ("call of 4 GiB", NoHeap, Misbehaved("a frame `Call` with 4294967295 bytes, at most 16777226 are allowed")),
+    ("call of one byte too many", NoHeap, Misbehaved("a frame `Call` with 16777227 bytes, at most 16777226 are allowed")),
+    ("end without a status", NoHeap, Misbehaved("a frame `Ended` whose payload can't be read")),
+    ("failure of unknown kind", NoHeap, Misbehaved("a frame `Ended` whose payload can't be read")),
+    ("result that is no text", NoHeap, Misbehaved("a frame `Ended` whose payload can't be read")),
+    ("call without a kind", NoHeap, Misbehaved("a frame `Call` whose payload can't be read")),
+    ("heap of seven bytes' digest", Heap, Misbehaved("a frame `Snapshot` whose payload can't be read")),
+    ("result without a run number", NoHeap, Misbehaved("a frame `Ended` without a run number")),
+    ("opened with a run number", NoHeap, Misbehaved("a frame `Opened` with a run number, which belongs to no run")),
+    // Out of order. Without a heap to wait for, the result is the end, and what follows it is never read.
+    ("start before it is opened", NoHeap, Misbehaved("`Started` before `Opened`")),
+    ("result before it is opened", NoHeap, Misbehaved("`Ended` before `Opened`")),
+    ("opened twice", NoHeap, Misbehaved("`Opened` a second time")),
+    ("result before the start", NoHeap, Misbehaved("`Ended` before `Started`")),
+    ("output before the start", NoHeap, Misbehaved("`Output` before `Started`")),
+    ("call before the start", NoHeap, Misbehaved("`Call` before `Started`")),
+    ("two starts", NoHeap, Misbehaved("`Started` a second time")),
+    ("types parsed twice", NoHeap, Misbehaved("`Parsing` a second time")),
+    ("two results", Heap, Misbehaved("`Started` for run 1, which has ended")),
+    ("result twice", Heap, Misbehaved("`Ended` for run 1, which has ended")),
+    ("result twice", NoHeap, Completed),
+    ("output after the result", Heap, Misbehaved("`Output` for run 1, which has ended")),
     ("output after the result", NoHeap, Completed),
-    ("evaluation after the result", Heap, Misbehaved("it went on after its result")),
-    ("failure after the result", Heap, NeverSettles),
+    ("start after the result", Heap, Misbehaved("`Started` for run 1, which has ended")),
+    ("call after the result", Heap, Misbehaved("`Call` for run 1, which has ended")),
+    ("failure after the result", Heap, Misbehaved("`Ended` for run 1, which has ended")),
     ("result after the failure", Heap, NeverSettles),
-    ("heap without a result", Heap, Misbehaved("it saved a heap that nobody asked for")),
-    ("heap that nobody asked for", NoHeap, Misbehaved("it saved a heap that nobody asked for")),
+    ("output after the word that it is dropped", NoHeap, Misbehaved("`Output` after `OutputDropped`")),
+    ("two words that output is dropped", NoHeap, Misbehaved("`OutputDropped` a second time")),
+    ("heap without a result", Heap, Misbehaved("`Snapshot` before `Ended`")),
+    ("heap that nobody asked for", NoHeap, Misbehaved("`Snapshot` that was not asked for")),
+    ("commit that nobody asked for", NoHeap, Misbehaved("`Committed` that was not asked for")),
+    ("commit of its result", Heap, Misbehaved("`Committed` that was not asked for")),
+    // Of another run.
+    ("start of another run", NoHeap, Misbehaved("`Started` for run 2, which is not the run in progress")),
+    ("output of another run", NoHeap, Misbehaved("`Output` for run 2, which is not the run in progress")),
+    ("call of another run", NoHeap, Misbehaved("`Call` for run 2, which is not the run in progress")),
+    ("result of another run", NoHeap, Misbehaved("`Ended` for run 2, which is not the run in progress")),
+    ("result of another run", Heap, Misbehaved("`Ended` for run 2, which is not the run in progress")),
+    ("failure of another run", NoHeap, Misbehaved("`Ended` for run 2, which is not the run in progress")),
+    ("result of the highest run", NoHeap, Misbehaved("`Ended` for run 18446744073709551615, which is not the run in progress")),
+    ("heap of another run", Heap, Misbehaved("`Snapshot` that was not asked for")),
+    // Calls, of which there are none yet.
+    ("call of unknown kind", NoHeap, Misbehaved("`Call` of kind 7, but no capability exists")),
+    ("call of kind 0", Heap, Misbehaved("`Call` of kind 0, but no capability exists")),
+    ("call with a large payload", NoHeap, Misbehaved("`Call` of kind 7, but no capability exists")),
+    ("call with a number too high", NoHeap, Misbehaved("call number 2, expected 1")),
+    ("calls without end", NoHeap, Misbehaved("`Call` of kind 7, but no capability exists")),
+    // Refusals.
+    ("refusal", NoHeap, Refused("it would rather not")),
+    ("refusal after the start", NoHeap, Refused("it would rather not")),
+    ("refusal after the result", Heap, Refused("it would rather not")),
     // Heaps that are not what they are said to be.
-    ("wrong digest", Heap, Misbehaved("the heap it saved is not the one it announced")),
-    ("wrong length", Heap, Misbehaved("the heap it saved is not the one it announced")),
-    ("heap never written", Heap, Misbehaved("the heap it saved is not the one it announced")),
+    ("heap that can't be written", Heap, Unsaveable("full")),
+    ("wrong digest", Heap, Misbehaved("the heap it wrote is not the one it announced")),
+    ("wrong length", Heap, Misbehaved("the heap it wrote is not the one it announced")),
+    ("heap never written", Heap, Misbehaved("the heap it wrote is not the one it announced")),
     // Too much.
     ("a million outputs", NoHeap, Completed),
     ("a million empty outputs", NoHeap, Completed),
-    ("a million words that output is dropped", NoHeap, Completed),
+    ("a million words that output is dropped", NoHeap, Misbehaved("`OutputDropped` a second time")),
     ("output without end", NoHeap, TimedOut),
-    ("evaluations without end", NoHeap, TimedOut),
+    ("starts without end", NoHeap, Misbehaved("`Started` a second time")),
+    ("parsing without end", NoHeap, Misbehaved("`Parsing` a second time")),
     // Too little.
     ("silence", NoHeap, TimedOut),
+    ("silence after it is opened", NoHeap, TimedOut),
     ("silence after the result", Heap, TimedOut),
     ("silence in the middle of a frame", NoHeap, TimedOut),
+    ("close ignored", Heap, Completed),
+    ("close ignored", NoHeap, Completed),
     ("closed socket", NoHeap, Crashed(Starting, Some(libc::SIGKILL))),
     ("closed socket after the result", Heap, Crashed(Saving, Some(libc::SIGKILL))),
     // Death.
-    ("death after the start", NoHeap, Crashed(Starting, None)),
+    ("death after its requests", NoHeap, Crashed(Starting, None)),
     ("death in the middle of a head", NoHeap, Crashed(Starting, None)),
     ("death in the middle of a frame", NoHeap, Crashed(Starting, None)),
-    ("death while it evaluates", NoHeap, Crashed(Running, None)),
-    ("death after output", NoHeap, Crashed(Starting, None)),
+    ("death while it parses", NoHeap, Crashed(Starting, None)),
+    ("death while it runs", NoHeap, Crashed(Running, None)),
+    ("death after output", NoHeap, Crashed(Running, None)),
     ("death after the result", Heap, Crashed(Saving, None)),
     ("death in the middle of the heap", Heap, Crashed(Saving, None)),
     ("death before the heap is announced", Heap, Crashed(Saving, None)),
     ("death after the heap", Heap, Completed),
-    ("crash while it evaluates", NoHeap, Crashed(Running, Some(libc::SIGSEGV))),
+    ("crash while it runs", NoHeap, Crashed(Running, Some(libc::SIGSEGV))),
     ("crash after the result", Heap, Crashed(Saving, Some(libc::SIGSEGV))),
     ("forbidden call after the result", Heap, Crashed(Saving, Some(libc::SIGSYS))),
 ];
@@ -90,6 +138,8 @@ impl End {
             (Misbehaved(what), Outcome::Failed(Failure::WorkerMisbehaved(told))) => told.starts_with(what),
             (Crashed(stage, signal), Outcome::Failed(failure)) => *failure == Failure::WorkerCrashed { stage: *stage, signal: *signal },
             (NeverSettles, Outcome::Failed(failure)) => *failure == Failure::NeverSettles,
+            (Refused(why), Outcome::Failed(Failure::NoWorker(told))) => told == why,
+            (Unsaveable(why), Outcome::Failed(Failure::Unsaveable(told))) => told == why,
             _ => false,
         }
     }
@@ -142,20 +192,20 @@ async fn a_worker_that_breaks_the_protocol_is_one_failed_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_dies_with_its_start_unread_is_one_failed_run() {
+async fn a_worker_that_dies_with_its_requests_unread_is_one_failed_run() {
     let engine = start(probes()).await;
     for asked in [Heap, NoHeap] {
-        let outcome = run(&engine, fake("death before the start", asked)).await;
+        let outcome = run(&engine, fake("death with its requests unread", asked)).await;
         assert!(Crashed(Starting, None).is(&outcome), "{outcome:?}");
         is_well(&engine).await;
     }
 }
 
-/// A start longer than a socket holds is never sent whole to one that does not listen.
+/// Requests longer than a socket holds are never sent whole to a worker that does not read.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_never_reads_its_start_is_one_failed_run() {
+async fn a_worker_that_never_reads_its_requests_is_one_failed_run() {
     let engine = start(probes()).await;
-    let code = format!("fake a start never read\n{}", " ".repeat(4 << 20));
+    let code = format!("fake requests never read\n{}", " ".repeat(4 << 20));
     let outcome = run(&engine, job(code, Kind::Stateless)).await;
     assert!(matches!(outcome, Outcome::TimedOut { .. } | Outcome::Failed(Failure::NoWorker(_))), "{outcome:?}");
     is_well(&engine).await;
@@ -166,7 +216,7 @@ async fn output_is_told_up_to_its_cap_and_the_rest_is_dropped_once() {
     let engine = start(probes()).await;
     for (way, bytes, drops) in [
         ("a million outputs", 1_000_000, 0),
-        ("a million words that output is dropped", 0, 1),
+        ("two words that output is dropped", 0, 1),
         ("output without end", 2 << 20, 1),
         ("death after output", "last words".len(), 0),
         ("output after the result", 0, 0),
@@ -228,5 +278,5 @@ async fn a_thousand_descriptors_sent_along_reach_nobody() {
 async fn a_heap_that_its_worker_keeps_mapped_is_refused() {
     let engine = start(fake_zygote("maps its heap")).await;
     let outcome = run(&engine, job("1", Kind::Stateful(None))).await;
-    assert!(Misbehaved("the heap it saved can't be sealed").is(&outcome), "{outcome:?}");
+    assert!(Misbehaved("the heap it wrote can't be sealed").is(&outcome), "{outcome:?}");
 }

@@ -1,6 +1,6 @@
-//! Native probes: what a worker may do, tried from inside by code that needs no JavaScript to do it.
+//! Native probes: test from inside what a worker may do, with native code instead of JavaScript.
 //!
-//! The probes run where user code would, in a worker that the production code forked and confined (see `crates/probes`).
+//! The probes run in place of user code, in a worker that the production code forked and confined (see `crates/probes`).
 
 mod common;
 
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 const POLICY: &str = include_str!("../../worker/policy/seccomp.json");
 
-/// Numbers of the calls that the policy may name. One that is missing here fails the test by name.
+/// Numbers of the system calls that the policy may name. A missing one fails the test by name.
 macro_rules! numbers {
     ($($name:ident)*) => { &[$((stringify!($name), libc::$name)),*] };
 }
@@ -23,13 +23,14 @@ const NUMBERS: &[(&str, libc::c_long)] = numbers! {
     SYS_futex SYS_sched_yield SYS_clock_gettime SYS_clock_getres SYS_gettimeofday SYS_getrandom SYS_getpid SYS_gettid SYS_rt_sigprocmask
     SYS_rt_sigaction SYS_rt_sigreturn SYS_exit SYS_exit_group
 };
-/// Calls that newer kernels let past every filter (`uretprobe`, `uprobe`): they serve the kernel's own trampolines and refuse everybody else.
+/// Calls that newer kernels exempt from every filter (`uretprobe`, `uprobe`): they serve the kernel's own trampolines and fail for other
+/// callers.
 #[cfg(target_arch = "x86_64")]
 const PAST_ANY_FILTER: &[(libc::c_long, &str)] = &[(335, "(signal 4)"), (336, "No such device or address")];
 #[cfg(not(target_arch = "x86_64"))]
 const PAST_ANY_FILTER: &[(libc::c_long, &str)] = &[];
 
-/// The numbers of the calls that the policy allows, and whether it does so with any arguments.
+/// The numbers of the calls that the policy allows, and whether with any arguments.
 fn allowed() -> BTreeMap<libc::c_long, bool> {
     let policy: serde_json::Value = serde_json::from_str(POLICY).expect("JSON");
     let rules = policy["worker"]["filter"].as_array().expect("a list of rules");
@@ -40,7 +41,7 @@ fn allowed() -> BTreeMap<libc::c_long, bool> {
     rules.iter().map(|rule| (number(rule["syscall"].as_str().expect("a name")), rule["args"].is_null())).collect()
 }
 
-/// Runs every job in a worker of its own, many at once, and names each that did not end as it should.
+/// Runs every job in its own worker, many concurrently, and names each that did not end as expected.
 async fn check_all<T>(engine: &Engine, cases: Vec<(T, Job)>, is_right: impl Fn(&T, &str) -> bool)
 where
     T: std::fmt::Debug,
@@ -64,7 +65,7 @@ async fn every_system_call_that_the_policy_does_not_name_is_death() {
     let exempt = |number| PAST_ANY_FILTER.iter().find(|(exempt, _)| *exempt == number);
     check_all(&engine, cases, |number, told| match (allowed.get(number), exempt(*number)) {
         (Some(true), _) => !["SIGSYS", "timed out"].contains(&told),
-        // Whether all ones are among the arguments it may have is the policy's business; it must end.
+        // The policy decides whether these arguments are allowed; the call must end.
         (Some(false), _) => told != "timed out",
         (None, Some((_, refusal))) => told == "SIGSYS" || told.contains(refusal),
         (None, None) => told == "SIGSYS",
@@ -79,7 +80,7 @@ async fn every_attempt_to_get_out_is_death() {
     let cases: Vec<_> = names.lines().map(|name| (name, job(format!("attempt {name}"), Kind::Stateless))).collect();
     assert!(cases.len() > 60, "only {} attempts", cases.len());
     check_all(&engine, cases, |name, told| match *name {
-        // A kernel without 32-bit calls takes the gate for a plain fault.
+        // A kernel without 32-bit calls treats the gate as a plain fault.
         "getpid as a 32-bit process calls it" => told == "SIGSYS" || told.contains("(signal 11)"),
         _ => told == "SIGSYS",
     })
@@ -95,9 +96,9 @@ async fn a_socket_of_any_family_is_death() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn memory_ends_at_the_limit_whichever_way_it_is_taken() {
-    /// The most that a run with the least heap (8 MB) may ever have beyond what it was forked with.
+    /// The maximum memory of a run with the minimum heap (8 MB) beyond what it was forked with.
     const MEMORY_MB_MAX: usize = 256;
-    /// Who is refused before this has met something else than the limit.
+    /// A refusal below this is not caused by the limit.
     const MEMORY_MB_MIN: usize = 64;
     let engine = start(probes()).await;
     for way in ["map", "commit", "grow", "break", "allocate"] {
@@ -107,7 +108,7 @@ async fn memory_ends_at_the_limit_whichever_way_it_is_taken() {
     }
 }
 
-/// The kernel does not count these as data, so no limit would end them.
+/// The kernel does not count these as data, so no limit would apply.
 #[tokio::test(flavor = "multi_thread")]
 async fn memory_that_the_limit_does_not_count_is_death() {
     let engine = start(probes()).await;
@@ -121,7 +122,7 @@ async fn a_heap_that_has_a_key_can_not_be_changed() {
     let engine = start(probes()).await;
     let content = vec![7; 8192];
     let heap = HeapImage::from_payload(&content).expect("a heap");
-    // Shared mappings are refused by the seal; if the policy refuses them first, that is death.
+    // The seal refuses shared mappings. If the policy refuses them first, the worker is killed.
     for (way, outcomes) in [("write", &["EPERM"][..]), ("map", &["EPERM", "SIGSYS"]), ("unprotect", &["EACCES", "SIGSYS"])] {
         let told = brief(&run(&engine, job(format!("heap {way}"), Kind::Stateful(Some(heap.clone())))).await);
         assert!(outcomes.contains(&told.as_str()), "heap {way}: {told}");
@@ -139,13 +140,13 @@ async fn a_heap_that_changes_while_it_is_saved_is_what_its_key_says_or_nothing()
                 assert_eq!(heap.key().digest(), &<[u8; 32]>::from(Sha256::digest(&payload)));
                 assert_eq!(payload, b"a heap as good as any");
             }
-            Outcome::Failed(Failure::WorkerMisbehaved(what)) => assert_eq!(what, "the heap it saved is not the one it announced"),
+            Outcome::Failed(Failure::WorkerMisbehaved(what)) => assert_eq!(what, "the heap it wrote is not the one it announced"),
             other => panic!("{other:?}"),
         }
     }
 }
 
-/// Lowers what a snapshot may take, for every worker to come: they inherit it as they inherit the real limit.
+/// Lowers the snapshot quota for all later workers, which inherit it like the real limit.
 fn lower_quota(parts: &Artifacts, bytes: u64) {
     let zygote = processes::zygote_of(processes::this(), &parts.base_heap).and_then(Pid::from_raw).expect("a zygote");
     let limit = Rlimit { current: Some(bytes), maximum: Some(bytes) };
@@ -158,14 +159,14 @@ async fn a_heap_ends_at_the_limit_on_files() {
     let engine = start(parts.clone()).await;
     lower_quota(&parts, 16 << 20);
     let (_, outcome) = common::end_of(submit(&engine, job("fake heap without end", Kind::Stateful(None)))).await;
-    // The fake gives up at the first refusal; without one it would go on until its time is over.
+    // The fake stops at the first refusal; without one it would continue until its timeout.
     assert!(
         matches!(outcome, Outcome::Failed(Failure::WorkerCrashed { stage: Stage::Saving, signal: None | Some(libc::SIGXFSZ) })),
         "{outcome:?}"
     );
 }
 
-/// No code gets a snapshot past the real quota, which is more than heap and buffers may hold together: memory ends first.
+/// No code produces a snapshot above the real quota, which is larger than heap and buffers together: memory runs out first.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_snapshot_over_the_quota_says_how_long_it_is_and_may_be() {
     let parts = production();

@@ -1,4 +1,4 @@
-//! Cancel and time limit take effect at once, whatever a run is doing.
+//! Cancel and the time limit take effect immediately, whatever a run is doing.
 
 mod common;
 
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 const BOUND: Duration = Duration::from_millis(100);
-/// A busy machine may be late now and then, but not every time.
+/// A busy machine may be late once, but not every time.
 const TRIES: usize = 3;
 const TIMEOUT_SECS: u32 = 1;
 
@@ -16,7 +16,7 @@ const TIMEOUT_SECS: u32 = 1;
 const COMPUTING: &str = "console.log('here'); for (;;);";
 const IN_A_NATIVE_THAT_IGNORES_TERMINATION: &str = "const a = []; a.length = 2 ** 32 - 1; console.log('here'); a.reverse()";
 const AWAITING_A_TIMER: &str = "console.log('here'); await new Promise(done => setTimeout(done, 60_000))";
-/// Small objects by the million take V8 seconds to write down, and much less to make.
+/// V8 takes seconds to serialise millions of small objects, and much less to create them.
 const SAVING: &str = "var all = []; for (let i = 0; i < 5e5; i++) all.push([{ i }, 'k' + i]); console.log('here')";
 const STATES: [&str; 4] = [COMPUTING, IN_A_NATIVE_THAT_IGNORES_TERMINATION, AWAITING_A_TIMER, SAVING];
 
@@ -32,7 +32,7 @@ struct House {
     base_heap: PathBuf,
 }
 
-/// An engine that runs one thing at a time.
+/// An engine with one slot.
 async fn house() -> House {
     let parts = production();
     let base_heap = parts.base_heap.clone();
@@ -46,7 +46,7 @@ impl House {
     }
 }
 
-/// The shortest of a few measurements, as soon as one is within the bound.
+/// The shortest of a few measurements; stops as soon as one is within the limit.
 async fn best_of_a_few(mut measure: impl AsyncFnMut() -> Duration) -> Duration {
     let mut best = Duration::MAX;
     for _ in 0..TRIES {
@@ -65,7 +65,7 @@ async fn cancel_kills_the_worker_whatever_it_does() {
         let took = best_of_a_few(async || {
             let mut execution = submit(&house.engine, run_of(code, 60));
             begun(&mut execution).await;
-            // Nothing tells that a snapshot is being written; after the last line of the code there is nothing else to do.
+            // There is no signal for the start of the snapshot, but after its last line the code has nothing else to do.
             tokio::time::sleep(Duration::from_millis(50)).await;
             assert_eq!(house.workers().len(), 1, "{code}");
             let asked = Instant::now();
@@ -80,7 +80,7 @@ async fn cancel_kills_the_worker_whatever_it_does() {
     }
 }
 
-/// The server's own work on a run is no reason to wait either.
+/// The server's own work on a run does not delay a cancel either.
 #[tokio::test(flavor = "multi_thread")]
 async fn cancel_is_heard_while_a_large_heap_is_hashed() {
     let engine = start(probes()).await;

@@ -2,9 +2,10 @@
 
 use crate::fake_worker::{HEAP, sleep_for_ever};
 use crate::heap;
+use crate::one_shot::OneShot;
 use crate::socket::{COPIES_MAX, quit, send_with_copies};
 use heapstead_wire::control::{self, FromZygote, ToZygote};
-use heapstead_wire::{Frame, Start};
+use heapstead_wire::{FromWorker, Written};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use sha2::{Digest, Sha256};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -66,25 +67,35 @@ fn fork(control: &OwnedFd, worker: u64, socket: &OwnedFd, what: fn(&OwnedFd)) {
     let _ = control::send(control, &FromZygote::Exited { worker, wait_status }, None);
 }
 
+/// The messages of a run that completes.
+fn completed(requests: &OneShot, then: Option<FromWorker>) -> Vec<u8> {
+    let run = requests.run;
+    let mut bytes = FromWorker::OPENED.to_vec();
+    let messages = [FromWorker::Started { run, javascript: None }, FromWorker::Ended { run, outcome: Ok("done".into()) }];
+    for message in messages.into_iter().chain(then) {
+        // Writing to memory can't fail.
+        let _ = message.write_to(&mut bytes);
+    }
+    bytes
+}
+
 /// Sends a great many descriptors with its result: some with each byte, so that none of it can be read without them.
 fn send_descriptors(socket: &OwnedFd) {
-    let mut frame = Vec::new();
-    if Start::receive(socket).is_ok() && Frame::Completed("done".into()).write_to(&mut frame).is_ok() {
-        for byte in &frame {
-            send_with_copies(socket.as_raw_fd(), &[*byte], (DESCRIPTORS / frame.len() + 1).min(COPIES_MAX));
-        }
+    let Some(requests) = OneShot::receive(socket) else { return };
+    let bytes = completed(&requests, None);
+    for byte in &bytes {
+        send_with_copies(socket.as_raw_fd(), &[*byte], (DESCRIPTORS / bytes.len() + 1).min(COPIES_MAX));
     }
 }
 
 /// Announces the heap it wrote, and keeps a mapping of it through which it could go on writing.
 fn map_heap(socket: &OwnedFd) {
-    let Ok((_, _, descriptors)) = Start::receive(socket) else { return };
-    let Some(heap) = descriptors.last() else { return };
-    let mut frames = Vec::new();
-    let saved = Frame::Saved { length: HEAP.len() as u64, sha256: Sha256::digest(HEAP).into() };
-    let written = rustix::io::write(heap, HEAP).is_ok() && heap::map(heap.as_raw_fd(), libc::PROT_READ | libc::PROT_WRITE).is_some();
-    if written && Frame::Completed("done".into()).write_to(&mut frames).is_ok() && saved.write_to(&mut frames).is_ok() {
-        let _ = rustix::io::write(socket, &frames);
+    let Some(requests) = OneShot::receive(socket) else { return };
+    let Some(heap) = &requests.snapshot else { return };
+    if rustix::io::write(heap, HEAP).is_ok() && heap::map(heap.as_raw_fd(), libc::PROT_READ | libc::PROT_WRITE).is_some() {
+        let written = Written { length: HEAP.len() as u64, sha256: Sha256::digest(HEAP).into() };
+        let bytes = completed(&requests, Some(FromWorker::Snapshot { run: requests.run, outcome: Ok(written) }));
+        let _ = rustix::io::write(socket, &bytes);
         sleep_for_ever()
     }
 }

@@ -8,8 +8,8 @@ use std::ptr::null_mut;
 
 const PAGE_BYTES: usize = 4096;
 
-pub fn change(way: &str, descriptors: &[OwnedFd]) -> String {
-    let Some(heap) = descriptors.first().map(AsRawFd::as_raw_fd) else { return "no heap came with the start".into() };
+pub fn change(way: &str, heap: Option<&OwnedFd>) -> String {
+    let Some(heap) = heap.map(AsRawFd::as_raw_fd) else { return "no heap came with the run".into() };
     match way {
         // SAFETY: one live byte.
         "write" => said(unsafe { libc::write(heap, b"x".as_ptr().cast(), 1) } as c_long),

@@ -22,12 +22,14 @@ mod fake_zygote;
 mod heap;
 mod inside;
 mod memory;
+mod one_shot;
 mod outer_layer;
 mod processes;
 mod socket;
 
-use heapstead_wire::Frame;
-use heapstead_worker::{Runner, Session};
+use heapstead_wire::{FromWorker, Written};
+use heapstead_worker::{Channel, Runner};
+use one_shot::OneShot;
 use sha2::{Digest, Sha256};
 
 heapstead_worker::entry!(runner());
@@ -44,27 +46,30 @@ fn runner() -> Runner {
 }
 
 /// Called in the worker, confined as any.
-fn run(session: &Session) {
-    // Looked at without taking it, since one of the fakes dies with its start unread.
+fn run(channel: &Channel) {
+    // Looked at without taking it, since one of the fakes dies with its requests unread.
     let code = socket::peek_code();
     if let Some(fake) = code.strip_prefix("fake ") {
-        return fake_worker::run(session, fake);
+        return fake_worker::run(channel, fake);
     }
-    let Ok((start, code, descriptors)) = session.receive() else { return };
-    session.send(&Frame::Evaluating(None));
-    let said = match code.split_once(' ').unwrap_or((&code, "")) {
+    let Some(requests) = OneShot::receive(socket::socket()) else { return };
+    let OneShot { open, heap, run, code, .. } = &requests;
+    let run = *run;
+    channel.opened();
+    channel.send(&FromWorker::Started { run, javascript: None });
+    let said = match code.split_once(' ').unwrap_or((code, "")) {
         ("call", number) => calls::with_all_ones(number),
         ("attempts", _) => attempts::names(),
         ("attempt", name) => attempts::run(name),
         ("socket", family) => attempts::socket(family),
         ("memory", way) => memory::take(way),
-        ("heap", way) => heap::change(way, &descriptors),
+        ("heap", way) => heap::change(way, heap.as_ref()),
         ("inside", _) => inside::report(),
         _ => format!("no probe is called `{code}`"),
     };
-    session.send(&Frame::Completed(said));
-    if start.snapshot {
-        // What was said is told only with a heap: the empty one will do.
-        session.send(&Frame::Saved { length: 0, sha256: Sha256::digest([]).into() });
+    channel.send(&FromWorker::Ended { run, outcome: Ok(said) });
+    if open.stateful {
+        // The result of a stateful run counts only with a heap: an empty one will do.
+        channel.send(&FromWorker::Snapshot { run, outcome: Ok(Written { length: 0, sha256: Sha256::digest([]).into() }) });
     }
 }

@@ -1,13 +1,20 @@
-//! A worker's socket below its session: to look at a start without reading it, and to write what no frame can say.
+//! A worker's socket below its channel: to look at requests without reading them, and to write bytes that are no frame.
 
-use std::os::fd::RawFd;
+use heapstead_wire::HEAD_BYTES;
+use std::os::fd::{BorrowedFd, RawFd};
 
 /// Where a worker's socket is.
 pub const SOCKET: RawFd = 3;
-/// More than the head and the first words of any start a test sends.
+/// More than the heads and the first words of the code of any run a test makes.
 const PEEKED_BYTES: usize = 4096;
 
-/// The beginning of the code of the start that waits in the socket. It stays there.
+/// A worker's socket. The channel owns it.
+pub fn socket() -> BorrowedFd<'static> {
+    // SAFETY: open as long as the process lives, but for the fakes that close it, which use it no more.
+    unsafe { BorrowedFd::borrow_raw(SOCKET) }
+}
+
+/// The beginning of the code of the run that waits in the socket. It stays there.
 pub fn peek_code() -> String {
     let mut bytes = [0_u8; PEEKED_BYTES];
     let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
@@ -18,9 +25,22 @@ pub fn peek_code() -> String {
     // SAFETY: the header points to one live buffer.
     let length = unsafe { libc::recvmsg(SOCKET, &mut message, libc::MSG_PEEK) };
     let seen = &bytes[..usize::try_from(length).unwrap_or(0)];
-    // The start's own layout: two lengths, a header, the code.
-    let code = seen.split_first_chunk::<4>().and_then(|(header, _)| seen.get(8 + u32::from_le_bytes(*header) as usize..));
-    String::from_utf8_lossy(code.unwrap_or_default()).into_owned()
+    String::from_utf8_lossy(code_of(seen).unwrap_or_default()).into_owned()
+}
+
+/// The code in the payload of the frame `Run` (see `heapstead_wire`): after the length of the settings, and the settings.
+fn code_of(mut frames: &[u8]) -> Option<&[u8]> {
+    const RUN: u8 = 2;
+    loop {
+        let (head, rest) = frames.split_first_chunk::<HEAD_BYTES>()?;
+        let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
+        let (payload, next) = rest.split_at(length.min(rest.len()));
+        if head[4] == RUN {
+            let (settings, rest) = payload.split_first_chunk::<4>()?;
+            return rest.get(u32::from_le_bytes(*settings) as usize..);
+        }
+        frames = next;
+    }
 }
 
 /// Writes all of `bytes`, whatever they are. Ends the process when the server is gone.

@@ -13,9 +13,9 @@ use tokio::task::JoinSet;
 pub const SETUP: &str = "let canary = 41; let log = ['start'];";
 /// Workers that wait for runs with the default cap; runs with any other are forked when they come.
 pub const SPARES: Spares = Spares { count: 2, heap_mb: HEAP_MB_DEFAULT };
-/// Runs made at once: enough to keep all cores busy, too few to starve whoever shares them.
+/// Concurrent runs: enough to keep all cores busy, too few to starve other processes.
 const AT_ONCE_MAX: usize = 4;
-/// Past its limit a run has this long to end before the fixture gives up on the engine.
+/// How long after its time limit a run may take to end before the fixture gives up.
 const HOPELESS: Duration = Duration::from_secs(20);
 
 #[derive(Debug, thiserror::Error)]
@@ -57,7 +57,7 @@ pub struct Seen {
     pub failure: Option<Failure>,
     pub heap: Option<HeapImage>,
     pub output: Vec<u8>,
-    /// How many times it was said that output is dropped.
+    /// Number of `OutputDropped` events.
     pub drops: usize,
     pub wall: Duration,
     /// The most memory its worker was seen with.

@@ -9,6 +9,7 @@
 
 use crate::{receive_with_descriptors, send_with_descriptors};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::io::IoSliceMut;
 
 /// Larger than any message: engine id and error texts are short.
 const MESSAGE_BYTES_MAX: usize = 4096;
@@ -51,6 +52,6 @@ pub fn send(socket: impl AsFd, message: &impl serde::Serialize, descriptor: Opti
 /// The next message, or none when the other side is gone or said something that can't be read.
 pub fn receive<M: serde::de::DeserializeOwned>(socket: impl AsFd) -> rustix::io::Result<Option<(M, Option<OwnedFd>)>> {
     let mut buffer = [0; MESSAGE_BYTES_MAX];
-    let (length, mut descriptors) = receive_with_descriptors(socket, &mut buffer)?;
+    let (length, mut descriptors) = receive_with_descriptors(socket, &mut [IoSliceMut::new(&mut buffer)])?;
     Ok(serde_json::from_slice(&buffer[..length]).ok().map(|message| (message, descriptors.pop())))
 }

@@ -9,8 +9,8 @@ use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// The most descriptors any message of ours carries.
-const DESCRIPTORS_MAX: usize = 4;
+/// The most descriptors that come with one write.
+pub(crate) const DESCRIPTORS_MAX: usize = 4;
 
 /// Sends `bytes` with `descriptors` beside the first of them. Returns how many bytes went out.
 pub fn send_with_descriptors(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> rustix::io::Result<usize> {
@@ -22,11 +22,11 @@ pub fn send_with_descriptors(socket: impl AsFd, bytes: &[u8], descriptors: &[Bor
     rustix::io::retry_on_intr(|| sendmsg(&socket, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL))
 }
 
-/// Receives up to `buffer.len()` bytes and the descriptors that came with them, closed on exec.
-pub fn receive_with_descriptors(socket: impl AsFd, buffer: &mut [u8]) -> rustix::io::Result<(usize, Vec<OwnedFd>)> {
+/// Receives as many bytes as fit into `parts`, which are filled in order, and the descriptors that came with them, closed on exec.
+pub fn receive_with_descriptors(socket: impl AsFd, parts: &mut [IoSliceMut<'_>]) -> rustix::io::Result<(usize, Vec<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    let received = rustix::io::retry_on_intr(|| recvmsg(&socket, &mut [IoSliceMut::new(buffer)], &mut control, RecvFlags::CMSG_CLOEXEC))?;
+    let received = rustix::io::retry_on_intr(|| recvmsg(&socket, &mut *parts, &mut control, RecvFlags::CMSG_CLOEXEC))?;
     let mut descriptors = Vec::new();
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(received) = message {

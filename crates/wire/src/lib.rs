@@ -1,13 +1,25 @@
-//! What server, zygote and worker say to each other: bounded frames over stream sockets, and descriptors beside them.
+//! What server, zygote and worker send each other: bounded frames over stream sockets, and descriptors beside them.
 //!
-//! Server and worker speak [`Start`] (down) and [`Frame`] (up). Server and zygote speak [`control`] messages.
+//! Server and worker exchange [`ToWorker`] and [`FromWorker`] messages, each a frame (`frame.rs` draws it); `order.rs` draws which may come when.
+//! Server and zygote exchange [`control`] messages.
 #![forbid(unsafe_code)]
 
 pub mod control;
+mod decoder;
 mod descriptors;
+mod failure;
 mod frame;
-mod start;
+mod from_worker;
+mod numbers;
+mod order;
+mod reader;
+mod to_worker;
 
+pub use decoder::Decoder;
 pub use descriptors::{receive_with_descriptors, send_with_descriptors};
-pub use frame::{Decoder, Frame, FrameError, OUTPUT_FRAME_BYTES_MAX};
-pub use start::{Start, StartError};
+pub use frame::{FrameError, HEAD_BYTES};
+pub use from_worker::{CALL_BYTES_MAX, FromWorker, OUTPUT_BYTES_MAX, Written};
+pub use numbers::{CallNumber, RunNumber};
+pub use order::{OrderError, ServerState, WorkerState};
+pub use reader::{ReadError, Reader};
+pub use to_worker::{Open, RunSettings, ToWorker};

@@ -37,7 +37,7 @@ pub fn use_huge_pages() {
 
 const WORD_BYTES: usize = size_of::<usize>();
 
-/// The C library's allocator, by the names that nobody takes over.
+/// The C library's allocator, under names that are not interposed.
 mod libc_own {
     use super::c_void;
 
@@ -95,7 +95,7 @@ pub unsafe fn posix_memalign(result: *mut *mut c_void, alignment: usize, size: u
     0
 }
 
-/// Zeroed memory for whoever can do without: null when there is none.
+/// Zeroed memory, or null when there is none: for callers that handle that.
 ///
 /// # Safety
 /// As `calloc(3)`.

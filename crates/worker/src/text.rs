@@ -54,7 +54,7 @@ fn range_of(line: &str) -> Option<(&str, Range<usize>)> {
     (start < end).then_some((words.next()?, start..end))
 }
 
-/// Whether whoever asks for huge pages may get some. On small ones constants would cost every fork more than they spare it.
+/// Whether the kernel gives huge pages on request. With small pages, copying the constants would cost every fork more than it saves.
 fn has_huge_pages() -> bool {
     std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").is_ok_and(|modes| !modes.contains("[never]"))
 }

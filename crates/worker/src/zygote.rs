@@ -1,6 +1,6 @@
-//! The zygote: initialises V8 once, then forks a worker whenever the server asks, reports who died, and does nothing else.
+//! The zygote: initialises V8 once, forks a worker for each request of the server, and reports the exit of each worker.
 
-use crate::{Session, allocator, confine, entry, session, text, vm};
+use crate::{Channel, allocator, channel, confine, entry, text, vm};
 use heapstead_wire::control::{self, FromZygote, ToZygote};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, wait};
@@ -9,8 +9,8 @@ use std::ffi::{CStr, c_char};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
 
-/// What a worker does with its session once it is confined.
-pub type Runner = fn(&Session);
+/// What a worker does with its channel to the server once it is confined.
+pub type Runner = fn(&Channel);
 
 /// The control socket, in the zygote.
 const CONTROL: RawFd = 3;
@@ -141,15 +141,15 @@ impl<'a> Zygote<'a> {
         // SAFETY: both descriptors are open; SOCKET is the control socket, which a worker must not keep.
         if unsafe { libc::dup2(socket.as_raw_fd(), SOCKET) } == SOCKET {
             // SAFETY: just made, and owned by nobody else in this process.
-            let session = Session::new(unsafe { OwnedFd::from_raw_fd(SOCKET) });
+            let channel = Channel::new(unsafe { OwnedFd::from_raw_fd(SOCKET) });
             match confine::worker(&self.policy, parent, SOCKET, heap_mb) {
-                Ok(()) => (self.runner)(&session),
-                // Whoever waits for this worker learns it from the zygote's own death.
+                Ok(()) => (self.runner)(&channel),
+                // The zygote died: the server learns it from that.
                 Err(confine::ConfineError::Orphaned) => {}
-                Err(error) => session.fail_and_quit(heapstead_types::Failure::NoWorker(error.to_string())),
+                Err(error) => channel.unfit_and_quit(error.to_string()),
             }
         }
-        session::quit()
+        channel::quit()
     }
 
     fn reap(&mut self) {

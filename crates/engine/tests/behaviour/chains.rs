@@ -1,10 +1,10 @@
-//! Long chains of runs: the last sees the work of the first, and nothing grows that nobody asked for.
+//! Long chains of runs: the last run sees the work of the first, and heap size and memory do not grow without cause.
 
 use super::support::{Chain, engine, torture};
 
 /// Top-level declarations behave as in a browser's console.
 #[tokio::test]
-async fn declarations_live_on_and_may_be_made_again() {
+async fn declarations_persist_and_may_be_redeclared() {
     let mut chain = Chain::start().await;
     for (code, expected) in [
         ("let a = 1; const b = 2; class C { #p = 3; get p() { return this.#p } }; function f() { return a + b } var v = 5; f()", "3"),
@@ -23,7 +23,7 @@ async fn declarations_live_on_and_may_be_made_again() {
     assert!(error.contains("Assignment to constant variable"), "{error}");
 }
 
-/// Every kind of value that can survive, through 1,000 runs in workers of their own (100 in the short form).
+/// Every kind of value that can survive, through 1,000 runs in separate workers (100 in the short form).
 #[tokio::test]
 async fn the_last_run_of_a_long_chain_sees_the_work_of_the_first() {
     let runs = if torture() { 1000 } else { 100 };
@@ -49,13 +49,13 @@ async fn trivial_runs_leave_the_size_of_the_heap_where_it_was() {
             chain.output(code).await;
         }
         let grown = chain.heap_bytes() as i64 - before as i64;
-        // A `let` made again leaves its old slot behind in V8's table of declarations.
+        // A redeclared `let` leaves its old slot in V8's script context table.
         let allowed = if code.contains("let") { 100 * runs } else { 2048 };
         assert!(grown <= allowed, "{code}: {runs} runs added {grown} bytes");
     }
 }
 
-/// Memory and descriptors of the server side and the zygote stay flat over many executions.
+/// Memory and descriptors of the server process and the zygote stay constant over many executions.
 #[tokio::test]
 async fn ten_thousand_executions_leave_nothing_behind() {
     let (warm, runs) = if torture() { (1000, 10_000) } else { (100, 300) };
@@ -83,7 +83,7 @@ fn zygote_pid() -> String {
             parent.lines().any(|line| line.strip_prefix("PPid:").is_some_and(|parent| parent.trim() == this))
                 && command.windows(6).any(|word| word == b"zygote")
         });
-    // Other tests of this process have zygotes of their own; the newest is ours.
+    // Other tests of this process have their own zygotes; the newest is ours.
     children.max_by_key(|pid| pid.parse::<u32>().unwrap_or(0)).expect("a zygote")
 }
 

@@ -1,4 +1,4 @@
-//! What the console does beyond what Node does: state that ends with the run.
+//! The console beyond Node's behaviour: state that ends with the run.
 
 use super::support::Chain;
 

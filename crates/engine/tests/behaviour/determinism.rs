@@ -1,4 +1,4 @@
-//! The same code on the same heap gives the same key; randomness differs all the same.
+//! The same code on the same heap produces the same key, although random numbers differ.
 
 use super::support::{Chain, engine, job, torture};
 use heapstead_engine::{Engine, HeapImage, Kind, Outcome};
@@ -27,7 +27,7 @@ async fn the_same_code_on_the_same_heap_gives_the_same_key() {
     }
 }
 
-/// The names of a run's headers once stayed on its heap, so the same code got another key for every set of headers.
+/// Regression: the names of a run's headers stayed on its heap, so the key of the same code depended on the headers.
 #[tokio::test]
 async fn headers_change_no_key() {
     let engine = engine().await;
@@ -69,7 +69,8 @@ async fn heap_of(engine: &Engine, code: &str, headers: Vec<(String, String)>) ->
     }
 }
 
-/// Another server, another zygote, other addresses: the same bytes. (Not with a DataView on the heap: V8 leaves addresses in those.)
+/// The same bytes with another server, another zygote and other addresses. (Not with a DataView on the heap, because V8 stores addresses in
+/// those.)
 #[tokio::test]
 async fn keys_are_the_same_in_every_process() {
     let mut keys = HashSet::new();

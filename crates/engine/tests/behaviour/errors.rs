@@ -2,7 +2,7 @@
 
 use super::support::{Chain, engine};
 
-/// Runs each piece of code on a heap of its own; the failure's text must hold every part.
+/// Runs each piece of code on its own heap. The text of the failure must contain every part.
 async fn check_errors(cases: &[(&str, &[&str])]) {
     let engine = engine().await;
     for (code, parts) in cases {
@@ -66,7 +66,7 @@ async fn errors_work_the_same_in_a_restored_heap() {
     }
 }
 
-/// An error that was saved before anybody read its stack once crashed whoever read it later, and knew no positions: what it referred to was
+/// Regression: an error saved before its stack was read crashed the later run that read it, and had no positions, because it referred to
 /// baseline code, which is not saved.
 #[tokio::test]
 async fn errors_that_were_kept_unread_tell_their_stack_later() {

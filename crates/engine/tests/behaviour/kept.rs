@@ -1,7 +1,7 @@
-//! Heaps kept from earlier builds still load: editing the base heap's JavaScript or adding natives voids nothing.
+//! Heaps of earlier builds still load: changes to the base heap's JavaScript and new natives invalidate none.
 //!
-//! `tests/kept` holds heaps as the store writes them, each with its sidecar. `HEAPSTEAD_KEEP=1 cargo test … kept` adds the one that this build
-//! makes; do that whenever the base heap has changed and a release is near.
+//! `tests/kept` holds heaps as the store writes them, each with its sidecar. `HEAPSTEAD_KEEP=1 cargo test … kept` adds the heap of this
+//! build. Do that when the base heap has changed and a release is near.
 
 use super::support::{Chain, engine};
 use heapstead_engine::{Engine, HeapImage};
@@ -37,7 +37,7 @@ async fn heaps_of_earlier_builds_load_and_hold_what_they_held() {
                 let mut chain = Chain::on(&engine, Some(image));
                 assert_eq!(chain.result(include_str!("values/check.js")).await, "[]", "{}", path.display());
             }
-            // Kept on another architecture or V8: refused by name, before V8 sees a byte.
+            // Written on another architecture or V8: refused by its engine id before V8 reads it.
             Err(mismatch) => assert!(mismatch.to_string().contains("heap was written by engine"), "{mismatch}"),
         }
     }

@@ -1,9 +1,9 @@
-//! What docs/language.md says, tried: each case stands for a statement of the page, in its order.
+//! Tests the statements of docs/language.md, one case per statement, in the page's order.
 
 use super::support::{Chain, engine, job, run};
 use heapstead_engine::{Engine, Kind, Outcome};
 
-/// What code must come to: its result, or how its failure begins.
+/// The expected end of code: its result, or the beginning of its failure.
 #[derive(Clone, Copy)]
 enum Ends {
     With(&'static str),

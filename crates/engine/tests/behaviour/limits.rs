@@ -1,4 +1,4 @@
-//! Each limit ends in the error that the specification describes.
+//! Each limit produces the error that the specification describes.
 
 use super::support::{Chain, engine, job, run};
 use heapstead_engine::{Kind, Outcome};
@@ -20,7 +20,7 @@ async fn passing_the_memory_cap_names_the_cap_and_what_raises_it() {
                 let text = failure.to_string();
                 assert!(text.contains(&format!("cap of {heap_mb} MB")) && text.contains("heap_memory_max_mb"), "{text}");
             }
-            // A string may also pass V8's own limit on their length first.
+            // A string may reach V8's own limit on string length first.
             Outcome::Failed(Failure::Exception(text)) if text.contains("Invalid string length") => {}
             other => panic!("{code}\n  ended as {other:?}"),
         }

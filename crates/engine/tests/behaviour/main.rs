@@ -1,4 +1,4 @@
-//! What code sees, and what becomes of it: the engine from the outside, on real workers.
+//! Tests of the engine's observable behaviour on real workers: the environment of code and the outcome of runs.
 
 mod chains;
 mod console;

@@ -1,4 +1,4 @@
-//! Console output: at once, whole, in order, and bounded.
+//! Console output: immediate, complete, in order and limited.
 
 use super::support::{Chain, engine, job, run};
 use heapstead_engine::{Event, Kind, Outcome};

@@ -1,4 +1,5 @@
-//! Console and web globals against the real thing: the V8 host is a whole Node, which runs the same scripts and must print the same bytes.
+//! Compares the console and web globals with Node: the V8 host is a complete Node, which runs the same scripts and must print the same
+//! bytes.
 
 use super::support::{Chain, run};
 use heapstead_engine::{Artifacts, Kind, Outcome};
@@ -38,7 +39,7 @@ async fn the_other_web_globals_do_what_nodes_do() {
     check_parity("globals").await;
 }
 
-/// URLs were once parsed by another implementation than Node's, and hundreds of cases of the standard came out differently.
+/// Regression: URLs were parsed by another implementation than Node's, and hundreds of cases of the standard differed.
 #[tokio::test]
 async fn urls_are_parsed_changed_and_shown_as_nodes_are() {
     check_parity("url").await;
@@ -49,7 +50,7 @@ async fn recent_features_do_what_v8s_own_do() {
     check_parity("recent").await;
 }
 
-/// Stateless runs have V8's own where stateful ones have ours; both must agree.
+/// Stateless runs use V8's built-ins where stateful ones use ours. Both must agree.
 #[tokio::test]
 async fn stateless_runs_print_the_same() {
     let code = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/recent/cases.js")).expect("cases");
@@ -60,7 +61,7 @@ async fn stateless_runs_print_the_same() {
     assert_eq!(stateless, stateful);
 }
 
-/// The host executable exports a URL parser of the same name; one that bound to it would call code of another compiler and library.
+/// The host executable exports a URL parser of the same name. Binding to it would call code of another compiler and library.
 #[test]
 fn the_url_parser_is_the_workers_own_copy() {
     let library = Artifacts::find().expect("run `make build`").worker;

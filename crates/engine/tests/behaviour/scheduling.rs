@@ -1,4 +1,4 @@
-//! Many at once: bounded, fair, and never in each other's way.
+//! Concurrent runs: limited, fair and independent of each other.
 
 use super::support::{engine, engine_with, job};
 use heapstead_engine::{Kind, Lane, Outcome, Refused};
@@ -12,7 +12,7 @@ async fn runs_that_wait_do_not_delay_another() {
     while engine.load().running < 50 {
         tokio::task::yield_now().await;
     }
-    // The fifty are forked one after another; once they sleep they cost nothing.
+    // The fifty are forked one after another. Once they sleep, they cost nothing.
     let mut best = Duration::MAX;
     for _ in 0..5 {
         let began = Instant::now();

@@ -1,4 +1,4 @@
-//! Stateless runs: no heap before, none after, and `WebAssembly`.
+//! Stateless runs: no heap before or after, and `WebAssembly`.
 
 use super::support::{engine, run};
 use heapstead_engine::{Kind, Outcome};

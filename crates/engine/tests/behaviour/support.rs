@@ -1,4 +1,4 @@
-//! An engine for a test, and the shortest way to say what a run must come to.
+//! An engine for tests, and short helpers to check the outcome of runs.
 
 use heapstead_engine::{Artifacts, Config, Engine, HeapImage, Job, Kind, Lane, Outcome};
 use heapstead_types::{Failure, Limits};
@@ -22,7 +22,7 @@ pub async fn run(engine: &Engine, code: &str, kind: Kind) -> (String, Outcome) {
     (String::from_utf8(output).expect("output is UTF-8"), outcome)
 }
 
-/// A chain of runs, each on the heap of the last that completed.
+/// A chain of runs, each on the heap of the last completed run.
 pub struct Chain {
     engine: Engine,
     pub heap: Option<HeapImage>,
@@ -56,7 +56,7 @@ impl Chain {
         output
     }
 
-    /// The failure of a run that must fail; the heap stays.
+    /// The failure of a run that must fail. The heap does not change.
     pub async fn failure(&mut self, code: &str) -> Failure {
         match run(&self.engine, code, Kind::Stateful(self.heap.clone())).await {
             (_, Outcome::Failed(failure)) => failure,
@@ -77,7 +77,7 @@ pub async fn check_results(cases: &[(&str, &str)]) {
     }
 }
 
-/// Whether the long forms of tests are asked for: `make torture`.
+/// Whether the long forms of tests are enabled: `make torture`.
 pub fn torture() -> bool {
     std::env::var_os("HEAPSTEAD_TORTURE").is_some()
 }

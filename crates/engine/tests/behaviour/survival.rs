@@ -1,4 +1,4 @@
-//! Values that V8 itself can't snapshot: made to survive, or one failed run with a message, never more.
+//! Values that V8 cannot snapshot: they are made to survive, or fail one run with a message.
 
 use super::support::Chain;
 
@@ -41,7 +41,7 @@ async fn what_cannot_be_kept_costs_that_one_run() {
     assert_eq!(chain.result("w.deref()").await, "undefined");
 }
 
-/// What a URL or a decoder knows is on the JavaScript side, whatever native code works with in between.
+/// The state of a URL or a decoder is on the JavaScript side; native objects only assist.
 #[tokio::test]
 async fn urls_and_decoders_go_on_where_they_were() {
     let mut chain = Chain::start().await;

@@ -1,4 +1,4 @@
-//! TypeScript: types are stripped, positions stay the author's.
+//! TypeScript: types are stripped, and positions refer to the author's source.
 
 use super::support::{Chain, check_results, run};
 use heapstead_engine::{Kind, Outcome};

@@ -1,4 +1,4 @@
-//! What the tests of confinement, misbehaviour and death share: an engine of one's own, a run and its end, and a look at `/proc`.
+//! Shared helpers for the tests of confinement, misbehaviour and death: a private engine, runs and their outcomes, and `/proc`.
 #![allow(dead_code, reason = "each test file needs its own part of this")]
 
 pub mod processes;
@@ -9,19 +9,19 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Longer than anything here takes on a busy machine; only a hang comes this far.
+/// Longer than anything here takes on a busy machine; only a hang reaches it.
 pub const HANG: Duration = Duration::from_secs(120);
 
 const PROBES: &str = "libheapstead_probes.so";
 
-/// The engine's parts as they are shipped.
+/// The engine's files as shipped.
 pub fn production() -> Artifacts {
     let mut parts = Artifacts::find().unwrap_or_else(|error| panic!("{error}"));
     parts.base_heap = unlike_any_other(parts.base_heap);
     parts
 }
 
-/// The same parts with the probes in the worker's place.
+/// The same files with the probes instead of the worker.
 pub fn probes() -> Artifacts {
     let mut parts = production();
     parts.worker.set_file_name(PROBES);
@@ -29,7 +29,7 @@ pub fn probes() -> Artifacts {
     parts
 }
 
-/// Spells a path as nobody else in this process does, so that a zygote can be told from others by its command line.
+/// Spells a path in a unique way, so that a zygote can be identified by its command line.
 fn unlike_any_other(path: PathBuf) -> PathBuf {
     static SPELLINGS: AtomicUsize = AtomicUsize::new(0);
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return path };
@@ -38,7 +38,7 @@ fn unlike_any_other(path: PathBuf) -> PathBuf {
     PathBuf::from(spelled).join(name)
 }
 
-/// Forks nothing ahead of need, so that every worker there is belongs to a run.
+/// No pre-forked workers, so that every worker belongs to a run.
 pub fn config(parts: Artifacts) -> Config {
     let config = Config::new(parts);
     Config { spares: Spares { count: 0, ..config.spares }, ..config }
@@ -52,7 +52,7 @@ pub async fn start_with(config: Config) -> Engine {
     Engine::start(config).await.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A small run: the least heap, two seconds.
+/// A small run: the minimum heap, two seconds.
 pub fn job(code: impl Into<String>, kind: Kind) -> Job {
     let limits = Limits { heap_mb: 8, timeout_secs: 2, output_bytes_max: 2 << 20 };
     Job { code: code.into(), kind, limits, headers: vec![], lane: Lane::default() }
@@ -62,7 +62,7 @@ pub fn submit(engine: &Engine, job: Job) -> Execution {
     engine.submit(job).unwrap_or_else(|refused| panic!("{refused}"))
 }
 
-/// Waits until the code of a run has begun, which it says by printing something.
+/// Waits until the code of a run has started, which it signals by printing.
 pub async fn begun(execution: &mut Execution) {
     let started = execution.next_event().await;
     assert!(matches!(started, Some(Event::Started)), "{started:?}");
@@ -70,7 +70,7 @@ pub async fn begun(execution: &mut Execution) {
     assert!(matches!(event, Some(Event::Output(_))), "{event:?}");
 }
 
-/// What came of a run. Panics when it has no end, or two.
+/// The outcome of a run. Panics if it has no end or two.
 pub async fn end_of(mut execution: Execution) -> (Vec<Event>, Outcome) {
     let follow = async {
         let mut events = Vec::new();
@@ -90,7 +90,7 @@ pub async fn run(engine: &Engine, job: Job) -> Outcome {
     end_of(submit(engine, job)).await.1
 }
 
-/// A result or a signal in a word or two, for tables.
+/// A short form of an outcome for tables.
 pub fn brief(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Completed { result, .. } => result.clone(),

@@ -1,11 +1,11 @@
-//! Processes as `/proc` shows them: who is whose child, and who is still alive.
+//! Processes as seen through `/proc`: parents, children and liveness.
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Between two looks at `/proc`, which has no way to wait for a change.
+/// Polling interval of `/proc`, which has no way to wait for a change.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,12 +35,12 @@ pub fn children_of(parent: i32) -> Vec<i32> {
     all().into_iter().filter(|process| process.alive && process.parent == parent).map(|process| process.pid).collect()
 }
 
-/// Whether a process still runs. One that is dead and not yet buried doesn't.
+/// Whether a process still runs. A zombie does not.
 pub fn is_alive(pid: i32) -> bool {
     stat(pid).is_some_and(|process| process.alive)
 }
 
-/// Waits until there is something to see; none when it takes longer than `patience`.
+/// Polls until there is a result. `None` after the timeout `patience`.
 pub fn wait_for<T>(patience: Duration, look: impl Fn() -> Option<T>) -> Option<T> {
     let begun = Instant::now();
     loop {
@@ -59,12 +59,12 @@ pub fn status(pid: i32, field: &str) -> String {
     value.unwrap_or_else(|| panic!("/proc/{pid}/status has no {field}")).trim().to_owned()
 }
 
-/// Kills a process, unless it is gone already.
+/// Kills a process if it still exists.
 pub fn kill(pid: i32) {
     signal(pid, Signal::KILL);
 }
 
-/// Stops a process where it is, and waits until it has come to rest.
+/// Stops a process and waits until it has stopped.
 pub fn freeze(pid: i32) {
     signal(pid, Signal::STOP);
     wait_for(Duration::from_secs(1), || stat(pid).is_none_or(|process| process.frozen).then_some(())).expect("it stops");
@@ -80,7 +80,7 @@ fn all() -> Vec<Process> {
     entries.flatten().filter_map(|entry| stat(entry.file_name().to_str()?.parse().ok()?)).collect()
 }
 
-/// `/proc/<pid>/stat`: `pid (name) state parent …`, where the name may hold anything.
+/// Parses `/proc/<pid>/stat`: `pid (name) state parent …`. The name may contain any characters.
 fn stat(pid: i32) -> Option<Process> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, after_name) = text.rsplit_once(')')?;

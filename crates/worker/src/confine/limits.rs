@@ -12,7 +12,7 @@ const HEAPS_PER_WORKER: u64 = 3;
 const DATA_MB_BASE: u64 = CODE_RANGE_MB as u64 + 96;
 /// What a snapshot holds beside the heap and its buffers.
 const SNAPSHOT_MB_BASE: u64 = 16;
-/// Descriptors 0 to 3, and the two heaps that come with a start.
+/// Descriptors 0 to 3, and the two heaps that come with a run.
 const DESCRIPTORS_MAX: u64 = 16;
 
 /// Writable private memory a worker may have beyond what it was forked with.

@@ -3,7 +3,7 @@
 use super::memory;
 use super::realm::{Called, Realm};
 use super::state::State;
-use crate::Session;
+use crate::Channel;
 use heapstead_types::Failure;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use std::time::Duration;
 pub fn run(
     scope: &mut v8::PinScope<'_, '_>,
     realm: &Realm<'_>,
-    session: &Session,
+    channel: &Channel,
     main: v8::Local<'_, v8::Promise>,
 ) -> Result<(), Failure> {
     loop {
@@ -19,7 +19,7 @@ pub fn run(
         settle(scope, realm, main)?;
         match turn(scope, realm, main.state() != v8::PromiseState::Pending)? {
             Some(wait) if wait.is_zero() => {}
-            Some(wait) => session.sleep(wait),
+            Some(wait) => channel.sleep(wait),
             None if pump(scope) => {}
             None => break,
         }

@@ -1,17 +1,17 @@
 //! The memory cap of a run: V8's heap, buffers counted beside it, and what happens at the limit.
 
-use crate::{Session, allocator, session};
+use crate::{Channel, allocator, channel};
 use heapstead_types::Failure;
-use heapstead_wire::Frame;
+use heapstead_wire::{FromWorker, RunNumber};
 use std::ffi::{c_char, c_void};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
-/// The one run of this process, as V8's callbacks see it: they get no data of ours.
+/// The run in progress, as V8's callbacks see it: they get no data of ours.
 static EXCEEDED: AtomicBool = AtomicBool::new(false);
+static COMPLETED: AtomicBool = AtomicBool::new(false);
 static SAVING: AtomicBool = AtomicBool::new(false);
 static HEAP_MB: AtomicUsize = AtomicUsize::new(0);
-static SESSION: AtomicUsize = AtomicUsize::new(0);
+static CHANNEL: AtomicPtr<Channel> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Room for V8 to unwind in once the cap is passed and the code is being stopped.
 const GRACE_BYTES: usize = 16 << 20;
@@ -31,8 +31,24 @@ pub fn explained(uncaught: String) -> String {
     }
 }
 
+/// From here on a lack of memory fails this run.
+pub fn begin_run(run: RunNumber) {
+    let messages = LastMessages {
+        ended: encode(&FromWorker::Ended { run, outcome: Err(cap_failure()) }),
+        snapshot: encode(&FromWorker::Snapshot { run, outcome: Err(cap_failure()) }),
+    };
+    // Those of the run before are leaked: a few bytes.
+    LAST_MESSAGES.store(Box::into_raw(Box::new(messages)), Relaxed);
+    COMPLETED.store(false, Relaxed);
+}
+
+/// The run has completed. From here on a lack of memory fails its snapshot.
+pub fn complete_run() {
+    COMPLETED.store(true, Relaxed);
+}
+
 /// From here on V8 may use what the snapshot needs beyond the cap.
-pub fn begin_saving() {
+pub fn begin_snapshot() {
     SAVING.store(true, Relaxed);
 }
 
@@ -45,15 +61,9 @@ pub fn check_live(isolate: &mut v8::Isolate) -> Result<(), Failure> {
     if exceeded() || isolate.get_heap_statistics().used_heap_size() > cap_bytes { Err(cap_failure()) } else { Ok(()) }
 }
 
-pub fn watch(isolate: &mut v8::Isolate, session: &Session, heap_mb: u32) {
+pub fn watch(isolate: &mut v8::Isolate, channel: &Channel, heap_mb: u32) {
     HEAP_MB.store(heap_mb as usize, Relaxed);
-    LAST_WORDS.get_or_init(|| {
-        let mut frame = Vec::new();
-        // Writing to memory does not fail.
-        let _ = Frame::Failed(cap_failure()).write_to(&mut frame);
-        frame
-    });
-    SESSION.store(std::ptr::from_ref(session) as usize, Relaxed);
+    CHANNEL.store(std::ptr::from_ref(channel).cast_mut(), Relaxed);
     // SAFETY: the isolate lives until the process ends.
     let watched = unsafe { isolate.as_raw_isolate_ptr() };
     isolate.add_near_heap_limit_callback(near_limit, Box::into_raw(Box::new(watched)).cast());
@@ -83,22 +93,35 @@ unsafe extern "C" fn out_of_memory(_location: *const c_char, _details: &v8::OomD
     exhausted();
 }
 
-/// The frame that says so, made while there was memory.
-static LAST_WORDS: OnceLock<Vec<u8>> = OnceLock::new();
-
-/// No memory is to be had any more. Say why and go, without asking for any.
-fn exhausted() -> ! {
-    end_if_running();
-    session::quit()
+/// The message that says so, encoded while there was memory.
+struct LastMessages {
+    ended: Vec<u8>,
+    snapshot: Vec<u8>,
 }
 
-/// Ends the run of this process for want of memory; does nothing where there is none.
+/// Null before the first run.
+static LAST_MESSAGES: AtomicPtr<LastMessages> = AtomicPtr::new(std::ptr::null_mut());
+
+fn encode(message: &FromWorker) -> Vec<u8> {
+    let mut encoded = Vec::new();
+    // Writing to memory does not fail.
+    let _ = message.write_to(&mut encoded);
+    encoded
+}
+
+/// No memory can be had any more. Says why and exits, without asking for any.
+fn exhausted() -> ! {
+    end_if_running();
+    channel::quit()
+}
+
+/// Ends the run of this process for want of memory; does nothing if there is none.
 pub fn end_if_running() {
-    // SAFETY: null, or what `watch` stored: the session of this process, which lives until the process ends.
-    let session = unsafe { (SESSION.load(Relaxed) as *const Session).as_ref() };
-    if let (Some(session), Some(frame)) = (session, LAST_WORDS.get()) {
-        session.send_bytes(frame);
-        session::quit()
+    // SAFETY: null, or what was stored here: the channel of this process, and messages that were leaked. Both live until the process ends.
+    let (channel, messages) = unsafe { (CHANNEL.load(Relaxed).as_ref(), LAST_MESSAGES.load(Relaxed).as_ref()) };
+    if let (Some(channel), Some(messages)) = (channel, messages) {
+        channel.send_encoded(if COMPLETED.load(Relaxed) { &messages.snapshot } else { &messages.ended });
+        channel::quit()
     }
 }
 

@@ -1,16 +1,18 @@
-//! V8 inside a worker: one execution from start message to snapshot.
+//! V8 inside a worker: serves the requests of the server, from `Open` to `Close`.
 
 pub mod base_heap;
 pub mod bench;
 mod event_loop;
 mod execution;
 mod isolate;
+mod machine;
 mod memory;
 mod natives;
 mod normal_form;
 mod platform;
 mod realm;
 mod repl;
+mod snapshot;
 mod state;
 
 pub use isolate::CODE_RANGE_MB;
@@ -19,14 +21,12 @@ pub use natives::digests as natives_digests;
 pub use platform::{engine_id, initialize};
 pub use repl::CompileError;
 
-use crate::{Session, session};
+use crate::{Channel, channel};
 
-/// What a worker does with its one start. An isolate that was snapshotted is used up, and taking one down costs more than the process.
-pub fn run(session: &Session) {
-    if let Ok((start, code, descriptors)) = session.receive() {
-        match execution::execute(session, &start, code, descriptors) {
-            Ok(()) => session::quit(),
-            Err(failure) => session.fail_and_quit(failure),
-        }
+/// What a worker does once it is confined.
+pub fn run(channel: &Channel) {
+    match machine::serve(channel) {
+        Ok(()) => channel::quit(),
+        Err(why) => channel.unfit_and_quit(why),
     }
 }

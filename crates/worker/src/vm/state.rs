@@ -1,6 +1,6 @@
 //! What natives and callbacks of one run share: kept in the isolate's slot, gone before the snapshot.
 
-use crate::Session;
+use crate::Channel;
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZero;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const REJECTIONS_MAX: usize = 100_000;
 
 pub struct State {
-    session: *const Session,
+    channel: *const Channel,
     began: Instant,
     began_at: SystemTime,
     /// Thrown where no caller could catch it: an event listener, a microtask.
@@ -23,9 +23,9 @@ pub struct State {
 }
 
 impl State {
-    pub fn install(isolate: &mut v8::Isolate, session: &Session) {
+    pub fn install(isolate: &mut v8::Isolate, channel: &Channel) {
         isolate.set_slot(Self {
-            session,
+            channel,
             began: Instant::now(),
             began_at: SystemTime::now(),
             uncaught: None,
@@ -41,10 +41,10 @@ impl State {
         isolate.get_slot_mut()
     }
 
-    /// Output goes nowhere where there is no session: when the base heap is made, and in the raw bench.
-    pub fn session(&self) -> Option<&Session> {
-        // SAFETY: the session outlives the isolate; both end with the process.
-        unsafe { self.session.as_ref() }
+    /// None when the base heap is made, and in the raw bench: output is dropped there.
+    pub fn channel(&self) -> Option<&Channel> {
+        // SAFETY: the channel outlives the isolate; both end with the process.
+        unsafe { self.channel.as_ref() }
     }
 
     pub fn elapsed(&self) -> Duration {

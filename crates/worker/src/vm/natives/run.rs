@@ -7,8 +7,8 @@ use sha2::Digest;
 
 pub fn output<'s>(scope: &mut v8::PinScope<'s, '_>, arguments: &v8::FunctionCallbackArguments<'s>, _answer: &mut v8::ReturnValue<'_>) {
     let text = arguments.get(0).to_rust_string_lossy(scope);
-    if let Some(session) = State::of(scope).and_then(|state| state.session()) {
-        session.output(&text);
+    if let Some(channel) = State::of(scope).and_then(|state| state.channel()) {
+        channel.output(&text);
     }
 }
 

@@ -1,0 +1,57 @@
+//! The requests of a one-shot run: `Open`, `Run`, `Snapshot` if it is stateful, `Close`, all sent with one write.
+
+use crate::engine::{Job, Kind};
+use crate::heap_image::HeapImage;
+use heapstead_types::HeapKey;
+use heapstead_wire::{Open, RunNumber, RunSettings, ServerState, ToWorker};
+use std::borrow::Cow;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+pub struct OneShot<'a> {
+    /// The requests, encoded.
+    pub bytes: Vec<u8>,
+    /// Which answers are to be expected.
+    pub state: ServerState,
+    /// Where the worker writes the new heap; none in a stateless run.
+    pub snapshot: Option<OwnedFd>,
+    heap: Option<&'a HeapImage>,
+}
+
+impl<'a> OneShot<'a> {
+    pub fn new(job: &'a Job) -> std::io::Result<Self> {
+        let (heap, snapshot) = match &job.kind {
+            Kind::Stateless => (None, None),
+            Kind::Stateful(heap) => (heap.as_ref(), Some(HeapImage::blank()?)),
+        };
+        let mut requests = Self { bytes: Vec::new(), state: ServerState::default(), snapshot, heap };
+        let run = RunNumber::FIRST;
+        requests.push(&ToWorker::Open(Open {
+            heap_mb: job.limits.heap_mb,
+            heap_bytes: heap.map(HeapImage::length),
+            identity_seed: heap.map_or(0, |heap| identity_seed(heap.key())),
+            stateful: requests.snapshot.is_some(),
+        }))?;
+        let settings = RunSettings { output_bytes_max: job.limits.output_bytes_max, headers: job.headers.clone() };
+        requests.push(&ToWorker::Run { run, settings: Cow::Owned(settings), code: Cow::Borrowed(&job.code) })?;
+        if requests.snapshot.is_some() {
+            requests.push(&ToWorker::Snapshot { run })?;
+        }
+        requests.push(&ToWorker::Close)?;
+        Ok(requests)
+    }
+
+    fn push(&mut self, request: &ToWorker<'_>) -> std::io::Result<()> {
+        self.state.sent(request);
+        request.write_to(&mut self.bytes)
+    }
+
+    /// The descriptors that go beside the first byte, in the order of the requests that need them.
+    pub fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        self.heap.map(AsFd::as_fd).into_iter().chain(self.snapshot.as_ref().map(AsFd::as_fd)).collect()
+    }
+}
+
+fn identity_seed(key: HeapKey) -> u64 {
+    let [b0, b1, b2, b3, b4, b5, b6, b7, ..] = *key.digest();
+    u64::from_le_bytes([b0, b1, b2, b3, b4, b5, b6, b7])
+}

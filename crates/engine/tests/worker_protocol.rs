@@ -1,0 +1,235 @@
+//! A production worker that gets its requests from this test: one after another, out of order, or wrong. No engine is in between.
+
+mod common;
+
+use common::production;
+use heapstead_types::Failure;
+use heapstead_wire::control::{self, FromZygote, ToZygote};
+use heapstead_wire::{CallNumber, Decoder, FromWorker, Open, RunNumber, RunSettings, ToWorker, send_with_descriptors};
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use sha2::{Digest, Sha256};
+use std::borrow::Cow;
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+
+const CONTROL: i32 = 3;
+
+/// A zygote of the shipped parts, as the engine would start it.
+struct Zygote {
+    child: Child,
+    control: OwnedFd,
+}
+
+impl Zygote {
+    fn start() -> Self {
+        let parts = production();
+        let (control, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).expect("sockets");
+        let descriptor = theirs.as_raw_fd();
+        let mut command = Command::new(&parts.host);
+        command.args(["zygote".as_ref(), parts.base_heap.as_os_str()]).env_clear().env("LD_PRELOAD", &parts.worker).env("TZ", "UTC");
+        // SAFETY: between fork and exec only async-signal-safe calls are made.
+        unsafe {
+            command.pre_exec(move || match libc::dup2(descriptor, CONTROL) {
+                CONTROL if descriptor != CONTROL || libc::fcntl(CONTROL, libc::F_SETFD, 0) == 0 => Ok(()),
+                _ => Err(std::io::Error::last_os_error()),
+            });
+        }
+        let zygote = Self { child: command.spawn().expect("the V8 host"), control };
+        let ready: Option<(FromZygote, _)> = control::receive(&zygote.control).expect("a message");
+        assert!(matches!(ready, Some((FromZygote::Ready { .. }, _))), "{ready:?}");
+        zygote
+    }
+
+    fn fork(&self) -> Worker {
+        let (socket, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).expect("sockets");
+        control::send(&self.control, &ToZygote::Fork { worker: 1, heap_mb: 64 }, Some(theirs.as_fd())).expect("send");
+        loop {
+            // Workers of before may have exited meanwhile.
+            match control::receive(&self.control).expect("a message") {
+                Some((FromZygote::Exited { .. }, _)) => {}
+                Some((FromZygote::Forked { .. }, _)) => return Worker { socket, decoder: Decoder::default() },
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+impl Drop for Zygote {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+struct Worker {
+    socket: OwnedFd,
+    decoder: Decoder,
+}
+
+impl Worker {
+    fn send(&self, request: &ToWorker<'_>, descriptor: Option<&File>) {
+        let mut bytes = Vec::new();
+        request.write_to(&mut bytes).expect("write to memory");
+        let descriptors: Vec<_> = descriptor.map(AsFd::as_fd).into_iter().collect();
+        assert_eq!(send_with_descriptors(&self.socket, &bytes, &descriptors), Ok(bytes.len()));
+    }
+
+    /// Waits for the next message; none when the worker has exited.
+    fn next(&mut self) -> Option<FromWorker> {
+        loop {
+            if let Some(message) = self.decoder.next_message().expect("a message") {
+                return Some(message);
+            }
+            let mut buffer = [0; 4096];
+            match rustix::io::read(&self.socket, &mut buffer[..]) {
+                Ok(count @ 1..) => self.decoder.push(&buffer[..count]),
+                _ => return None,
+            }
+        }
+    }
+
+    /// Sends a request and returns all messages up to the one that answers it.
+    fn ask(&mut self, request: &ToWorker<'_>, descriptor: Option<&File>, is_answer: impl Fn(&FromWorker) -> bool) -> Vec<FromWorker> {
+        self.send(request, descriptor);
+        let mut all = Vec::new();
+        while let Some(message) = self.next() {
+            all.push(message);
+            if all.last().is_some_and(&is_answer) {
+                break;
+            }
+        }
+        all
+    }
+}
+
+fn number(run: u64) -> RunNumber {
+    RunNumber::new(run).expect("not 0")
+}
+
+fn open(stateful: bool) -> ToWorker<'static> {
+    ToWorker::Open(Open { heap_mb: 64, heap_bytes: None, identity_seed: 0, stateful })
+}
+
+fn run(run: u64, code: &str) -> ToWorker<'_> {
+    let settings = RunSettings { output_bytes_max: 1 << 20, headers: vec![] };
+    ToWorker::Run { run: number(run), settings: Cow::Owned(settings), code: Cow::Borrowed(code) }
+}
+
+fn is_end(message: &FromWorker) -> bool {
+    matches!(message, FromWorker::Ended { .. })
+}
+
+fn blank() -> File {
+    File::from(memfd_create("heap", MemfdFlags::CLOEXEC).expect("memory"))
+}
+
+/// One request after the other, each when the one before is answered; with numbers as a later run would have them.
+#[test]
+fn a_worker_answers_each_request_with_the_number_of_its_run() {
+    let zygote = Zygote::start();
+    let mut worker = zygote.fork();
+    let (n, heap) = (number(7), blank());
+    assert_eq!(worker.ask(&open(true), None, |message| *message == FromWorker::Opened), [FromWorker::Opened]);
+    assert_eq!(
+        worker.ask(&run(7, "console.log('here'); const x: number = 6 * 7; x"), None, is_end),
+        [
+            FromWorker::Started { run: n, javascript: None },
+            FromWorker::Parsing { run: n },
+            FromWorker::Started { run: n, javascript: Some("console.log('here'); const x         = 6 * 7; x".into()) },
+            FromWorker::Output { run: n, text: b"here\n".to_vec() },
+            FromWorker::Ended { run: n, outcome: Ok("42".into()) },
+        ]
+    );
+    assert_eq!(worker.ask(&ToWorker::Commit { run: n }, None, |_| true), [FromWorker::Committed { run: n }]);
+    let answer = worker.ask(&ToWorker::Snapshot { run: n }, Some(&heap), |_| true);
+    let [FromWorker::Snapshot { run, outcome: Ok(written) }] = answer[..] else { panic!("{answer:?}") };
+    let mut payload = vec![0; usize::try_from(written.length).expect("a length")];
+    heap.read_exact_at(&mut payload, 0).expect("the snapshot");
+    assert_eq!((run, written.sha256), (n, Sha256::digest(&payload).into()));
+    worker.send(&ToWorker::Close, None);
+    assert_eq!(worker.next(), None, "it has exited");
+}
+
+#[test]
+fn a_worker_refuses_a_request_out_of_order_and_says_why() {
+    let zygote = Zygote::start();
+    let snapshot = |run| ToWorker::Snapshot { run: number(run) };
+    let commit = |run| ToWorker::Commit { run: number(run) };
+    let reply = || ToWorker::Reply { run: number(1), call: CallNumber(1), outcome: Ok(vec![]) };
+    for (requests, why) in [
+        (vec![run(1, "1")], "protocol: the server sent `Run` before `Open`"),
+        (vec![reply()], "protocol: the server sent `Reply` before `Open`"),
+        (vec![open(true), open(true)], "protocol: the server sent `Open` a second time"),
+        (vec![open(true), commit(1)], "protocol: the server sent `Commit` for run 1, which has not completed"),
+        (vec![open(true), run(1, "1"), commit(2)], "protocol: the server sent `Commit` for run 2, which has not completed"),
+        (vec![open(true), run(1, "1"), snapshot(2)], "protocol: the server sent `Snapshot` for run 2, which has not completed"),
+        (vec![open(true), run(1, "1"), snapshot(1), snapshot(1)], "protocol: the server sent `Snapshot` a second time"),
+        (vec![open(true), run(1, "1"), reply()], "protocol: the server sent `Reply` that was not asked for"),
+        (vec![open(true), run(1, "1"), run(2, "1")], "protocol: the server sent `Run` before `Commit`"),
+        (
+            vec![open(true), run(1, "1"), commit(1), run(1, "1")],
+            "protocol: the server sent `Run` 1, which is not higher than the run before",
+        ),
+        (vec![open(true), run(1, "1"), commit(1), run(2, "1")], "this worker has made its run already"),
+    ] {
+        let (mut worker, heap) = (zygote.fork(), blank());
+        for request in &requests {
+            worker.send(request, (request.descriptors() > 0).then_some(&heap));
+        }
+        let mut last = None;
+        while let Some(message) = worker.next() {
+            last = Some(message);
+        }
+        assert_eq!(last, Some(FromWorker::Unfit { why: why.into() }), "{requests:?}");
+    }
+}
+
+#[test]
+fn a_worker_refuses_bytes_that_are_no_request() {
+    let zygote = Zygote::start();
+    for (bytes, why) in [
+        (&[0xff; 13][..], "protocol: a frame of unknown kind 255"),
+        (&[0, 0, 0, 0, 14, 1, 0, 0, 0, 0, 0, 0, 0], "protocol: a frame of unknown kind 14"),
+        (
+            &[0xff, 0xff, 0xff, 0xff, 2, 1, 0, 0, 0, 0, 0, 0, 0],
+            "protocol: a frame `Run` with 4294967295 bytes, at most 17039364 are allowed",
+        ),
+        (&[0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0], "protocol: a frame `Run` without a run number"),
+        (&[2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, b'{', b'}'], "protocol: a frame `Open` whose payload can't be read"),
+    ] {
+        let mut worker = zygote.fork();
+        assert_eq!(send_with_descriptors(&worker.socket, bytes, &[]), Ok(bytes.len()));
+        assert_eq!(worker.next(), Some(FromWorker::Unfit { why: why.into() }));
+        assert_eq!(worker.next(), None, "it has exited");
+    }
+}
+
+/// A run that failed is the end of its worker, whatever was asked for beyond it.
+#[test]
+fn a_run_that_fails_ends_its_worker() {
+    let zygote = Zygote::start();
+    let (mut worker, heap) = (zygote.fork(), blank());
+    worker.send(&open(true), None);
+    worker.send(&run(1, "throw 1"), None);
+    worker.send(&ToWorker::Snapshot { run: number(1) }, Some(&heap));
+    let mut all = Vec::new();
+    while let Some(message) = worker.next() {
+        all.push(message);
+    }
+    assert!(matches!(all.last(), Some(FromWorker::Ended { outcome: Err(Failure::Exception(_)), .. })), "{all:?}");
+    assert_eq!(heap.metadata().expect("its length").len(), 0);
+}
+
+#[test]
+fn a_stateless_run_has_no_snapshot() {
+    let zygote = Zygote::start();
+    let (mut worker, heap) = (zygote.fork(), blank());
+    worker.send(&open(false), None);
+    worker.ask(&run(1, "1"), None, is_end);
+    let answer = worker.ask(&ToWorker::Snapshot { run: number(1) }, Some(&heap), |_| true);
+    assert_eq!(answer, [FromWorker::Snapshot { run: number(1), outcome: Err(Failure::Unsaveable("the run was stateless".into())) }]);
+}

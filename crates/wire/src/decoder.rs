@@ -1,0 +1,85 @@
+//! The server's end of the stream from a worker: cuts bytes, in whatever pieces they arrive, into messages.
+
+use crate::FromWorker;
+use crate::frame::{FrameError, HEAD_BYTES, Head};
+use crate::from_worker::KINDS;
+
+/// Holds at most one unfinished frame, whose length was checked, and what was read together with it.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    bytes: Vec<u8>,
+    /// How many of them have been returned as messages.
+    read: usize,
+}
+
+impl Decoder {
+    pub fn push(&mut self, bytes: &[u8]) {
+        if self.read > 0 {
+            self.bytes.drain(..self.read);
+            self.read = 0;
+        }
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The next whole message, if there is one yet.
+    pub fn next_message(&mut self) -> Result<Option<FromWorker>, FrameError> {
+        let Some((head, rest)) = self.bytes[self.read..].split_first_chunk::<HEAD_BYTES>() else { return Ok(None) };
+        let head = Head::parse(head, &KINDS)?;
+        let Some(payload) = rest.get(..head.length) else { return Ok(None) };
+        let message = FromWorker::parse(&head, payload.to_vec())?;
+        self.read += HEAD_BYTES + head.length;
+        Ok(Some(message))
+    }
+
+    /// Whether a frame was begun and not finished.
+    pub fn is_partial(&self) -> bool {
+        self.read < self.bytes.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bad_head_is_refused_before_its_payload_arrives() {
+        let none = [0; 8];
+        let first = 1_u64.to_le_bytes();
+        for (length, kind, run, error) in [
+            (u32::MAX, 14, first, "a frame `Output` with 4294967295 bytes, at most 65536 are allowed"),
+            (1, 12, first, "a frame `Parsing` with 1 bytes, at most 0 are allowed"),
+            (0, 99, first, "a frame of unknown kind 99"),
+            (0, 2, first, "a frame of unknown kind 2"),
+            (0, 17, none, "a frame `Ended` without a run number"),
+            (0, 11, first, "a frame `Opened` with a run number, which belongs to no run"),
+        ] {
+            let mut decoder = Decoder::default();
+            decoder.push(&u32::to_le_bytes(length));
+            decoder.push(&[kind]);
+            decoder.push(&run);
+            assert_eq!(decoder.next_message().map_err(|error| error.to_string()), Err(error.to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_payload_that_says_nothing_is_refused() {
+        for (kind, payload, name) in [
+            (13, &[0xff][..], "Started"),
+            (16, &[1, 0, 0, 0, 0, 0, 0, 0, 7], "Call"),
+            (17, &[], "Ended"),
+            (17, &[0, 0xff], "Ended"),
+            (17, &[99], "Ended"),
+            (17, &[3, b'x'], "Ended"),
+            (17, &[4, b'x'], "Ended"),
+            (19, &[], "Snapshot"),
+            (19, &[0, 1, 2, 3], "Snapshot"),
+            (19, &[0; 42], "Snapshot"),
+        ] {
+            let mut decoder = Decoder::default();
+            decoder.push(&(payload.len() as u32).to_le_bytes());
+            decoder.push(&[kind, 1, 0, 0, 0, 0, 0, 0, 0]);
+            decoder.push(payload);
+            assert_eq!(decoder.next_message(), Err(FrameError::Malformed(name)), "{kind}: {payload:?}");
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Messages from a worker to the server: answers to its requests, output of a run, and calls.
+//!
+//! | kind | message | payload |
+//! |---|---|---|
+//! | 11 | `Opened` | empty |
+//! | 12 | `Parsing` | empty |
+//! | 13 | `Started` | the JavaScript that runs, when it is not the source as it was sent; else empty |
+//! | 14 | `Output` | UTF-8 text, at most 64 KiB |
+//! | 15 | `OutputDropped` | empty |
+//! | 16 | `Call` | u64 call number, u16 kind, bytes that the kind defines |
+//! | 17 | `Ended` | a status byte, then text: 0 and the serialised completion value, or a failure (see `failure.rs`) |
+//! | 18 | `Committed` | empty |
+//! | 19 | `Snapshot` | a status byte: 0, then u64 length and SHA-256 of what was written; or a failure |
+//! | 20 | `Unfit` | UTF-8 text: why this worker can't serve; it belongs to no run |
+//!
+//! [`crate::Decoder`] reads these messages, [`crate::ServerState`] says which may come when.
+
+use crate::failure;
+use crate::frame::{FrameError, HEAD_BYTES, Head, Kind, take_number, write_frame};
+use crate::{CallNumber, RunNumber};
+use heapstead_types::{Failure, limits};
+use std::borrow::Cow;
+use std::io::Write;
+
+pub const OUTPUT_BYTES_MAX: usize = 64 << 10;
+/// As much as a reply may have.
+pub const CALL_BYTES_MAX: usize = limits::RESULT_BYTES_MAX;
+/// Type stripping may lengthen a source (enums become functions), so the code that runs may be longer than the code that was sent.
+const JAVASCRIPT_BYTES_MAX: usize = 4 * limits::SOURCE_BYTES_MAX;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FromWorker {
+    /// The heap is restored.
+    Opened,
+    /// Types are being stripped from the source.
+    Parsing {
+        run: RunNumber,
+    },
+    /// V8 is given the code; `javascript` when that is not the source as it was sent.
+    Started {
+        run: RunNumber,
+        javascript: Option<String>,
+    },
+    Output {
+        run: RunNumber,
+        text: Vec<u8>,
+    },
+    /// Output passed its cap: the rest is dropped.
+    OutputDropped {
+        run: RunNumber,
+    },
+    /// The code uses a capability, and waits for the reply with the same number.
+    Call {
+        run: RunNumber,
+        call: CallNumber,
+        kind: u16,
+        payload: Vec<u8>,
+    },
+    /// The serialised completion value, or why there is none.
+    Ended {
+        run: RunNumber,
+        outcome: Result<String, Failure>,
+    },
+    Committed {
+        run: RunNumber,
+    },
+    Snapshot {
+        run: RunNumber,
+        outcome: Result<Written, Failure>,
+    },
+    /// The worker could not be confined, could not restore the heap, or was sent a message that it can't accept. It exits.
+    Unfit {
+        why: String,
+    },
+}
+
+/// A snapshot as its worker announces it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Written {
+    pub length: u64,
+    pub sha256: [u8; 32],
+}
+
+const OPENED: Kind = Kind { byte: 11, name: "Opened", payload_bytes_max: 0, of_a_run: false };
+const PARSING: Kind = Kind { byte: 12, name: "Parsing", payload_bytes_max: 0, of_a_run: true };
+const STARTED: Kind = Kind { byte: 13, name: "Started", payload_bytes_max: JAVASCRIPT_BYTES_MAX, of_a_run: true };
+const OUTPUT: Kind = Kind { byte: 14, name: "Output", payload_bytes_max: OUTPUT_BYTES_MAX, of_a_run: true };
+const OUTPUT_DROPPED: Kind = Kind { byte: 15, name: "OutputDropped", payload_bytes_max: 0, of_a_run: true };
+const CALL: Kind = Kind { byte: 16, name: "Call", payload_bytes_max: 8 + 2 + CALL_BYTES_MAX, of_a_run: true };
+const ENDED: Kind = Kind { byte: 17, name: "Ended", payload_bytes_max: 1 + limits::RESULT_BYTES_MAX, of_a_run: true };
+const COMMITTED: Kind = Kind { byte: 18, name: "Committed", payload_bytes_max: 0, of_a_run: true };
+const SNAPSHOT: Kind = Kind { byte: 19, name: "Snapshot", payload_bytes_max: 1 + limits::ERROR_BYTES_MAX, of_a_run: true };
+const UNFIT: Kind = Kind { byte: 20, name: "Unfit", payload_bytes_max: limits::ERROR_BYTES_MAX, of_a_run: false };
+pub(crate) static KINDS: [Kind; 10] = [OPENED, PARSING, STARTED, OUTPUT, OUTPUT_DROPPED, CALL, ENDED, COMMITTED, SNAPSHOT, UNFIT];
+
+/// Status byte of a run that completed and of a snapshot that was written; any other is a failure's.
+const SUCCESS: u8 = 0;
+
+impl FromWorker {
+    /// The frame `Opened`, for a worker that can't allocate any more.
+    pub const OPENED: [u8; HEAD_BYTES] = [0, 0, 0, 0, OPENED.byte, 0, 0, 0, 0, 0, 0, 0, 0];
+
+    /// As messages to people call it.
+    pub fn name(&self) -> &'static str {
+        self.kind().name
+    }
+
+    fn kind(&self) -> &'static Kind {
+        match self {
+            Self::Opened => &OPENED,
+            Self::Parsing { .. } => &PARSING,
+            Self::Started { .. } => &STARTED,
+            Self::Output { .. } => &OUTPUT,
+            Self::OutputDropped { .. } => &OUTPUT_DROPPED,
+            Self::Call { .. } => &CALL,
+            Self::Ended { .. } => &ENDED,
+            Self::Committed { .. } => &COMMITTED,
+            Self::Snapshot { .. } => &SNAPSHOT,
+            Self::Unfit { .. } => &UNFIT,
+        }
+    }
+
+    /// The run it belongs to.
+    pub fn run(&self) -> Option<RunNumber> {
+        match self {
+            Self::Opened | Self::Unfit { .. } => None,
+            Self::Parsing { run }
+            | Self::Started { run, .. }
+            | Self::Output { run, .. }
+            | Self::OutputDropped { run }
+            | Self::Call { run, .. }
+            | Self::Ended { run, .. }
+            | Self::Committed { run }
+            | Self::Snapshot { run, .. } => Some(*run),
+        }
+    }
+
+    pub fn write_to(&self, writer: &mut impl Write) -> std::io::Result<()> {
+        let (kind, run) = (self.kind(), self.run());
+        match self {
+            Self::Opened | Self::Parsing { .. } | Self::OutputDropped { .. } | Self::Committed { .. } => {
+                write_frame(writer, kind, run, &[])
+            }
+            Self::Started { javascript, .. } => write_frame(writer, kind, run, &[javascript.as_deref().unwrap_or_default().as_bytes()]),
+            Self::Output { text, .. } => write_frame(writer, kind, run, &[text]),
+            Self::Call { call, kind: call_kind, payload, .. } => {
+                write_frame(writer, kind, run, &[&call.0.to_le_bytes(), &call_kind.to_le_bytes(), payload])
+            }
+            Self::Ended { outcome: Ok(result), .. } => write_frame(writer, kind, run, &[&[SUCCESS], result.as_bytes()]),
+            Self::Snapshot { outcome: Ok(Written { length, sha256 }), .. } => {
+                write_frame(writer, kind, run, &[&[SUCCESS], &length.to_le_bytes(), sha256])
+            }
+            Self::Ended { outcome: Err(failure), .. } | Self::Snapshot { outcome: Err(failure), .. } => {
+                let (byte, text) = failure::encode(failure);
+                write_frame(writer, kind, run, &[&[byte], text.as_bytes()])
+            }
+            Self::Unfit { why } => write_frame(writer, kind, run, &[failure::shorten(Cow::Borrowed(why)).as_bytes()]),
+        }
+    }
+
+    /// Writes output that somebody else owns, in as many frames as it takes: the hot path of a run that prints.
+    pub fn write_output(writer: &mut impl Write, run: RunNumber, text: &[u8]) -> std::io::Result<()> {
+        for chunk in text.chunks(OUTPUT_BYTES_MAX) {
+            write_frame(writer, &OUTPUT, Some(run), &[chunk])?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn parse(head: &Head, mut payload: Vec<u8>) -> Result<Self, FrameError> {
+        let malformed = || head.malformed();
+        Ok(match *head.kind {
+            OPENED => Self::Opened,
+            PARSING => Self::Parsing { run: head.run()? },
+            STARTED => {
+                let javascript = if payload.is_empty() { None } else { Some(head.text(payload)?) };
+                Self::Started { run: head.run()?, javascript }
+            }
+            OUTPUT => Self::Output { run: head.run()?, text: payload },
+            OUTPUT_DROPPED => Self::OutputDropped { run: head.run()? },
+            CALL => {
+                let call = CallNumber(u64::from_le_bytes(take_number(&mut payload).ok_or_else(malformed)?));
+                let kind = u16::from_le_bytes(take_number(&mut payload).ok_or_else(malformed)?);
+                Self::Call { run: head.run()?, call, kind, payload }
+            }
+            ENDED => {
+                let [status] = take_number(&mut payload).ok_or_else(malformed)?;
+                let text = head.text(payload)?;
+                let outcome = if status == SUCCESS { Ok(text) } else { Err(failure::decode(status, text).ok_or_else(malformed)?) };
+                Self::Ended { run: head.run()?, outcome }
+            }
+            COMMITTED => Self::Committed { run: head.run()? },
+            SNAPSHOT => {
+                let [status] = take_number(&mut payload).ok_or_else(malformed)?;
+                let outcome = if status == SUCCESS {
+                    let length = u64::from_le_bytes(take_number(&mut payload).ok_or_else(malformed)?);
+                    Ok(Written { length, sha256: payload.try_into().map_err(|_| malformed())? })
+                } else {
+                    Err(failure::decode(status, head.text(payload)?).ok_or_else(malformed)?)
+                };
+                Self::Snapshot { run: head.run()?, outcome }
+            }
+            _ => Self::Unfit { why: head.text(payload)? },
+        })
+    }
+}

@@ -1,0 +1,250 @@
+//! The order of messages between server and worker: what each side may send next.
+//!
+//! ```text
+//! server → worker     worker → server
+//! Open ────────────►  restores the heap ──► Opened
+//! Run n ───────────►  runs the code ──────► [Started n] [Parsing n, Started n]   V8 refuses TypeScript; it gets the rest without the types
+//!                                           Output n …, OutputDropped n at most once
+//!   ◄─────────────────────────────────────  Call n.1, n.2, …                     one number after the other
+//! Reply n.c ───────►  goes on
+//!                                           Ended n                              once; where the run failed, the worker exits
+//! Commit n ────────►  keeps what n did ───► Committed n
+//! Snapshot n ──────►  writes the heap ────► Snapshot n                           written, or why not
+//! Close ───────────►  exits
+//! ```
+//!
+//! The worker's states, and the requests it accepts in each ([`WorkerState`]):
+//!
+//! ```text
+//! New ──Open──► Idle ──Run n──► Running n ──completes──► Completed n ──Commit n──► Committed n ──Run m──► Running m …      m > n
+//!                                  │ fails                 └─ Snapshot n, once, in either of these ─┘
+//!                                  ▼
+//!                                 exits                  Close is accepted in every state
+//! ```
+//!
+//! - The server may send requests ahead of the answers. A one-shot run is `Open`, `Run 1`, `Snapshot 1` (if it is stateful), `Close`, in one write.
+//! - A run that fails ends its worker, so requests for it that were sent ahead get no answer.
+//! - `Committed` and `Snapshot` may come between the messages of a later run: they belong to a run that has ended.
+//! - `Unfit` may come at any time, and is the last message: the worker could not be confined, the heap not be restored, or a request was out of
+//!   order. A worker of today refuses a second `Run` this way, too: nothing sends one yet.
+//! - A message of a worker that is out of order, or has another run number than it must have, ends the worker and fails the run ([`ServerState`]).
+//! - No capability exists yet, so a worker has nothing to call: the engine takes a `Call` for misbehaviour, of whatever kind it is, and kills
+//!   the worker. Of the requests, today's worker is never sent `Commit` and `Reply`. It answers the first as drawn above and refuses the second.
+
+use crate::{CallNumber, FromWorker, RunNumber, ToWorker};
+use std::collections::VecDeque;
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OrderError {
+    #[error("`{name}` for run {run}, which is not the run in progress")]
+    WrongRun { name: &'static str, run: RunNumber },
+    #[error("`{name}` for run {run}, which has ended")]
+    AfterEnd { name: &'static str, run: RunNumber },
+    #[error("`{name}` for run {run}, which has not completed")]
+    NotCompleted { name: &'static str, run: RunNumber },
+    #[error("`Run` {run}, which is not higher than the run before")]
+    NotHigher { run: RunNumber },
+    #[error("`{name}` that was not asked for")]
+    NotAsked { name: &'static str },
+    #[error("`{name}` before `{missing}`")]
+    TooEarly { name: &'static str, missing: &'static str },
+    #[error("`{name}` a second time")]
+    Repeated { name: &'static str },
+    #[error("`Output` after `OutputDropped`")]
+    AfterDropped,
+    #[error("call number {got}, expected {expected}")]
+    CallNumber { got: CallNumber, expected: u64 },
+}
+
+/// Which requests a worker has accepted. Kept by the worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WorkerState {
+    #[default]
+    New,
+    Idle,
+    Running(RunNumber),
+    Completed {
+        run: RunNumber,
+        committed: bool,
+        snapshotted: bool,
+    },
+}
+
+impl WorkerState {
+    /// Whether a request is in order, and the state that it leads to.
+    pub fn accept(&mut self, request: &ToWorker<'_>) -> Result<(), OrderError> {
+        *self = self.after(request)?;
+        Ok(())
+    }
+
+    /// The run in progress has completed.
+    pub fn complete(&mut self) {
+        if let Self::Running(run) = *self {
+            *self = Self::Completed { run, committed: false, snapshotted: false };
+        }
+    }
+
+    /// The run in progress.
+    pub fn run(&self) -> Option<RunNumber> {
+        match self {
+            Self::Running(run) => Some(*run),
+            _ => None,
+        }
+    }
+
+    fn after(self, request: &ToWorker<'_>) -> Result<Self, OrderError> {
+        let name = request.name();
+        match (self, request) {
+            (_, ToWorker::Close) => Ok(self),
+            (Self::New, ToWorker::Open(_)) => Ok(Self::Idle),
+            (Self::New, _) => Err(OrderError::TooEarly { name, missing: "Open" }),
+            (_, ToWorker::Open(_)) => Err(OrderError::Repeated { name }),
+            (Self::Idle, ToWorker::Run { run, .. }) => Ok(Self::Running(*run)),
+            (Self::Completed { committed: false, .. }, ToWorker::Run { .. }) => Err(OrderError::TooEarly { name, missing: "Commit" }),
+            (Self::Completed { run: last, .. }, ToWorker::Run { run, .. }) if *run > last => Ok(Self::Running(*run)),
+            (Self::Completed { .. }, ToWorker::Run { run, .. }) => Err(OrderError::NotHigher { run: *run }),
+            (Self::Running(_), ToWorker::Run { .. }) => Err(OrderError::TooEarly { name, missing: "Ended" }),
+            (Self::Completed { run, committed, snapshotted }, ToWorker::Commit { run: asked }) if run == *asked => match committed {
+                false => Ok(Self::Completed { run, committed: true, snapshotted }),
+                true => Err(OrderError::Repeated { name }),
+            },
+            (Self::Completed { run, committed, snapshotted }, ToWorker::Snapshot { run: asked }) if run == *asked => match snapshotted {
+                false => Ok(Self::Completed { run, committed, snapshotted: true }),
+                true => Err(OrderError::Repeated { name }),
+            },
+            (_, ToWorker::Commit { run } | ToWorker::Snapshot { run }) => Err(OrderError::NotCompleted { name, run: *run }),
+            // A worker of today calls nothing.
+            (_, ToWorker::Reply { .. }) => Err(OrderError::NotAsked { name }),
+        }
+    }
+}
+
+/// What the server has asked of one worker, and which answers are still to come. Kept by the server; it grows with what the server asks, never with
+/// what the worker sends.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ServerState {
+    open: Open,
+    /// Runs that were asked for and have not ended, the one in progress first.
+    runs: VecDeque<RunNumber>,
+    progress: Progress,
+    last_ended: Option<RunNumber>,
+    /// Runs whose commit or snapshot was asked for and not answered.
+    commits: VecDeque<RunNumber>,
+    snapshots: VecDeque<RunNumber>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Open {
+    #[default]
+    NotAsked,
+    Asked,
+    Answered,
+}
+
+/// How far the run in progress has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Progress {
+    /// V8 has the code.
+    started: bool,
+    /// Types were stripped, which happens once.
+    parsed: bool,
+    dropped_output: bool,
+    calls: u64,
+}
+
+impl ServerState {
+    /// Notes a request that is being sent.
+    pub fn sent(&mut self, request: &ToWorker<'_>) {
+        match request {
+            ToWorker::Open(_) => self.open = Open::Asked,
+            ToWorker::Run { run, .. } => self.runs.push_back(*run),
+            ToWorker::Commit { run } => self.commits.push_back(*run),
+            ToWorker::Snapshot { run } => self.snapshots.push_back(*run),
+            ToWorker::Reply { .. } | ToWorker::Close => {}
+        }
+    }
+
+    /// Whether a message of the worker is in order; notes it if it is.
+    pub fn accept(&mut self, message: &FromWorker) -> Result<(), OrderError> {
+        let name = message.name();
+        match (message, self.open) {
+            (FromWorker::Unfit { .. }, _) => Ok(()),
+            (FromWorker::Opened, Open::Asked) => {
+                self.open = Open::Answered;
+                Ok(())
+            }
+            (FromWorker::Opened, Open::NotAsked) => Err(OrderError::NotAsked { name }),
+            (FromWorker::Opened, Open::Answered) => Err(OrderError::Repeated { name }),
+            (_, Open::NotAsked | Open::Asked) => Err(OrderError::TooEarly { name, missing: "Opened" }),
+            (FromWorker::Committed { run }, _) => take(&mut self.commits, &self.runs, name, *run),
+            (FromWorker::Snapshot { run, .. }, _) => take(&mut self.snapshots, &self.runs, name, *run),
+            _ => self.accept_of_run(message),
+        }
+    }
+
+    fn accept_of_run(&mut self, message: &FromWorker) -> Result<(), OrderError> {
+        let name = message.name();
+        let run = message.run().ok_or(OrderError::NotAsked { name })?;
+        if self.runs.front() != Some(&run) {
+            return Err(match self.last_ended {
+                Some(last) if run <= last => OrderError::AfterEnd { name, run },
+                _ => OrderError::WrongRun { name, run },
+            });
+        }
+        let progress = &mut self.progress;
+        match message {
+            FromWorker::Parsing { .. } if progress.parsed => Err(OrderError::Repeated { name }),
+            FromWorker::Parsing { .. } => {
+                (progress.parsed, progress.started) = (true, false);
+                Ok(())
+            }
+            FromWorker::Started { .. } if progress.started => Err(OrderError::Repeated { name }),
+            FromWorker::Started { .. } => {
+                progress.started = true;
+                Ok(())
+            }
+            // Nothing of the code has to have run for it to fail.
+            FromWorker::Ended { outcome: Err(_), .. } => {
+                self.end(run);
+                self.commits.retain(|asked| *asked != run);
+                self.snapshots.retain(|asked| *asked != run);
+                Ok(())
+            }
+            _ if !progress.started => Err(OrderError::TooEarly { name, missing: "Started" }),
+            FromWorker::Ended { .. } => {
+                self.end(run);
+                Ok(())
+            }
+            FromWorker::Output { .. } if progress.dropped_output => Err(OrderError::AfterDropped),
+            FromWorker::OutputDropped { .. } if progress.dropped_output => Err(OrderError::Repeated { name }),
+            FromWorker::OutputDropped { .. } => {
+                progress.dropped_output = true;
+                Ok(())
+            }
+            FromWorker::Call { call, .. } if call.0 != progress.calls + 1 => {
+                Err(OrderError::CallNumber { got: *call, expected: progress.calls + 1 })
+            }
+            FromWorker::Call { call, .. } => {
+                progress.calls = call.0;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn end(&mut self, run: RunNumber) {
+        self.runs.pop_front();
+        self.progress = Progress::default();
+        self.last_ended = Some(run);
+    }
+}
+
+/// Takes the answer to a request for a run that has ended.
+fn take(asked: &mut VecDeque<RunNumber>, runs: &VecDeque<RunNumber>, name: &'static str, run: RunNumber) -> Result<(), OrderError> {
+    let Some(index) = asked.iter().position(|asked| *asked == run) else { return Err(OrderError::NotAsked { name }) };
+    if runs.contains(&run) {
+        return Err(OrderError::TooEarly { name, missing: "Ended" });
+    }
+    asked.remove(index);
+    Ok(())
+}

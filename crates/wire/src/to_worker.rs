@@ -1,0 +1,160 @@
+//! Messages from the server to a worker: the requests, and the replies to its calls.
+//!
+//! | kind | message | payload | descriptors |
+//! |---|---|---|---|
+//! | 1 | `Open` | [`Open`] as JSON, at most 4 KiB | the heap to restore, if `heap_bytes` is set |
+//! | 2 | `Run` | u32 length of the settings, [`RunSettings`] as JSON (at most 256 KiB), the code as UTF-8 | – |
+//! | 3 | `Commit` | empty | – |
+//! | 4 | `Snapshot` | empty | where to write the snapshot |
+//! | 5 | `Reply` | u64 call number, a status byte, bytes (status 0: the value; 1: UTF-8 text that says why there is none) | – |
+//! | 6 | `Close` | empty | – |
+//!
+//! Several messages may be sent with one write. Descriptors are sent beside the first byte of the write, and belong to the messages that need one
+//! in the order of the messages. [`crate::Reader`] reads these messages, [`crate::WorkerState`] says which may come when.
+
+use crate::frame::{FrameError, Head, Kind, take_number, write_frame};
+use crate::{CallNumber, RunNumber};
+use heapstead_types::limits;
+use std::borrow::Cow;
+use std::io::Write;
+
+const OPEN_BYTES_MAX: usize = 4 << 10;
+const RUN_SETTINGS_BYTES_MAX: usize = 256 << 10;
+/// As much as a result may have: what a capability returns is for the code to hold, as a result is.
+const REPLY_BYTES_MAX: usize = limits::RESULT_BYTES_MAX;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToWorker<'a> {
+    Open(Open),
+    Run {
+        run: RunNumber,
+        settings: Cow<'a, RunSettings>,
+        code: Cow<'a, str>,
+    },
+    /// Keep what this run did: later runs continue from it.
+    Commit {
+        run: RunNumber,
+    },
+    /// Write the heap as this run left it to the descriptor that comes along.
+    Snapshot {
+        run: RunNumber,
+    },
+    Reply {
+        run: RunNumber,
+        call: CallNumber,
+        outcome: Result<Vec<u8>, String>,
+    },
+    /// Exit.
+    Close,
+}
+
+/// What holds for a worker's whole life.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Open {
+    pub heap_mb: u32,
+    /// Length of the heap to restore; if omitted, the worker begins with the base heap.
+    pub heap_bytes: Option<u64>,
+    /// Where the identity hashes of new objects begin. Derived from the heap, so that the same run on the same heap leaves the same bytes.
+    pub identity_seed: u64,
+    /// Whether runs are stateful: their heap can be written as a snapshot. V8 needs to know when it restores.
+    pub stateful: bool,
+}
+
+/// What holds for one run.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct RunSettings {
+    pub output_bytes_max: u64,
+    /// `X-MCP-*` headers, for `mcp.headers`.
+    pub headers: Vec<(String, String)>,
+}
+
+const OPEN: Kind = Kind { byte: 1, name: "Open", payload_bytes_max: OPEN_BYTES_MAX, of_a_run: false };
+const RUN: Kind =
+    Kind { byte: 2, name: "Run", payload_bytes_max: LENGTH_BYTES + RUN_SETTINGS_BYTES_MAX + limits::SOURCE_BYTES_MAX, of_a_run: true };
+const COMMIT: Kind = Kind { byte: 3, name: "Commit", payload_bytes_max: 0, of_a_run: true };
+const SNAPSHOT: Kind = Kind { byte: 4, name: "Snapshot", payload_bytes_max: 0, of_a_run: true };
+const REPLY: Kind = Kind { byte: 5, name: "Reply", payload_bytes_max: 8 + 1 + REPLY_BYTES_MAX, of_a_run: true };
+const CLOSE: Kind = Kind { byte: 6, name: "Close", payload_bytes_max: 0, of_a_run: false };
+pub(crate) static KINDS: [Kind; 6] = [OPEN, RUN, COMMIT, SNAPSHOT, REPLY, CLOSE];
+
+/// Of the length of a run's settings.
+const LENGTH_BYTES: usize = 4;
+
+/// Status bytes of a reply.
+const REPLY_VALUE: u8 = 0;
+const REPLY_REFUSED: u8 = 1;
+
+impl ToWorker<'_> {
+    /// As messages to people call it.
+    pub fn name(&self) -> &'static str {
+        self.kind().name
+    }
+
+    fn kind(&self) -> &'static Kind {
+        match self {
+            Self::Open(_) => &OPEN,
+            Self::Run { .. } => &RUN,
+            Self::Commit { .. } => &COMMIT,
+            Self::Snapshot { .. } => &SNAPSHOT,
+            Self::Reply { .. } => &REPLY,
+            Self::Close => &CLOSE,
+        }
+    }
+
+    /// How many descriptors come with it.
+    pub fn descriptors(&self) -> usize {
+        match self {
+            Self::Open(Open { heap_bytes: Some(_), .. }) | Self::Snapshot { .. } => 1,
+            _ => 0,
+        }
+    }
+
+    pub fn write_to(&self, writer: &mut impl Write) -> std::io::Result<()> {
+        let kind = self.kind();
+        match self {
+            Self::Open(open) => write_frame(writer, kind, None, &[&serde_json::to_vec(open)?]),
+            Self::Run { run, settings, code } => {
+                let settings = serde_json::to_vec(settings)?;
+                let length = (settings.len() as u32).to_le_bytes();
+                write_frame(writer, kind, Some(*run), &[&length, &settings, code.as_bytes()])
+            }
+            Self::Commit { run } | Self::Snapshot { run } => write_frame(writer, kind, Some(*run), &[]),
+            Self::Reply { run, call, outcome } => {
+                let (status, bytes) = match outcome {
+                    Ok(value) => (REPLY_VALUE, value.as_slice()),
+                    Err(why) => (REPLY_REFUSED, why.as_bytes()),
+                };
+                write_frame(writer, kind, Some(*run), &[&call.0.to_le_bytes(), &[status], bytes])
+            }
+            Self::Close => write_frame(writer, kind, None, &[]),
+        }
+    }
+
+    pub(crate) fn parse(head: &Head, mut payload: Vec<u8>) -> Result<ToWorker<'static>, FrameError> {
+        let malformed = || head.malformed();
+        Ok(match *head.kind {
+            OPEN => ToWorker::Open(serde_json::from_slice(&payload).map_err(|_| malformed())?),
+            RUN => {
+                let length = u32::from_le_bytes(take_number(&mut payload).ok_or_else(malformed)?) as usize;
+                if length > RUN_SETTINGS_BYTES_MAX || payload.len().saturating_sub(length) > limits::SOURCE_BYTES_MAX {
+                    return Err(malformed());
+                }
+                let settings = payload.get(..length).and_then(|settings| serde_json::from_slice(settings).ok()).ok_or_else(malformed)?;
+                payload.drain(..length);
+                ToWorker::Run { run: head.run()?, settings: Cow::Owned(settings), code: Cow::Owned(head.text(payload)?) }
+            }
+            COMMIT => ToWorker::Commit { run: head.run()? },
+            SNAPSHOT => ToWorker::Snapshot { run: head.run()? },
+            REPLY => {
+                let call = CallNumber(u64::from_le_bytes(take_number(&mut payload).ok_or_else(malformed)?));
+                let outcome = match take_number(&mut payload) {
+                    Some([REPLY_VALUE]) => Ok(payload),
+                    Some([REPLY_REFUSED]) => Err(head.text(payload)?),
+                    _ => return Err(malformed()),
+                };
+                ToWorker::Reply { run: head.run()?, call, outcome }
+            }
+            _ => ToWorker::Close,
+        })
+    }
+}

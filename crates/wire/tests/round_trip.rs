@@ -1,0 +1,166 @@
+//! Every message arrives as it was sent, in whatever pieces; and no bytes at all make a reader panic or hold more than a frame.
+
+use heapstead_types::Failure;
+use heapstead_wire::{CallNumber, Decoder, FromWorker, Open, Reader, RunNumber, RunSettings, ToWorker, Written, send_with_descriptors};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use std::borrow::Cow;
+
+fn run_number() -> impl Strategy<Value = RunNumber> {
+    prop_oneof![1..5_u64, Just(u64::MAX), 1..u64::MAX].prop_map(|number| RunNumber::new(number).expect("not 0"))
+}
+
+fn call_number() -> impl Strategy<Value = CallNumber> {
+    any::<u64>().prop_map(CallNumber)
+}
+
+fn bytes() -> impl Strategy<Value = Vec<u8>> {
+    vec(any::<u8>(), 0..200)
+}
+
+fn failure() -> impl Strategy<Value = Failure> {
+    prop_oneof![
+        ".*".prop_map(Failure::Exception),
+        ".*".prop_map(Failure::Syntax),
+        any::<u32>().prop_map(|heap_mb| Failure::MemoryCap { heap_mb }),
+        Just(Failure::NeverSettles),
+        Just(Failure::ResultTooLarge),
+        ".*".prop_map(Failure::Unsaveable),
+        ".*".prop_map(Failure::NoWorker),
+    ]
+}
+
+fn from_worker() -> impl Strategy<Value = FromWorker> {
+    let javascript = prop_oneof![Just(None), ".+".prop_map(Some)];
+    let ended = prop_oneof![".*".prop_map(Ok), failure().prop_map(Err)];
+    let written = (any::<u64>(), any::<[u8; 32]>()).prop_map(|(length, sha256)| Written { length, sha256 });
+    let snapshot = prop_oneof![written.prop_map(Ok), failure().prop_map(Err)];
+    prop_oneof![
+        Just(FromWorker::Opened),
+        run_number().prop_map(|run| FromWorker::Parsing { run }),
+        (run_number(), javascript).prop_map(|(run, javascript)| FromWorker::Started { run, javascript }),
+        (run_number(), bytes()).prop_map(|(run, text)| FromWorker::Output { run, text }),
+        run_number().prop_map(|run| FromWorker::OutputDropped { run }),
+        (run_number(), call_number(), any::<u16>(), bytes()).prop_map(|(run, call, kind, payload)| FromWorker::Call {
+            run,
+            call,
+            kind,
+            payload
+        }),
+        (run_number(), ended).prop_map(|(run, outcome)| FromWorker::Ended { run, outcome }),
+        run_number().prop_map(|run| FromWorker::Committed { run }),
+        (run_number(), snapshot).prop_map(|(run, outcome)| FromWorker::Snapshot { run, outcome }),
+        ".*".prop_map(|why| FromWorker::Unfit { why }),
+    ]
+}
+
+fn to_worker() -> impl Strategy<Value = ToWorker<'static>> {
+    let open = (any::<u32>(), any::<Option<u64>>(), any::<u64>(), any::<bool>())
+        .prop_map(|(heap_mb, heap_bytes, identity_seed, stateful)| Open { heap_mb, heap_bytes, identity_seed, stateful });
+    let settings =
+        (any::<u64>(), vec((".*", ".*"), 0..4)).prop_map(|(output_bytes_max, headers)| RunSettings { output_bytes_max, headers });
+    let code = prop_oneof![".*", "[é ]{1000,20000}"];
+    let outcome = prop_oneof![bytes().prop_map(Ok), ".*".prop_map(Err)];
+    prop_oneof![
+        open.prop_map(ToWorker::Open),
+        (run_number(), settings, code).prop_map(|(run, settings, code)| ToWorker::Run {
+            run,
+            settings: Cow::Owned(settings),
+            code: Cow::Owned(code)
+        }),
+        run_number().prop_map(|run| ToWorker::Commit { run }),
+        run_number().prop_map(|run| ToWorker::Snapshot { run }),
+        (run_number(), call_number(), outcome).prop_map(|(run, call, outcome)| ToWorker::Reply { run, call, outcome }),
+        Just(ToWorker::Close),
+    ]
+}
+
+fn sockets() -> (OwnedFd, OwnedFd) {
+    socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).expect("socketpair")
+}
+
+/// Sends all of `bytes` in pieces of at most that length.
+fn send_all(socket: &OwnedFd, bytes: &[u8], piece_bytes: usize) {
+    for piece in bytes.chunks(piece_bytes) {
+        let mut sent = 0;
+        while sent < piece.len() {
+            sent += send_with_descriptors(socket, &piece[sent..], &[]).expect("send");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_a_worker_sends_arrives_as_it_was(messages in vec(from_worker(), 0..12), piece_bytes in 1..300_usize) {
+        let mut bytes = Vec::new();
+        messages.iter().for_each(|message| message.write_to(&mut bytes).expect("write to memory"));
+        let (mut decoder, mut seen) = (Decoder::default(), Vec::new());
+        for piece in bytes.chunks(piece_bytes) {
+            decoder.push(piece);
+            while let Some(message) = decoder.next_message().expect("a message") {
+                seen.push(message);
+            }
+        }
+        prop_assert_eq!(seen, messages);
+        prop_assert!(!decoder.is_partial());
+    }
+
+    #[test]
+    fn what_the_server_sends_arrives_as_it_was(messages in vec(to_worker(), 1..6), piece_bytes in 1..100_000_usize) {
+        let (near, far) = sockets();
+        let mut reader = Reader::default();
+        std::thread::scope(|threads| -> Result<(), TestCaseError> {
+            threads.spawn(|| {
+                for message in &messages {
+                    let mut bytes = Vec::new();
+                    message.write_to(&mut bytes).expect("write to memory");
+                    // Those that need a descriptor get one, beside the first byte.
+                    let (first, rest) = bytes.split_at(1);
+                    send_with_descriptors(&near, first, &vec![near.as_fd(); message.descriptors()]).expect("send");
+                    send_all(&near, rest, piece_bytes);
+                }
+            });
+            for message in &messages {
+                let (seen, descriptor) = reader.next_message(&far).expect("a message");
+                prop_assert_eq!(&seen, message);
+                prop_assert_eq!(usize::from(descriptor.is_some()), message.descriptors());
+            }
+            Ok(())
+        })?;
+        prop_assert!(!reader.has_more());
+    }
+
+    /// A message of which some bytes were changed is another message, or an error; never a panic.
+    #[test]
+    fn damaged_bytes_are_a_message_or_an_error(
+        sent in (from_worker(), to_worker()),
+        damage in vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+    ) {
+        let damaged = |mut bytes: Vec<u8>| {
+            damage.iter().for_each(|(index, byte)| { let at = index.index(bytes.len()); bytes[at] = *byte });
+            bytes
+        };
+        let (mut up, mut down) = (Vec::new(), Vec::new());
+        sent.0.write_to(&mut up).expect("write to memory");
+        sent.1.write_to(&mut down).expect("write to memory");
+        let mut decoder = Decoder::default();
+        decoder.push(&damaged(up));
+        while let Ok(Some(_)) = decoder.next_message() {}
+        let (near, far) = sockets();
+        let down = damaged(down);
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                send_all(&near, &down, usize::MAX);
+                rustix::net::shutdown(&near, rustix::net::Shutdown::Write).expect("shutdown");
+            });
+            let mut reader = Reader::default();
+            while reader.next_message(&far).is_ok() {}
+            // So that the sender is not stuck when the reader has given up.
+            while let Ok(1..) = rustix::io::read(&far, &mut [0; 4096][..]) {}
+        });
+    }
+}

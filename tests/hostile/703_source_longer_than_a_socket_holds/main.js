@@ -1,0 +1,3 @@
+/* $PADDING */
+globalThis.count = (globalThis.count ?? 0) + 1;
+"done";
