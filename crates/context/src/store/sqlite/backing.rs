@@ -1,4 +1,4 @@
-//! The database beneath the memory store.
+//! The SQLite database as the backing of the memory store.
 
 use super::{BUSY_TIMEOUT, Sqlite, statements, unavailable, with_reader};
 use crate::store::{Backing, Flush, LastRun, Page, Pending, Saved};

@@ -1,11 +1,11 @@
-//! Contexts in an SQLite database, which several processes may use at once, and which may hold other tables too.
+//! Contexts in an SQLite database that several processes may share and that may hold other tables too.
 //!
 //! ```text
-//! read    ─► a pooled connection, at once: one prepared SELECT of pages that are in memory is no reason to change threads
-//! replace ─► writer thread: what waits together is committed together; answered when it is committed
+//! read    ─► a pooled connection on the calling thread: one prepared SELECT of cached pages is too short for a thread switch
+//! replace ─► writer thread: queued writes share a commit, and return when it is committed
 //! ```
-//! A read notes its time at most once a minute (less often than once in thirty of the time to live), so a context lives on for up to a
-//! minute longer than it was used.
+//! A read updates the time of last use at most once a minute (or once in a thirtieth of the TTL, if that is shorter), so a context may live
+//! up to a minute longer than its TTL.
 
 mod backing;
 mod statements;
@@ -22,19 +22,19 @@ use std::time::Duration;
 use writer::Writer;
 
 pub(super) const BACKEND: &str = "sqlite";
-/// How long a write waits for another process that writes.
+/// How long a write waits for another process that is writing.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// Connections kept for readers; more are opened while they are needed.
+/// Size of the pool of read connections. More are opened under load and closed afterwards.
 const READERS_KEPT: usize = 8;
-/// Uses are noted at most this often.
+/// Maximum interval between updates of the time of last use.
 const TOUCH_EVERY_MAX: Duration = Duration::from_secs(60);
 const SCHEMA: &str = include_str!("schema.sql");
 const SCHEMA_KNOWN: i64 = 1;
 
-/// What has to have happened before a write is answered.
+/// When a write counts as done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// It survives the death of this process.
+    /// It survives a crash of this process.
     #[default]
     Process,
     /// It survives a power cut too.
@@ -44,7 +44,7 @@ pub enum Durability {
 #[derive(Clone)]
 pub struct SqliteSettings {
     pub ttl: Duration,
-    /// Past it, the least recently used leave with the next sweep.
+    /// Above this number, the next sweep evicts the least recently used.
     pub sessions_max: Option<usize>,
     pub durability: Durability,
     pub clock: Arc<dyn Clock>,
@@ -64,7 +64,7 @@ pub struct Sqlite {
     connect: Arc<Connect>,
     readers: Arc<Mutex<Vec<Connection>>>,
     writer: Writer,
-    /// What was read lately: a row that has not changed since is neither copied nor parsed again.
+    /// Cache of recently read records: an unchanged row is neither copied nor parsed again.
     known: Arc<Parsed>,
     counters: Arc<Counters>,
 }
@@ -77,7 +77,7 @@ struct Counters {
 }
 
 impl Sqlite {
-    /// A database file, made if it is missing, for nobody else to read.
+    /// Opens a database file. Creates it if it is missing, readable by its owner only.
     pub fn open(path: &Path, settings: SqliteSettings) -> Result<Self, StoreError> {
         make_private(path).map_err(|error| StoreError::Unavailable { backend: BACKEND, why: format!("{}: {error}", path.display()) })?;
         let path = path.to_owned();
@@ -85,7 +85,7 @@ impl Sqlite {
         Self::open_with(settings, move || Connection::open_with_flags(&path, flags))
     }
 
-    /// Over connections that the caller makes, all to the same database, whose other tables are left alone.
+    /// Opens a store over connections that the caller makes to one database. Its other tables are not touched.
     pub fn open_with(
         settings: SqliteSettings,
         connect: impl Fn() -> rusqlite::Result<Connection> + Send + Sync + 'static,
@@ -103,19 +103,20 @@ impl Sqlite {
         });
         let mut connection = connect().map_err(|error| unavailable(&error))?;
         prepare(&mut connection)?;
+        let durability = settings.durability;
         let touch_every = (settings.ttl / 30).min(TOUCH_EVERY_MAX);
         Ok(Self {
             touch_every_ms: touch_every.as_millis() as i64,
             settings,
             connect,
             readers: Arc::default(),
-            writer: Writer::start(connection)?,
+            writer: Writer::start(connection, durability)?,
             known: Arc::default(),
             counters: Arc::default(),
         })
     }
 
-    /// Last used at this moment or before: expired, even if a use of the last minute was not noted.
+    /// Contexts last used before this time have expired, even if a use within the last interval was not recorded.
     fn dead_before(&self, now: Timestamp) -> i64 {
         let ttl_ms = self.settings.ttl.as_millis().try_into().unwrap_or(i64::MAX);
         now.ms().saturating_sub(ttl_ms).saturating_sub(self.touch_every_ms)
@@ -142,7 +143,7 @@ impl Sqlite {
         }
         if now.ms() - used_at.ms() >= self.touch_every_ms {
             let session = *access.session;
-            self.writer.send_and_forget(move |db| statements::touch(db, &session, now));
+            self.writer.write_if_room(move |db| statements::touch(db, &session, now));
         }
         Ok(Some(document))
     }
@@ -252,7 +253,7 @@ fn with_reader<T>(
     let pooled = readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
     let is_new = pooled.is_none();
     let connection = pooled.map_or_else(|| connect(), Ok)?;
-    // In the pool all are impatient.
+    // Pooled connections have no busy timeout.
     if is_new || !patience.is_zero() {
         connection.busy_timeout(patience)?;
     }
@@ -261,7 +262,7 @@ fn with_reader<T>(
         connection.busy_timeout(Duration::ZERO)?;
     }
     let mut readers = readers.lock().unwrap_or_else(PoisonError::into_inner);
-    // A connection that failed may have lost its file; the next reader opens another.
+    // A failed connection may have lost its file, so it is closed and the next reader opens a new one.
     if readers.len() < READERS_KEPT && answer.is_ok() {
         readers.push(connection);
     }
@@ -287,7 +288,7 @@ fn make_private(_: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The tables, made by whichever process comes first.
+/// Creates the tables if another process has not done so.
 fn prepare(connection: &mut Connection) -> Result<(), StoreError> {
     let failed = |error: rusqlite::Error| unavailable(&error);
     let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(failed)?;

@@ -1,19 +1,20 @@
-//! The SQL of the context tables, one function each.
+//! The SQL of the context tables, one function per statement.
 
 use crate::{SessionId, Timestamp};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
-/// Kept of what was moved aside.
+/// Maximum number of quarantined records.
 const QUARANTINED_MAX: i64 = 1000;
 const QUARANTINED_MS_MAX: i64 = 7 * 24 * 60 * 60 * 1000;
 
-/// A column holds values of any type, if somebody else wrote them. What is no record is bytes all the same, to be found unreadable and moved aside;
+/// A column may hold values of any type if another program wrote them. This reads any value as bytes, so that it fails to parse and is
+/// quarantined.
 const RECORD: &str = "CAST(record AS BLOB)";
-/// and what is no time is now, so that it is found.
+/// Reads a malformed time as the current time, so that the row is found.
 const USED_AT: &str = "iif(typeof(used_at) = 'integer', used_at, CAST(unixepoch() * 1000 AS INTEGER))";
 
-/// What `read` makes of a session's row. It is given the record where SQLite has it, so that what is known already is not copied.
+/// Passes a session's row to `read`. The record is borrowed from SQLite, so that a cached one is not copied.
 pub fn select<T>(db: &Connection, session: &SessionId, read: impl FnOnce(Timestamp, &[u8]) -> T) -> Result<Option<T>> {
     let mut statement = db.prepare_cached("SELECT used_at, record FROM context_records WHERE session_id = ?1")?;
     let mut rows = statement.query([session.as_bytes()])?;
@@ -24,7 +25,7 @@ pub fn select<T>(db: &Connection, session: &SessionId, read: impl FnOnce(Timesta
     }
 }
 
-/// A row that somebody else wrote.
+/// Reads a row with unexpected types, written by another program.
 fn select_any(db: &Connection, session: &SessionId) -> Result<Option<(Timestamp, Vec<u8>)>> {
     let mut statement = db.prepare_cached(&format!("SELECT {USED_AT}, {RECORD} FROM context_records WHERE session_id = ?1"))?;
     let row = |row: &rusqlite::Row<'_>| Ok((Timestamp::from_ms(row.get(0)?), row.get(1)?));
@@ -43,7 +44,7 @@ pub fn insert(db: &Connection, session: &SessionId, new: &[u8], now: Timestamp) 
     Ok(statement.execute(params![session.as_bytes(), now.ms(), new])? == 1)
 }
 
-/// Whatever is there.
+/// Inserts or replaces.
 pub fn put(db: &Connection, session: &SessionId, new: &[u8], used_at: Timestamp) -> Result<()> {
     let mut statement = db.prepare_cached("INSERT OR REPLACE INTO context_records (session_id, used_at, record) VALUES (?1, ?2, ?3)")?;
     statement.execute(params![session.as_bytes(), used_at.ms(), new]).map(drop)
@@ -76,7 +77,7 @@ pub fn quarantine(db: &Connection, session: &SessionId, found: &[u8], why: &str,
     Ok(moved > 0)
 }
 
-/// How many were idle, and how many were one too many.
+/// Returns how many had expired and how many were evicted.
 pub fn sweep(db: &Connection, dead_before: i64, sessions_max: Option<usize>, now: Timestamp) -> Result<(u64, u64)> {
     let idle = db.prepare_cached("DELETE FROM context_records WHERE used_at <= ?1")?.execute([dead_before])?;
     let lru = match sessions_max {

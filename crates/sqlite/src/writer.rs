@@ -1,0 +1,148 @@
+//! The writer thread: transactions that wait at the same time share one commit, so that they share one sync.
+
+use crate::SqliteError;
+use rusqlite::Connection;
+use tokio::sync::{mpsc, oneshot};
+
+/// Transactions that wait for the writer. Later callers wait until there is room.
+const QUEUED_MAX: usize = 1024;
+/// Transactions in one commit: enough to share a sync, few enough to answer soon.
+const BATCH_MAX: usize = 256;
+
+/// What an acknowledged transaction survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Durability {
+    /// The death of this process.
+    Process,
+    /// A power failure.
+    Power,
+}
+
+pub struct Writer(mpsc::Sender<Box<dyn Transaction>>);
+
+/// One caller's transaction, whatever its result type.
+trait Transaction: Send {
+    fn durability(&self) -> Durability;
+    /// False if it failed: then it is rolled back, and the others of its batch are not.
+    fn run(&mut self, db: &Connection) -> bool;
+    /// Replies to the caller, after the batch was committed or could not be.
+    fn reply(self: Box<Self>, committed: &Result<(), SqliteError>);
+}
+
+struct Job<T, F> {
+    durability: Durability,
+    work: Option<F>,
+    done: Option<rusqlite::Result<T>>,
+    /// None if the caller does not wait.
+    reply: Option<oneshot::Sender<Result<T, SqliteError>>>,
+}
+
+impl<T: Send, F: FnOnce(&Connection) -> rusqlite::Result<T> + Send> Transaction for Job<T, F> {
+    fn durability(&self) -> Durability {
+        self.durability
+    }
+
+    fn run(&mut self, db: &Connection) -> bool {
+        self.done = self.work.take().map(|work| work(db));
+        matches!(self.done, Some(Ok(_)))
+    }
+
+    fn reply(self: Box<Self>, committed: &Result<(), SqliteError>) {
+        let answer = match (self.done, committed) {
+            (Some(Err(error)), _) => Err(error.into()),
+            (Some(Ok(value)), Ok(())) => Ok(value),
+            (_, Err(error)) => Err(error.clone()),
+            (None, Ok(())) => Err(stopped()),
+        };
+        if let Some(reply) = self.reply {
+            // The caller may have stopped waiting.
+            let _ = reply.send(answer);
+        }
+    }
+}
+
+impl Writer {
+    pub fn start(name: &str, connection: Connection) -> Result<Self, SqliteError> {
+        let (sender, queue) = mpsc::channel(QUEUED_MAX);
+        let thread = std::thread::Builder::new().name(name.to_owned());
+        let started = thread.spawn(move || serve(&connection, queue));
+        started.map_err(|error| SqliteError(format!("no thread to write with: {error}")))?;
+        Ok(Self(sender))
+    }
+
+    /// Runs `work` inside a transaction. Returns when it is committed; if `work` fails, nothing of it is.
+    pub async fn write<T: Send + 'static>(
+        &self,
+        durability: Durability,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, SqliteError> {
+        let (reply, answer) = oneshot::channel();
+        let job = Job { durability, work: Some(work), done: None, reply: Some(reply) };
+        self.0.send(Box::new(job)).await.map_err(|_| stopped())?;
+        answer.await.unwrap_or_else(|_| Err(stopped()))
+    }
+
+    /// Queues a transaction that nobody waits for and that may be dropped when the queue is full.
+    pub fn write_if_room(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<()> + Send + 'static) {
+        let _ = self.0.try_send(Box::new(Job { durability: Durability::Process, work: Some(work), done: None, reply: None }));
+    }
+}
+
+fn stopped() -> SqliteError {
+    SqliteError("its writer has stopped".into())
+}
+
+fn serve(db: &Connection, mut queue: mpsc::Receiver<Box<dyn Transaction>>) {
+    while let Some(first) = queue.blocking_recv() {
+        let mut batch = vec![first];
+        while batch.len() < BATCH_MAX
+            && let Ok(next) = queue.try_recv()
+        {
+            batch.push(next);
+        }
+        let committed = commit(db, &mut batch).map_err(SqliteError::from);
+        if committed.is_err() && !db.is_autocommit() {
+            let _ = db.execute_batch("ROLLBACK");
+        }
+        batch.into_iter().for_each(|transaction| transaction.reply(&committed));
+    }
+}
+
+fn commit(db: &Connection, batch: &mut [Box<dyn Transaction>]) -> rusqlite::Result<()> {
+    let power = batch.iter().any(|transaction| transaction.durability() == Durability::Power);
+    db.pragma_update(None, "synchronous", if power { "FULL" } else { "NORMAL" })?;
+    db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+    for transaction in batch {
+        db.prepare_cached("SAVEPOINT one")?.execute([])?;
+        if !transaction.run(db) {
+            db.prepare_cached("ROLLBACK TO one")?.execute([])?;
+        }
+        db.prepare_cached("RELEASE one")?.execute([])?;
+    }
+    db.prepare_cached("COMMIT")?.execute([]).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_transaction_that_fails_is_rolled_back_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("test.db");
+        let connection = Connection::open(&path).expect("a database");
+        connection.execute_batch("CREATE TABLE t (n INTEGER PRIMARY KEY)").expect("a table");
+        let writer = Writer::start("test", connection).expect("a writer");
+        let insert = |n: i64, then_fail: bool| {
+            writer.write(Durability::Power, move |db| {
+                db.execute("INSERT INTO t VALUES (?)", [n])?;
+                if then_fail { db.execute("INSERT INTO t VALUES (?)", [n]) } else { Ok(1) }
+            })
+        };
+        let (one, two, three) = tokio::join!(insert(1, false), insert(2, true), insert(3, false));
+        assert!(one.is_ok() && two.is_err() && three.is_ok(), "{one:?} {two:?} {three:?}");
+        let readers = crate::Readers::new(move || Connection::open(&path));
+        let sum = readers.read(|db| db.query_row("SELECT sum(n) FROM t", [], |row| row.get::<_, i64>(0))).await;
+        assert_eq!(sum, Ok(4));
+    }
+}
