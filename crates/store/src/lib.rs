@@ -1,20 +1,30 @@
-//! Where heaps, and what is known about them, are kept. It knows bytes and keys, not V8, HTTP or MCP.
+//! Where the server stores its data. It knows bytes, keys and records, not V8, HTTP or MCP.
 //!
 //! ```text
-//! heaps/     one trait, HeapStore, and the stores behind it: files, S3, either with a cache
-//! metadata/  the database of sessions, executions and tags
-//! outputs/   what code wrote to its console
+//! records/  traits for executions, sessions, turns, heaps, tags …, by noun
+//! sqlite/   their implementation in SQLite; SQL is nowhere else
+//! peers/    other servers on the same database: leases and questions
+//! blobs/    named bytes behind one interface: a folder, S3, S3 with a cache
+//! heaps/    heaps as blobs: file format, verification, engine id
+//! outputs/  console output: a local file while it is written, blobs once it has ended
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod blobs;
+mod database;
 mod heaps;
-pub mod metadata;
 pub mod outputs;
+pub mod peers;
+pub mod records;
+mod sqlite;
 
-pub use metadata::{Durability, Metadata, MetadataError, Tags};
+pub use database::Database;
 pub use outputs::Outputs;
+pub use records::{Records, RecordsError, Tags};
+pub use sqlite::Sqlite;
 
+pub use blobs::{BlobError, Blobs, CachedBlobs, FolderBlobs, Owner, S3_DEADLINE_DEFAULT, S3Blobs, S3Settings};
 pub use heaps::{
-    CachedHeaps, Defect, FileHeaps, HEADER_BYTES, HeapInfo, HeapStore, HeapStoreError, ListedHeap, Owner, PAYLOAD_BYTES_MAX,
-    PAYLOAD_BYTES_MIN, S3_DEADLINE_DEFAULT, S3Heaps, S3Settings, StoredHeap, header, key_of, verify,
+    Defect, HEADER_BYTES, HeapInfo, HeapStore, HeapStoreError, ListedHeap, PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, StoredHeap, header,
+    key_of, verify,
 };

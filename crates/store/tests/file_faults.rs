@@ -1,8 +1,8 @@
-//! A disk that fails at one step of a write, step by step: the put fails, nothing partial is under the key, and it works again afterwards.
+//! A disk that fails at each step of a write: the put fails, nothing partial is stored under the key, and a later put works.
 //!
-//! The steps are made to fail by a filter on the system calls of one thread, which is what tells them apart.
+//! A seccomp filter on one thread makes individual system calls fail.
 
-use heapstead_store::{FileHeaps, HeapStore, HeapStoreError, Owner, PAYLOAD_BYTES_MIN, key_of};
+use heapstead_store::{BlobError, HeapStore, HeapStoreError, Owner, PAYLOAD_BYTES_MIN, key_of};
 use heapstead_types::{EngineId, HeapKey};
 use seccompiler::{BpfProgram, SeccompAction, SeccompCmpArgLen::Dword, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule};
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 struct Disk {
     _root: tempfile::TempDir,
     folder: PathBuf,
-    heaps: FileHeaps,
+    heaps: HeapStore,
 }
 
 impl Disk {
     fn new() -> Self {
         let root = tempfile::tempdir().expect("folder");
         let folder = root.path().join("heaps");
-        let heaps = FileHeaps::open(&folder, Owner::Us).expect("store");
+        let heaps = HeapStore::in_folder(&folder, Owner::Us).expect("store");
         Self { _root: root, folder, heaps }
     }
 
@@ -26,7 +26,7 @@ impl Disk {
         self.heaps.put(&key, &payload, Some(&engine))
     }
 
-    /// No heap, and nothing that a crash could have left.
+    /// No heap, and no leftovers of an unfinished write.
     fn is_clean(&self) -> bool {
         let (key, ..) = heap();
         let is_temporary = |folder: &Path| {
@@ -43,7 +43,7 @@ fn heap() -> (HeapKey, Vec<u8>, EngineId) {
     (key_of(&payload).expect("a heap"), payload, "v8-14.6/x86_64/flags-0000001a/natives-3-0000005e".parse().expect("an engine id"))
 }
 
-/// Does something in a thread in which these calls fail with this error.
+/// Runs a closure in a thread in which these calls fail with this error.
 fn where_fails<T: Send>(calls: Vec<(i64, Vec<SeccompRule>)>, errno: i32, act: impl FnOnce() -> T + Send) -> T {
     let rules = calls.into_iter().collect();
     let arch = std::env::consts::ARCH.try_into().expect("a known architecture");
@@ -100,7 +100,7 @@ fn a_step_that_fails_fails_the_put_and_leaves_nothing() {
             std::fs::create_dir(disk.folder.join(".meta")).expect("folder");
         }
         match where_fails(calls, errno, || disk.put()) {
-            Err(HeapStoreError::Unavailable { operation: failed, error, .. }) => {
+            Err(HeapStoreError::Blobs(BlobError::Unavailable { operation: failed, error, .. })) => {
                 assert_eq!(failed, operation);
                 let error = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error);
                 assert_eq!(error, Some(errno), "{operation}");
@@ -113,7 +113,7 @@ fn a_step_that_fails_fails_the_put_and_leaves_nothing() {
     }
 }
 
-/// The sidecar is there already, so it is the heap whose steps fail.
+/// The sidecar already exists, so the steps of the heap fail.
 #[test]
 fn a_heap_that_can_not_get_its_name_leaves_nothing() {
     let disk = Disk::new();
@@ -121,7 +121,7 @@ fn a_heap_that_can_not_get_its_name_leaves_nothing() {
     let in_its_way = disk.folder.join(key.to_string());
     std::fs::create_dir(&in_its_way).expect("folder");
     let put = disk.put();
-    assert!(matches!(put, Err(HeapStoreError::Unavailable { operation: "name the file", .. })), "{put:?}");
+    assert!(matches!(put, Err(HeapStoreError::Blobs(BlobError::Unavailable { operation: "name the file", .. }))), "{put:?}");
     std::fs::remove_dir(in_its_way).expect("remove");
     assert!(disk.is_clean());
     disk.put().expect("put");
@@ -133,7 +133,7 @@ fn a_folder_that_went_away_is_not_made_anew() {
     let away = disk.folder.with_file_name("away");
     std::fs::rename(&disk.folder, &away).expect("rename");
     let put = disk.put();
-    assert!(matches!(put, Err(HeapStoreError::Unavailable { operation: "make the folder", .. })), "{put:?}");
+    assert!(matches!(put, Err(HeapStoreError::Blobs(BlobError::Unavailable { operation: "make the folder", .. }))), "{put:?}");
     assert!(!disk.folder.exists(), "what was there may come back, and must not be hidden");
     std::fs::rename(&away, &disk.folder).expect("rename");
     assert!(disk.is_clean());
@@ -148,7 +148,22 @@ fn a_disk_that_can_not_be_read_is_no_answer_about_its_heaps() {
     let (get, describe) =
         where_fails(vec![always(libc::SYS_read)], libc::EIO, || (disk.heaps.get(&key).map(drop), disk.heaps.describe(&key).map(drop)));
     for answer in [get, describe] {
-        assert!(matches!(answer, Err(HeapStoreError::Unavailable { operation: "read", .. })), "{answer:?}");
+        assert!(matches!(answer, Err(HeapStoreError::Blobs(BlobError::Unavailable { operation: "read", .. }))), "{answer:?}");
     }
     assert!(disk.heaps.get(&key).is_ok());
+}
+
+/// The files of an output stay where they are when it ends, so all that is left to do is to sync them: each file once, and their folder once.
+#[test]
+fn an_output_that_can_not_be_synced_has_not_ended() {
+    for (call, expected) in [(libc::SYS_fdatasync, "can't sync "), (libc::SYS_fsync, "can't sync the folder ")] {
+        let folder = tempfile::tempdir().expect("folder");
+        let outputs = heapstead_store::Outputs::new(folder.path().into());
+        let id = heapstead_types::ExecutionId::from_random([7; 16]);
+        let mut writer = outputs.writer(&id);
+        writer.append(vec![b'x'; 10_000]).expect("written");
+        let error = where_fails(vec![always(call)], libc::EIO, || writer.finish()).expect_err("not synced").to_string();
+        assert!(error.contains(expected), "{error}");
+        assert_eq!(outputs.recover(&id).expect("recovered").bytes, 10_000, "nothing is lost");
+    }
 }

@@ -1,6 +1,7 @@
-//! What the file backend promises beyond the contract: where things lie, who may see them, and what each kind of damage is called.
+//! The file backend beyond the contract: file layout, permissions, and the error for each kind of damage.
 
-use heapstead_store::{Defect, FileHeaps, HeapStore, HeapStoreError, Owner, PAYLOAD_BYTES_MIN, key_of};
+use heapstead_store::blobs::{BlobMetadata, BlobName};
+use heapstead_store::{BlobError, Blobs, Defect, FolderBlobs, HeapStore, HeapStoreError, Owner, PAYLOAD_BYTES_MIN, key_of};
 use heapstead_types::{EngineId, HeapKey};
 use std::fs;
 use std::ops::ControlFlow;
@@ -11,7 +12,7 @@ use std::time::{Duration, SystemTime};
 struct Kept {
     _root: tempfile::TempDir,
     folder: PathBuf,
-    heaps: FileHeaps,
+    heaps: HeapStore,
     key: HeapKey,
 }
 
@@ -32,16 +33,16 @@ impl Kept {
     }
 }
 
-/// A folder that was made by the store, with one heap in it.
+/// A folder created by the store, with one heap in it.
 fn kept() -> Kept {
     let root = tempfile::tempdir().expect("folder");
     let folder = root.path().join("made/by/us");
-    let heaps = FileHeaps::open(&folder, Owner::Us).expect("store");
+    let heaps = HeapStore::in_folder(&folder, Owner::Us).expect("store");
     let key = put(&heaps, 1).expect("put");
     Kept { _root: root, folder, heaps, key }
 }
 
-fn put(heaps: &FileHeaps, fill: u8) -> Result<HeapKey, HeapStoreError> {
+fn put(heaps: &HeapStore, fill: u8) -> Result<HeapKey, HeapStoreError> {
     let payload = payload(fill);
     let key = key_of(&payload).expect("a heap");
     heaps.put(&key, &payload, Some(&engine())).map(|()| key)
@@ -138,7 +139,7 @@ fn putting_a_heap_again_makes_it_young() {
 #[test]
 fn a_heap_is_removed_before_its_sidecar() {
     let kept = kept();
-    // A sidecar that can't be removed stands for a crash between the two.
+    // A sidecar that cannot be removed simulates a crash between the two removals.
     fs::remove_file(kept.sidecar()).expect("remove");
     fs::create_dir(kept.sidecar()).expect("in its way");
     assert!(kept.heaps.remove(&kept.key).is_err());
@@ -201,7 +202,7 @@ fn a_folder_we_may_not_write_in_fails_the_put_and_keeps_what_it_has() {
         scope.spawn(|| {
             forbid_writing_in_this_thread();
             let refused = put(&kept.heaps, 2);
-            assert!(matches!(refused, Err(HeapStoreError::Unavailable { .. })), "{refused:?}");
+            assert!(matches!(refused, Err(HeapStoreError::Blobs(BlobError::Unavailable { .. }))), "{refused:?}");
             assert!(kept.heaps.check().is_err());
             assert!(kept.heaps.get(&kept.key).is_ok());
             assert!(put(&kept.heaps, 1).is_ok(), "it is there already");
@@ -212,7 +213,7 @@ fn a_folder_we_may_not_write_in_fails_the_put_and_keeps_what_it_has() {
     assert_eq!(names(&kept.folder).len(), 2, "nor is the probe");
 }
 
-/// Takes the right to write from this thread, which holds for root too, unlike a folder's mode.
+/// Removes write access from this thread with Landlock, which affects root too, unlike a folder's mode.
 fn forbid_writing_in_this_thread() {
     use landlock::{ABI, AccessFs, Ruleset, RulesetAttr};
     let ruleset = Ruleset::default().handle_access(AccessFs::from_write(ABI::V2)).expect("rules");
@@ -223,7 +224,7 @@ fn forbid_writing_in_this_thread() {
 fn a_well_known_folder_must_be_ours_and_no_link() {
     let root = tempfile::tempdir().expect("folder");
     let us = rustix::process::geteuid().as_raw();
-    // Root owns everything but what it gives away; anybody else does not own the root folder.
+    // Root owns everything except what it gives away; other users do not own the root folder.
     let foreign = if us == 0 {
         let given_away = root.path().join("foreign");
         fs::create_dir(&given_away).expect("folder");
@@ -232,25 +233,25 @@ fn a_well_known_folder_must_be_ours_and_no_link() {
     } else {
         PathBuf::from("/")
     };
-    match FileHeaps::open(&foreign, Owner::Us) {
-        Err(error @ HeapStoreError::ForeignFolder { .. }) => {
+    match HeapStore::in_folder(&foreign, Owner::Us).map(drop) {
+        Err(error @ HeapStoreError::Blobs(BlobError::ForeignFolder { .. })) => {
             assert!(error.to_string().contains("belongs to another user (uid "), "{error}")
         }
         other => panic!("{other:?}"),
     }
-    assert!(FileHeaps::open(&foreign, Owner::Anyone).is_ok());
+    assert!(HeapStore::in_folder(&foreign, Owner::Anyone).is_ok());
 
     let (ours, link) = (root.path().join("ours"), root.path().join("link"));
     fs::create_dir(&ours).expect("folder");
     std::os::unix::fs::symlink(&ours, &link).expect("link");
-    assert!(FileHeaps::open(&ours, Owner::Us).is_ok());
-    assert!(matches!(FileHeaps::open(&link, Owner::Us), Err(HeapStoreError::NotAFolder { .. })));
-    assert!(FileHeaps::open(&link, Owner::Anyone).is_ok());
+    assert!(HeapStore::in_folder(&ours, Owner::Us).is_ok());
+    assert!(matches!(HeapStore::in_folder(&link, Owner::Us), Err(HeapStoreError::Blobs(BlobError::NotAFolder { .. }))));
+    assert!(HeapStore::in_folder(&link, Owner::Anyone).is_ok());
 
     let file = root.path().join("file");
     fs::write(&file, "").expect("file");
-    assert!(matches!(FileHeaps::open(&file, Owner::Anyone), Err(HeapStoreError::NotAFolder { .. })));
-    assert!(matches!(FileHeaps::open(&file.join("below"), Owner::Anyone), Err(HeapStoreError::Unavailable { .. })));
+    assert!(matches!(HeapStore::in_folder(&file, Owner::Anyone), Err(HeapStoreError::Blobs(BlobError::NotAFolder { .. }))));
+    assert!(matches!(HeapStore::in_folder(&file.join("below"), Owner::Anyone), Err(HeapStoreError::Blobs(BlobError::Unavailable { .. }))));
 }
 
 #[test]
@@ -260,11 +261,11 @@ fn the_key_of_a_heap_is_the_sha_256_of_its_payload() {
     assert_eq!(key, "f627ca4c2c322f15db26152df306bd4f983f0146409b81a4341b9b340c365a16");
 }
 
-/// The same heap is made again and again, so it would be said to be stored while what is there can't be read.
+/// The same heap is produced repeatedly, so a put must not report success while the stored file is damaged.
 #[test]
 fn putting_a_heap_whose_file_is_damaged_mends_it() {
     let folder = tempfile::tempdir().expect("folder");
-    let heaps = FileHeaps::open(folder.path(), Owner::Anyone).expect("store");
+    let heaps = HeapStore::in_folder(folder.path(), Owner::Anyone).expect("store");
     let engine = "v8-14.6/x86_64/flags-0000001a/natives-3-0000005e".parse().expect("an engine id");
     let payload = vec![1; PAYLOAD_BYTES_MIN];
     let key = heapstead_store::key_of(&payload).expect("a heap");
@@ -276,4 +277,26 @@ fn putting_a_heap_whose_file_is_damaged_mends_it() {
     assert!(heaps.get(&key).is_err());
     heaps.put(&key, &payload, Some(&engine)).expect("stored again");
     assert_eq!(heaps.get(&key).expect("whole again").payload(), payload);
+}
+
+#[test]
+fn tidying_looks_into_the_folders_of_names_too() {
+    let root = tempfile::tempdir().expect("folder");
+    let blobs = FolderBlobs::open(root.path(), Owner::Us).expect("store");
+    let metadata = BlobMetadata::default().with("engine", "x".into()).expect("metadata");
+    let name = |text: &str| text.parse::<BlobName>().expect("a name");
+    for text in ["ab/kept", "ab/lost"] {
+        blobs.put(&name(text), &[b"bytes"], &metadata).expect("put");
+    }
+    assert_eq!(names(&root.path().join(".meta/ab")), ["kept.json", "lost.json"]);
+    assert_eq!((mode(&root.path().join("ab")), mode(&root.path().join(".meta/ab"))), (0o700, 0o700));
+    fs::remove_file(root.path().join("ab/lost")).expect("lost");
+    fs::write(root.path().join("ab/.writing-1"), "half a blob").expect("left behind");
+    for file in ["ab/.writing-1", "ab/kept", ".meta/ab/kept.json", ".meta/ab/lost.json"] {
+        let file = fs::File::open(root.path().join(file)).expect("file");
+        file.set_modified(SystemTime::now() - Duration::from_secs(100_000)).expect("time");
+    }
+    blobs.tidy().expect("tidy");
+    assert_eq!(names(&root.path().join("ab")), ["kept"]);
+    assert_eq!(names(&root.path().join(".meta/ab")), ["kept.json"]);
 }

@@ -1,13 +1,13 @@
-//! A disk that is full in the middle of a heap: the put fails, and no trace of it is left. Alone in its process, because the limit that
-//! plays the full disk holds for the whole of it.
+//! A disk that becomes full during a put: the put fails and leaves nothing behind. In its own process, because the file size limit that
+//! simulates the full disk applies to the whole process.
 
-use heapstead_store::{FileHeaps, HeapStore, HeapStoreError, Owner, PAYLOAD_BYTES_MIN, key_of};
+use heapstead_store::{BlobError, HeapStore, HeapStoreError, Owner, PAYLOAD_BYTES_MIN, key_of};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 #[test]
 fn a_write_that_fails_half_way_leaves_nothing() {
     let folder = tempfile::tempdir().expect("folder");
-    let heaps = FileHeaps::open(folder.path(), Owner::Us).expect("store");
+    let heaps = HeapStore::in_folder(folder.path(), Owner::Us).expect("store");
     let engine = "v8-14.6/x86_64/flags-0000001a/natives-3-0000005e".parse().expect("an engine id");
     let payload = vec![1; PAYLOAD_BYTES_MIN];
     let key = key_of(&payload).expect("a heap");
@@ -19,7 +19,7 @@ fn a_write_that_fails_half_way_leaves_nothing() {
     for room in [0, 10, 30, 42, 200, PAYLOAD_BYTES_MIN / 2, PAYLOAD_BYTES_MIN + 41] {
         setrlimit(Resource::Fsize, Rlimit { current: Some(room as u64), ..unlimited }).expect("limit");
         let put = heaps.put(&key, &payload, Some(&engine));
-        assert!(matches!(put, Err(HeapStoreError::Unavailable { operation: "write", .. })), "{room}: {put:?}");
+        assert!(matches!(put, Err(HeapStoreError::Blobs(BlobError::Unavailable { operation: "write", .. }))), "{room}: {put:?}");
         assert!(matches!(heaps.get(&key), Err(HeapStoreError::NotFound { .. })), "{room}");
         let left: Vec<_> = std::fs::read_dir(folder.path()).expect("folder").map(|entry| entry.expect("entry").file_name()).collect();
         assert_eq!(left, [".meta"], "{room}");

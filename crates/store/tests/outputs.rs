@@ -1,5 +1,5 @@
-//! Output pages against a model that reads everything: random text with characters of every length, cut into random pieces, in both modes,
-//! while it is being written and after its end.
+//! Output pages compared with a model that reads everything: random text with characters of every length, split into random pieces, in both
+//! modes, during the writing and after its end.
 
 use heapstead_store::Outputs;
 use heapstead_store::outputs::{Extent, OutputPage, PageRequest};
@@ -10,7 +10,7 @@ fn id() -> ExecutionId {
     ExecutionId::from_random([7; 16])
 }
 
-/// What the page must be, from the whole text and the rules alone.
+/// The expected page, computed from the whole text and the rules.
 fn model(text: &str, ended: bool, request: PageRequest) -> OutputPage {
     let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
     if !ended && lines.last().is_some_and(|last| !last.ends_with('\n')) {
@@ -98,7 +98,7 @@ proptest! {
         }
     }
 
-    /// Whatever moment the writer dies at, what it had written is found again, with the same pages.
+    /// Output is recovered with the same pages, whenever the writer dies.
     #[test]
     fn what_a_dead_writer_left_is_recovered(pieces in pieces(), request in requests()) {
         let folder = tempfile::tempdir().expect("folder");
@@ -114,7 +114,7 @@ proptest! {
         prop_assert_eq!(outputs.page(&id(), extent, true, request).expect("a page"), model(&text, true, request));
     }
 
-    /// A worker that was taken over may write anything; readers get text all the same, the same one however it was cut.
+    /// A compromised worker may write any bytes. Readers get valid text, the same however it was split.
     #[test]
     fn bytes_that_are_no_text_become_replacement_characters(bytes in prop::collection::vec(any::<u8>(), 0..300), cuts in prop::collection::vec(1..8usize, 1..20)) {
         let folder = tempfile::tempdir().expect("folder");
@@ -150,7 +150,7 @@ fn a_page_by_lines_ends_early_rather_than_hold_many_megabytes() {
     assert_eq!(lines(&page(5)), (5, 5, 6, false), "a line that is longer comes alone");
 }
 
-/// An output of a million lines: reading its last page touches a few blocks, not the text before it.
+/// Reading the last page of a million lines touches only a few blocks.
 #[test]
 fn a_page_reads_what_it_holds() {
     let folder = tempfile::tempdir().expect("folder");
@@ -182,11 +182,29 @@ fn another_process_sees_whole_characters_alone() {
     let outputs = Outputs::new(folder.path().into());
     let mut writer = outputs.writer(&id());
     writer.append("a\n€".into()).expect("written");
-    // As if it had been looked at while the last character was being written.
+    // Simulates a read while the last character was being written.
     let name = id().to_string();
     let file = folder.path().join(&name[..2]).join(format!("{name}.out"));
     for (length, bytes) in [(5, 5), (4, 2), (3, 2), (2, 2)] {
         std::fs::File::options().write(true).open(&file).expect("opened").set_len(length).expect("cut");
         assert_eq!(outputs.measure(&id()).expect("measured"), Extent { bytes, lines: 1 }, "{length}");
     }
+}
+
+#[test]
+fn an_ended_output_is_the_file_that_was_written() {
+    use std::os::unix::fs::MetadataExt;
+    let folder = tempfile::tempdir().expect("folder");
+    let outputs = Outputs::new(folder.path().into());
+    let mut writer = outputs.writer(&id());
+    writer.append("line\n".repeat(2000).into_bytes()).expect("written");
+    let name = id().to_string();
+    let files = ["out", "lines"].map(|kind| folder.path().join(&name[..2]).join(format!("{name}.{kind}")));
+    let inodes = || files.clone().map(|file| std::fs::metadata(file).expect("a file").ino());
+    let written = inodes();
+    let extent = writer.finish().expect("finished");
+    assert_eq!(inodes(), written, "nothing was copied");
+    assert_eq!(std::fs::read_dir(folder.path().join(&name[..2])).expect("folder").count(), 2, "and nothing added");
+    outputs.remove(&id());
+    assert!(outputs.page(&id(), extent, true, PageRequest::lines(1, 1)).is_err());
 }

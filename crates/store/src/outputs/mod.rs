@@ -1,24 +1,36 @@
 //! Console output of executions: one file each, appended to as it is written, and an index that makes every page cost the same.
 //!
 //! ```text
-//! <folder>/ab/ab12….out    the text
-//! <folder>/ab/ab12….lines  for each whole block of 4,096 bytes: how many newlines there are before its end (u64, little endian)
+//! ab/ab12….out    the text
+//! ab/ab12….lines  for each whole block of 4,096 bytes: how many newlines there are before its end (u64, little endian)
 //! ```
+//! While an execution runs, these are local files in a folder, the spool. When it ends, they become blobs of the same names
+//! ([`Blobs::adopt`]), and pages are read from there by range. On a single machine the spool is the folder of the blobs: the files stay where
+//! they are and are synced.
+//!
 //! The index is derived from the text: what is missing of it after a crash is made again. An execution that writes nothing has no files.
 
 mod line_index;
+mod output_file;
 mod page;
 mod writer;
 
 pub use page::{BYTE_LIMIT_DEFAULT, BYTE_LIMIT_MAX, LINE_LIMIT_DEFAULT, LINE_LIMIT_MAX, LineBytes, OutputPage, PageRequest};
 pub use writer::OutputWriter;
+use writer::Target;
 
+use crate::blobs::{BlobName, Blobs, FolderBlobs};
 use heapstead_types::ExecutionId;
 use line_index::LineIndex;
-use std::fs::File;
+use output_file::OutputFile;
+use sha2::{Digest, Sha256};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+
+const TEXT: &str = "out";
+const INDEX: &str = "lines";
 
 /// How much output there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -28,9 +40,12 @@ pub struct Extent {
     pub lines: u64,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Outputs {
-    folder: PathBuf,
+    spool: PathBuf,
+    blobs: Arc<dyn Blobs>,
+    /// Whether the spool is the folder of the blobs.
+    in_place: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -49,32 +64,44 @@ impl OutputError {
 }
 
 impl Outputs {
-    /// The folder is made when it is first written to.
+    /// Outputs in a folder, running and ended alike. The folder is created by the first write.
     pub fn new(folder: PathBuf) -> Self {
-        Self { folder }
+        Self { blobs: Arc::new(FolderBlobs::unopened(&folder)), spool: folder, in_place: true }
+    }
+
+    /// Ended outputs in these blobs, and running ones in a local folder, which is created by the first write.
+    pub fn with_blobs(spool: PathBuf, blobs: Arc<dyn Blobs>) -> Self {
+        Self { spool, blobs, in_place: false }
     }
 
     pub fn writer(&self, id: &ExecutionId) -> OutputWriter {
-        OutputWriter::new(self.path(id, "out"), self.path(id, "lines"))
+        let target = |kind| Target { path: self.path(id, kind), name: name(id, kind) };
+        OutputWriter::new(target(TEXT), target(INDEX), self.blobs.clone())
     }
 
-    /// A page of an output of this extent; `ended` tells whether a last line without newline is a line.
+    /// A page of an output of this extent. `ended` tells whether a last line without newline counts as a line.
     pub fn page(&self, id: &ExecutionId, written: Extent, ended: bool, request: PageRequest) -> Result<OutputPage, OutputError> {
-        let path = self.path(id, "out");
-        let failed = OutputError::new("read", &path);
-        let text = match File::open(&path) {
-            Ok(text) => Some(text),
-            Err(error) if error.kind() == ErrorKind::NotFound && written.bytes == 0 => None,
-            Err(error) => return Err(failed(error)),
+        if written.bytes == 0 {
+            return Ok(page::empty(request));
+        }
+        let path = self.path(id, TEXT);
+        let read = || {
+            // An ended output is still in the spool if its writer died or could not upload it.
+            if ended && (self.in_place || !path.exists()) {
+                let file = |kind| OutputFile::blob(&*self.blobs, name(id, kind));
+                page::read(&file(TEXT), &LineIndex(file(INDEX)), written, ended, request)
+            } else {
+                let index = OutputFile::local(&self.path(id, INDEX)).unwrap_or(OutputFile::Missing);
+                page::read(&OutputFile::local(&path)?, &LineIndex(index), written, ended, request)
+            }
         };
-        let index = LineIndex::open(&self.path(id, "lines"));
-        page::read(text.as_ref(), &index, written, ended, request).map_err(failed)
+        read().map_err(OutputError::new("read", &path))
     }
 
     /// What is left of an output whose writer died: its extent, as of an ended execution, with the index made anew.
     pub fn recover(&self, id: &ExecutionId) -> Result<Extent, OutputError> {
-        let path = self.path(id, "out");
-        match writer::recover(&path, &self.path(id, "lines")) {
+        let path = self.path(id, TEXT);
+        match writer::recover(&path, &self.path(id, INDEX)) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Extent::default()),
             other => other.map_err(OutputError::new("recovered", &path)),
         }
@@ -82,23 +109,27 @@ impl Outputs {
 
     /// How much another process has written so far.
     pub fn measure(&self, id: &ExecutionId) -> Result<Extent, OutputError> {
-        let path = self.path(id, "out");
-        match writer::measure(&path, &LineIndex::open(&self.path(id, "lines"))) {
+        let path = self.path(id, TEXT);
+        match writer::measure(&path, &self.path(id, INDEX)) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Extent::default()),
             other => other.map_err(OutputError::new("measured", &path)),
         }
     }
 
     pub fn remove(&self, id: &ExecutionId) {
-        for kind in ["out", "lines"] {
+        for kind in [TEXT, INDEX] {
+            // Without a sync: a file that comes back after a power failure is removed for its age.
             let _ = std::fs::remove_file(self.path(id, kind));
+            if !self.in_place {
+                let _ = self.blobs.remove(&name(id, kind));
+            }
         }
     }
 
     /// Removes files that nothing was written to for this long, whoever left them.
     pub fn remove_older_than(&self, age: Duration) -> io::Result<()> {
         let Some(before) = SystemTime::now().checked_sub(age) else { return Ok(()) };
-        let folders = match std::fs::read_dir(&self.folder) {
+        let folders = match std::fs::read_dir(&self.spool) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
             other => other?,
         };
@@ -114,11 +145,18 @@ impl Outputs {
 
     /// Whether output could be written now: tries it.
     pub fn check(&self) -> Result<(), OutputError> {
-        writer::probe(&self.folder).map_err(OutputError::new("written", &self.folder))
+        writer::probe(&self.spool).map_err(OutputError::new("written", &self.spool))
     }
 
     fn path(&self, id: &ExecutionId, kind: &str) -> PathBuf {
-        let id = id.as_str();
-        self.folder.join(id.get(..2).unwrap_or(id)).join(format!("{id}.{kind}"))
+        self.spool.join(name(id, kind).as_str())
     }
+}
+
+/// Spread over 256 folders by the first two digits of the id.
+fn name(id: &ExecutionId, kind: &str) -> BlobName {
+    let id = id.as_str();
+    let name = format!("{}/{id}.{kind}", id.get(..2).unwrap_or(id));
+    // Ids are hex digits. If one is not, it must not reach another file.
+    name.parse().unwrap_or_else(|_| BlobName::of_content(&Sha256::digest(name).into()))
 }

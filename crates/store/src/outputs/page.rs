@@ -2,9 +2,8 @@
 
 use super::Extent;
 use super::line_index::LineIndex;
-use std::fs::File;
+use super::output_file::OutputFile;
 use std::io;
-use std::os::unix::fs::FileExt;
 
 pub const LINE_LIMIT_DEFAULT: u64 = 100;
 /// A page is for reading, by a model or a person; more lines are several pages.
@@ -66,8 +65,7 @@ pub struct OutputPage {
     pub has_more: bool,
 }
 
-pub fn read(text: Option<&File>, index: &LineIndex, written: Extent, ended: bool, request: PageRequest) -> io::Result<OutputPage> {
-    let Some(text) = text else { return Ok(empty(written, request)) };
+pub fn read(text: &OutputFile<'_>, index: &LineIndex<'_>, written: Extent, ended: bool, request: PageRequest) -> io::Result<OutputPage> {
     let reader = Reader { text, index, written, ended };
     match request {
         PageRequest::Lines { offset, limit, bytes } => reader.lines(offset, limit, bytes),
@@ -75,10 +73,11 @@ pub fn read(text: Option<&File>, index: &LineIndex, written: Extent, ended: bool
     }
 }
 
-fn empty(written: Extent, request: PageRequest) -> OutputPage {
+/// The page of an output without text.
+pub fn empty(request: PageRequest) -> OutputPage {
     match request {
-        PageRequest::Lines { offset, .. } => empty_at(written, offset, 0),
-        PageRequest::Bytes { offset, .. } => empty_at(written, 1, offset),
+        PageRequest::Lines { offset, .. } => empty_at(Extent::default(), offset, 0),
+        PageRequest::Bytes { offset, .. } => empty_at(Extent::default(), 1, offset),
     }
 }
 
@@ -99,8 +98,8 @@ fn empty_at(written: Extent, line: u64, byte: u64) -> OutputPage {
 }
 
 struct Reader<'a> {
-    text: &'a File,
-    index: &'a LineIndex,
+    text: &'a OutputFile<'a>,
+    index: &'a LineIndex<'a>,
     written: Extent,
     ended: bool,
 }
@@ -143,7 +142,7 @@ impl Reader<'_> {
         }
         let from = offset.saturating_sub(CHARACTER_BYTES_MAX - 1);
         let to = total.min(offset.saturating_add(limit.max(CHARACTER_BYTES_MAX)).saturating_add(CHARACTER_BYTES_MAX));
-        let bytes = self.read(from, to)?;
+        let bytes = self.text.read(from..to)?;
         let at = |position: u64| (position - from) as usize;
         let is_start = |position: u64| bytes.get(at(position)).is_none_or(|byte| (*byte as i8) >= -0x40);
         let start = (from..=offset).rev().find(|position| is_start(*position)).unwrap_or(offset);
@@ -186,13 +185,7 @@ impl Reader<'_> {
     }
 
     fn string(&self, start: u64, end: u64) -> io::Result<String> {
-        into_string(self.read(start, end)?)
-    }
-
-    fn read(&self, start: u64, end: u64) -> io::Result<Vec<u8>> {
-        let mut bytes = vec![0; (end - start) as usize];
-        self.text.read_exact_at(&mut bytes, start)?;
-        Ok(bytes)
+        into_string(self.text.read(start..end)?)
     }
 }
 

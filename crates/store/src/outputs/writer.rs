@@ -1,22 +1,39 @@
-//! Appends output as it comes. What `append` has returned for can be read, and survives the death of this process.
+//! Appends output as it comes. When `append` returns, the output can be read and survives the death of this process.
 
 use super::line_index::{BLOCK_BYTES, ENTRY_BYTES, LineIndex, count_newlines};
+use super::output_file::{OutputFile, into_io_error};
 use super::{Extent, OutputError};
+use crate::blobs::{BlobName, Blobs, LocalFile};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 const FILE_MODE: u32 = 0o600;
 const FOLDER_MODE: u32 = 0o700;
 
 pub struct OutputWriter {
-    path: PathBuf,
-    index_path: PathBuf,
+    text: Target,
+    index: Target,
+    /// Where both go when the output ends.
+    blobs: Arc<dyn Blobs>,
     files: Option<Files>,
     counts: Counts,
     /// The bytes of a character whose rest has not come yet.
     unfinished: Vec<u8>,
+}
+
+/// A file in the spool, and the blob that it becomes.
+pub struct Target {
+    pub path: PathBuf,
+    pub name: BlobName,
+}
+
+impl Target {
+    fn complete<'a>(&'a self, file: &'a File) -> LocalFile<'a> {
+        LocalFile { name: self.name.clone(), path: &self.path, file }
+    }
 }
 
 struct Files {
@@ -59,8 +76,8 @@ impl Counts {
 }
 
 impl OutputWriter {
-    pub(super) fn new(path: PathBuf, index_path: PathBuf) -> Self {
-        Self { path, index_path, files: None, counts: Counts::default(), unfinished: Vec::new() }
+    pub(super) fn new(text: Target, index: Target, blobs: Arc<dyn Blobs>) -> Self {
+        Self { text, index, blobs, files: None, counts: Counts::default(), unfinished: Vec::new() }
     }
 
     /// What can be read of a running execution: lines are those that have their newline.
@@ -88,15 +105,17 @@ impl OutputWriter {
         self.write(&bytes)
     }
 
-    /// Makes what was written survive a power cut. The extent is that of an ended execution.
+    /// Turns what was written into blobs, which survive a power failure. Returns the extent of an ended execution.
     pub fn finish(mut self) -> Result<Extent, OutputError> {
         if !self.unfinished.is_empty() {
             let rest = String::from_utf8_lossy(&std::mem::take(&mut self.unfinished)).into_owned();
             self.write(rest.as_bytes())?;
         }
         if let Some(files) = &self.files {
-            let synced = files.text.sync_data().and_then(|()| files.index.as_ref().map_or(Ok(()), File::sync_data));
-            synced.and_then(|()| sync_folder_of(&self.path)).map_err(OutputError::new("synced", &self.path))?;
+            // The index first: whoever finds the text finds its index.
+            let index = files.index.as_ref().map(|file| self.index.complete(file));
+            let adopted: Vec<_> = index.into_iter().chain([self.text.complete(&files.text)]).collect();
+            self.blobs.adopt(&adopted).map_err(|error| OutputError::new("synced", &self.text.path)(into_io_error(error)))?;
         }
         Ok(self.counts.ended())
     }
@@ -105,13 +124,13 @@ impl OutputWriter {
         if bytes.is_empty() {
             return Ok(());
         }
-        self.try_write(bytes).map_err(OutputError::new("written", &self.path))
+        self.try_write(bytes).map_err(OutputError::new("written", &self.text.path))
     }
 
     fn try_write(&mut self, bytes: &[u8]) -> io::Result<()> {
         let files = match &mut self.files {
             Some(files) => files,
-            none => none.insert(Files { text: create(&self.path)?, index: None }),
+            none => none.insert(Files { text: create(&self.text.path)?, index: None }),
         };
         let mut counts = self.counts;
         let mut entries = Vec::new();
@@ -121,7 +140,7 @@ impl OutputWriter {
         if !entries.is_empty() {
             let index = match &mut files.index {
                 Some(index) => index,
-                none => none.insert(create(&self.index_path)?),
+                none => none.insert(create(&self.index.path)?),
             };
             index.write_all_at(&entries, self.counts.bytes / BLOCK_BYTES * ENTRY_BYTES)?;
         }
@@ -151,10 +170,6 @@ fn create(path: &Path) -> io::Result<File> {
     }
 }
 
-fn sync_folder_of(path: &Path) -> io::Result<()> {
-    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
-}
-
 /// Counts a text from its beginning, cuts off what is not whole, and writes its index anew.
 pub fn recover(path: &Path, index_path: &Path) -> io::Result<Extent> {
     let mut text = OpenOptions::new().read(true).write(true).open(path)?;
@@ -182,8 +197,9 @@ fn whole_bytes(text: &File) -> io::Result<u64> {
 }
 
 /// The extent of what another process is writing.
-pub fn measure(path: &Path, index: &LineIndex) -> io::Result<Extent> {
+pub fn measure(path: &Path, index_path: &Path) -> io::Result<Extent> {
     let text = File::open(path)?;
+    let index = LineIndex(OutputFile::local(index_path).unwrap_or(OutputFile::Missing));
     let bytes = whole_bytes(&text)?;
     // The index may be a moment behind the text.
     let mut block = bytes / BLOCK_BYTES;

@@ -1,8 +1,9 @@
-//! What the cache promises beyond the contract: reads without the store, a bound in bytes, and copies that are never trusted.
+//! The cache beyond the contract: reads without the store, a size limit, and copies that are always verified.
 
 use crate::place::{Cached, Place, engine, heap, heap_of};
 use crate::proxy::Fault;
-use heapstead_store::{CachedHeaps, FileHeaps, HeapStore, HeapStoreError, Owner};
+use heapstead_store::blobs::{BlobMetadata, BlobName, GetRequest};
+use heapstead_store::{BlobError, Blobs, CachedBlobs, FolderBlobs, HeapStore, HeapStoreError, Owner};
 use heapstead_types::HeapKey;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -10,19 +11,19 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 const MB: usize = 1 << 20;
-/// Longer ago than an unfinished write can be.
+/// Older than any unfinished write.
 const LONG_AGO: Duration = Duration::from_secs(100_000);
 
-/// A cache over files, where no server is needed.
+/// A cache over files, which needs no server.
 struct OverFiles {
     root: tempfile::TempDir,
-    inner: Arc<FileHeaps>,
+    inner: Arc<FolderBlobs>,
 }
 
 impl OverFiles {
     fn new() -> Self {
         let root = tempfile::tempdir().expect("folder");
-        let inner = Arc::new(FileHeaps::open(&root.path().join("inner"), Owner::Us).expect("store"));
+        let inner = Arc::new(FolderBlobs::open(&root.path().join("inner"), Owner::Us).expect("store"));
         Self { root, inner }
     }
 
@@ -30,11 +31,11 @@ impl OverFiles {
         self.root.path().join("copies")
     }
 
-    fn open(&self, max_mb: u64) -> CachedHeaps {
-        CachedHeaps::open(self.inner.clone(), &self.copies(), max_mb).expect("cache")
+    fn open(&self, max_mb: u64) -> HeapStore {
+        HeapStore::new(Arc::new(CachedBlobs::open(self.inner.clone(), &self.copies(), max_mb).expect("cache")))
     }
 
-    fn put(&self, store: &dyn HeapStore, fill: u8) -> HeapKey {
+    fn put(&self, store: &HeapStore, fill: u8) -> HeapKey {
         let (key, payload) = heap_of(fill, MB);
         store.put(&key, &payload, Some(&engine(1))).expect("put");
         key
@@ -76,7 +77,7 @@ fn what_the_store_did_not_take_is_not_in_the_cache() {
     let store = place.open();
     let (key, payload) = heap(1);
     place.bucket.proxy.do_always(Fault::Forbidden);
-    assert!(matches!(store.put(&key, &payload, Some(&engine(1))), Err(HeapStoreError::Unavailable { .. })));
+    assert!(matches!(store.put(&key, &payload, Some(&engine(1))), Err(HeapStoreError::Blobs(BlobError::Unavailable { .. }))));
     assert!(!place.copy(&key).exists());
 }
 
@@ -117,7 +118,7 @@ fn its_bytes_are_bounded_and_what_was_not_used_for_longest_goes_first() {
         age(&place.copies().join(key.to_string()), Duration::from_secs(hours * 3600));
     }
     assert!(store.get(&keys[1]).is_ok(), "the oldest is used again");
-    // Another process goes on, and knows it from the files.
+    // Another process continues, with the order of use from the files.
     let store = place.open(4);
     let new = [4, 5].map(|fill| place.put(&store, fill));
     assert!(!place.has_copy(&keys[2]), "now this one was not used for longest");
@@ -138,7 +139,7 @@ fn two_caches_in_one_folder_keep_its_bound_together() {
     for fill in 0..15 {
         place.put(&one, fill * 2);
         place.put(&other, fill * 2 + 1);
-        // Each may write a sixteenth, or one heap, before it looks.
+        // Each may write a sixteenth of the limit, or one heap, between checks.
         assert!(bytes_in(&place.copies()) <= 10 * (MB as u64 + 42), "{}", bytes_in(&place.copies()));
     }
 }
@@ -185,4 +186,38 @@ fn what_crashes_left_in_it_is_removed_in_time() {
     }
     assert!(!stale.exists());
     assert!(fresh.exists(), "somebody may be writing it now");
+}
+
+#[test]
+fn files_of_others_in_its_folder_are_left_alone() {
+    let place = OverFiles::new();
+    let store = place.open(2);
+    let foreign = [place.copies().join("notes.txt"), place.copies().join("ab")];
+    for file in &foreign {
+        fs::write(file, vec![0; 3 * MB]).expect("file");
+        age(file, LONG_AGO);
+    }
+    let keys = [1, 2, 3, 4].map(|fill| place.put(&store, fill));
+    assert!(foreign.iter().all(|file| file.exists()));
+    assert!(place.has_copy(&keys[3]), "nor do they count");
+}
+
+/// Only the name of a blob whose content never changes is enough to know that a copy is not out of date.
+#[test]
+fn only_blobs_named_after_their_content_are_copied() {
+    let place = OverFiles::new();
+    let blobs = CachedBlobs::open(place.inner.clone(), &place.copies(), 8).expect("cache");
+    let metadata = BlobMetadata::default().with("engine", "x".into()).expect("metadata");
+    let names = [BlobName::of_content(&[1; 32]), "plain".parse().expect("a name"), "ab/1.out".parse().expect("a name")];
+    for name in &names {
+        blobs.put(name, &[b"bytes"], &metadata).expect("put");
+        blobs.get(name, &GetRequest { bytes_max: 5, verify: &|_| Ok(()) }).expect("get");
+    }
+    let copies = names.each_ref().map(|name| place.copies().join(name.as_str()));
+    assert_eq!(copies.each_ref().map(|copy| copy.exists()), [true, false, false]);
+    fs::write(&copies[1], "a file of somebody else").expect("file");
+    for name in &names {
+        blobs.remove(name).expect("removed");
+    }
+    assert_eq!(copies.map(|copy| copy.exists()), [false, true, false]);
 }

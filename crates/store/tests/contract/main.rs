@@ -1,27 +1,53 @@
-//! What every heap store promises, as one suite that takes any of them; and what is promised of S3 and of the cache beyond it.
+//! The contract of every store of blobs, and of heaps and outputs on top of it, as suites that take any implementation; and what S3 and the
+//! cache promise beyond that.
 //!
 //! S3 is a real server of its API (moto, started by `tests/tools/python`), reached through a proxy that can do to a connection what networks do.
 
+mod blob_suite;
 mod cache;
+mod heap_suite;
+mod memory_blobs;
+mod output_suite;
 mod place;
 mod processes;
 mod proxy;
 mod s3_faults;
 mod s3_server;
-mod suite;
 mod tls;
 
 /// One test for each promise.
 macro_rules! keeps_its_promises {
-    ($place:expr; $($promise:ident)*) => {
-        $(#[test] fn $promise() { crate::suite::$promise(&$place); })*
+    ($suite:ident, $place:expr; $($promise:ident)*) => {
+        mod $suite {
+            $(#[test] fn $promise() { crate::$suite::$promise(&$place); })*
+        }
     };
 }
 
 macro_rules! contract {
     ($($backend:ident: $place:expr;)*) => {
         $(mod $backend {
-            keeps_its_promises! { $place;
+            keeps_its_promises! { blob_suite, $place;
+                a_blob_comes_back_with_its_metadata
+                another_blob_of_the_same_name_replaces_it
+                ranges_are_read_as_far_as_the_blob_goes
+                a_blob_that_fails_verification_is_not_returned
+                a_blob_is_described_without_being_read
+                a_missing_blob_is_not_found
+                a_folder_lists_its_own_blobs
+                a_removed_blob_is_gone_with_its_metadata
+                names_that_reach_elsewhere_are_refused
+                concurrent_puts_of_one_name_leave_one_of_them_whole
+                a_store_that_is_down_does_not_say_what_exists
+                a_deadline_is_the_callers_own
+                local_files_become_blobs
+                checking_and_tidying_leave_no_blobs
+            }
+            keeps_its_promises! { output_suite, $place;
+                an_output_has_the_same_pages_once_it_has_become_a_blob
+                an_output_that_did_not_become_a_blob_is_read_from_its_spool
+            }
+            keeps_its_promises! { heap_suite, $place;
                 a_heap_comes_back_with_its_engine
                 what_is_kept_is_the_format_to_the_byte
                 putting_it_again_changes_nothing
@@ -47,7 +73,8 @@ macro_rules! contract {
 }
 
 contract! {
-    files: crate::place::Files::new();
+    folder: crate::place::Folder::new();
     s3: crate::place::Bucket::new();
     cached: crate::place::Cached::new();
+    memory: crate::memory_blobs::MemoryBlobs::default();
 }

@@ -1,8 +1,8 @@
-//! Where a store under test keeps its heaps, so that a test can look at them and harm them.
+//! Where a store under test keeps its blobs, so that a test can look at them and damage them.
 
 use crate::proxy::{Fault, Proxy};
 use crate::s3_server;
-use heapstead_store::{CachedHeaps, FileHeaps, HeapStore, Owner, PAYLOAD_BYTES_MIN, S3Heaps, S3Settings, key_of};
+use heapstead_store::{Blobs, CachedBlobs, FolderBlobs, HeapStore, Owner, PAYLOAD_BYTES_MIN, S3Blobs, S3Settings, key_of};
 use heapstead_types::{EngineId, HeapKey};
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::path::Path as ObjectPath;
@@ -13,29 +13,40 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub trait Place: Sync {
-    /// A store of its own on the same heaps.
-    fn open(&self) -> Arc<dyn HeapStore>;
-    /// The bytes that are kept under a key.
-    fn raw(&self, key: &HeapKey) -> Option<Vec<u8>>;
-    /// Puts bytes and an engine there without asking the store.
-    fn plant(&self, key: &HeapKey, bytes: &[u8], engine: Option<&str>);
+    /// A store of its own on the same blobs.
+    fn blobs(&self) -> Arc<dyn Blobs>;
+    /// The heaps among them.
+    fn open(&self) -> HeapStore {
+        HeapStore::new(self.blobs())
+    }
+    /// The bytes that are stored under a name.
+    fn raw(&self, name: &str) -> Option<Vec<u8>>;
+    /// Puts bytes and the id of an engine there without the store.
+    fn plant(&self, name: &str, bytes: &[u8], engine: Option<&str>);
+    /// Puts something there that is not a blob of ours.
+    fn plant_foreign(&self, name: &str);
     fn down(&self);
     fn up(&self);
-    /// What another process needs to open it: see [`open_at`].
-    fn address(&self) -> String;
+    /// What another process needs to open it: see [`open_at`]. None if there is no way.
+    fn address(&self) -> Option<String>;
 }
 
 /// Opens the store that [`Place::address`] names.
-pub fn open_at(address: &str) -> Arc<dyn HeapStore> {
+pub fn open_at(address: &str) -> Arc<dyn Blobs> {
     match *address.split(' ').collect::<Vec<_>>() {
-        ["files", folder] => Arc::new(FileHeaps::open(Path::new(folder), Owner::Us).expect("store")),
-        ["s3", endpoint, bucket] => Arc::new(S3Heaps::open(&settings(endpoint, bucket), s3_server::runtime()).expect("store")),
+        ["folder", folder] => Arc::new(FolderBlobs::open(Path::new(folder), Owner::Us).expect("store")),
+        ["s3", endpoint, bucket] => Arc::new(S3Blobs::open(&settings(endpoint, bucket), s3_server::runtime()).expect("store")),
         ["cached", endpoint, bucket, folder] => {
-            let inner = Arc::new(S3Heaps::open(&settings(endpoint, bucket), s3_server::runtime()).expect("store"));
-            Arc::new(CachedHeaps::open(inner, Path::new(folder), CACHE_MAX_MB).expect("cache"))
+            let inner = Arc::new(S3Blobs::open(&settings(endpoint, bucket), s3_server::runtime()).expect("store"));
+            Arc::new(CachedBlobs::open(inner, Path::new(folder), CACHE_MAX_MB).expect("cache"))
         }
         _ => panic!("{address}"),
     }
+}
+
+/// Heaps in the bucket that these settings name. Opening sends no request.
+pub fn heaps_in(settings: &S3Settings) -> HeapStore {
+    HeapStore::new(Arc::new(S3Blobs::open(settings, s3_server::runtime()).expect("store")))
 }
 
 /// Room for a dozen of the heaps of these tests, so that they are driven out while others are read.
@@ -55,11 +66,11 @@ pub fn settings(endpoint: &str, bucket: &str) -> S3Settings {
     }
 }
 
-pub struct Files {
+pub struct Folder {
     root: tempfile::TempDir,
 }
 
-impl Files {
+impl Folder {
     pub fn new() -> Self {
         Self { root: tempfile::tempdir().expect("folder") }
     }
@@ -67,22 +78,26 @@ impl Files {
     fn folder(&self) -> PathBuf {
         self.root.path().join("heaps")
     }
+
+    fn at(&self) -> String {
+        format!("folder {}", self.folder().display())
+    }
 }
 
-impl Place for Files {
-    fn open(&self) -> Arc<dyn HeapStore> {
-        open_at(&self.address())
+impl Place for Folder {
+    fn blobs(&self) -> Arc<dyn Blobs> {
+        open_at(&self.at())
     }
 
-    fn raw(&self, key: &HeapKey) -> Option<Vec<u8>> {
-        fs::read(self.folder().join(key.to_string())).ok()
+    fn raw(&self, name: &str) -> Option<Vec<u8>> {
+        fs::read(self.folder().join(name)).ok()
     }
 
-    fn plant(&self, key: &HeapKey, bytes: &[u8], engine: Option<&str>) {
+    fn plant(&self, name: &str, bytes: &[u8], engine: Option<&str>) {
         let meta = self.folder().join(".meta");
         fs::create_dir_all(&meta).expect("folder");
-        fs::write(self.folder().join(key.to_string()), bytes).expect("heap");
-        let sidecar = meta.join(format!("{key}.json"));
+        fs::write(self.folder().join(name), bytes).expect("blob");
+        let sidecar = meta.join(format!("{name}.json"));
         match engine {
             Some(engine) => fs::write(sidecar, format!(r#"{{"engine":"{engine}"}}"#)).expect("sidecar"),
             None => drop(fs::remove_file(sidecar)),
@@ -97,8 +112,14 @@ impl Place for Files {
         fs::rename(self.root.path().join("away"), self.folder()).expect("moved back");
     }
 
-    fn address(&self) -> String {
-        format!("files {}", self.folder().display())
+    fn plant_foreign(&self, name: &str) {
+        let path = self.folder().join(name);
+        fs::create_dir_all(path.parent().expect("folder")).expect("folder");
+        fs::write(path, "foreign").expect("file");
+    }
+
+    fn address(&self) -> Option<String> {
+        Some(self.at())
     }
 }
 
@@ -121,9 +142,12 @@ impl Bucket {
         Self { proxy: Proxy::start(server.port), name, direct }
     }
 
-    pub fn store(&self, deadline: Duration) -> S3Heaps {
-        let settings = S3Settings { deadline, ..settings(&self.proxy.endpoint(), &self.name) };
-        S3Heaps::open(&settings, s3_server::runtime()).expect("store")
+    pub fn store(&self, deadline: Duration) -> HeapStore {
+        heaps_in(&S3Settings { deadline, ..settings(&self.proxy.endpoint(), &self.name) })
+    }
+
+    fn at(&self) -> String {
+        format!("s3 {} {}", self.proxy.endpoint(), self.name)
     }
 
     /// Puts an object that need not be a heap.
@@ -136,17 +160,21 @@ impl Bucket {
 }
 
 impl Place for Bucket {
-    fn open(&self) -> Arc<dyn HeapStore> {
-        open_at(&self.address())
+    fn blobs(&self) -> Arc<dyn Blobs> {
+        open_at(&self.at())
     }
 
-    fn raw(&self, key: &HeapKey) -> Option<Vec<u8>> {
-        let path = ObjectPath::from(key.to_string());
+    fn raw(&self, name: &str) -> Option<Vec<u8>> {
+        let path = ObjectPath::from(name);
         s3_server::runtime().block_on(async { Some(self.direct.get(&path).await.ok()?.bytes().await.ok()?.to_vec()) })
     }
 
-    fn plant(&self, key: &HeapKey, bytes: &[u8], engine: Option<&str>) {
-        self.plant_object(&key.to_string(), bytes, engine);
+    fn plant(&self, name: &str, bytes: &[u8], engine: Option<&str>) {
+        self.plant_object(name, bytes, engine);
+    }
+
+    fn plant_foreign(&self, name: &str) {
+        self.plant_object(name, b"foreign", None);
     }
 
     fn down(&self) {
@@ -157,8 +185,8 @@ impl Place for Bucket {
         self.proxy.do_always(Fault::None);
     }
 
-    fn address(&self) -> String {
-        format!("s3 {} {}", self.proxy.endpoint(), self.name)
+    fn address(&self) -> Option<String> {
+        Some(self.at())
     }
 }
 
@@ -172,6 +200,10 @@ impl Cached {
         Self { bucket: Bucket::new(), root: tempfile::tempdir().expect("folder") }
     }
 
+    fn at(&self) -> String {
+        format!("cached {} {} {}", self.bucket.proxy.endpoint(), self.bucket.name, self.copies().display())
+    }
+
     pub fn copies(&self) -> PathBuf {
         self.root.path().join("copies")
     }
@@ -182,18 +214,22 @@ impl Cached {
 }
 
 impl Place for Cached {
-    fn open(&self) -> Arc<dyn HeapStore> {
-        open_at(&self.address())
+    fn blobs(&self) -> Arc<dyn Blobs> {
+        open_at(&self.at())
     }
 
-    fn raw(&self, key: &HeapKey) -> Option<Vec<u8>> {
-        self.bucket.raw(key)
+    fn raw(&self, name: &str) -> Option<Vec<u8>> {
+        self.bucket.raw(name)
     }
 
     /// As another machine would do it, which has no say over the copies here; so they are dropped.
-    fn plant(&self, key: &HeapKey, bytes: &[u8], engine: Option<&str>) {
+    fn plant(&self, name: &str, bytes: &[u8], engine: Option<&str>) {
         let _ = fs::remove_dir_all(self.copies());
-        self.bucket.plant(key, bytes, engine);
+        self.bucket.plant(name, bytes, engine);
+    }
+
+    fn plant_foreign(&self, name: &str) {
+        self.bucket.plant_foreign(name);
     }
 
     fn down(&self) {
@@ -205,8 +241,8 @@ impl Place for Cached {
         self.bucket.up();
     }
 
-    fn address(&self) -> String {
-        format!("cached {} {} {}", self.bucket.proxy.endpoint(), self.bucket.name, self.copies().display())
+    fn address(&self) -> Option<String> {
+        Some(self.at())
     }
 }
 

@@ -1,6 +1,7 @@
-//! Several processes on the same heaps: this test program, started again with one test to run.
+//! Several processes on the same heaps: runs this test binary again with one test.
 
-use crate::place::{Place, engine, heap, open_at};
+use crate::place::{engine, heap, open_at};
+use heapstead_store::HeapStore;
 use heapstead_types::HeapKey;
 use std::process::{Child, Command, Stdio};
 
@@ -11,12 +12,12 @@ pub fn heaps() -> impl Iterator<Item = (HeapKey, Vec<u8>)> {
     (0..8).map(heap)
 }
 
-pub fn put_and_get_from_several(place: &dyn Place) {
-    let processes = [(); PROCESSES].map(|()| command(&place.address()).spawn().expect("process"));
+pub fn put_and_get_from_several(address: &str) {
+    let processes = [(); PROCESSES].map(|()| command(address).spawn().expect("process"));
     processes.into_iter().for_each(succeeds);
 }
 
-/// What puts and gets the heaps at this place.
+/// A command that puts and gets the heaps at this address.
 pub fn command(address: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
     command.args(["--exact", "processes::one_of_several"]).env(PLACE, address).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -29,11 +30,11 @@ pub fn succeeds(process: Child) {
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
 
-/// What each of them does. In the first process, where nobody names a place, there is nothing to do.
+/// The task of each process. Without an address in the environment it does nothing.
 #[test]
 fn one_of_several() {
     let Ok(address) = std::env::var(PLACE) else { return };
-    let store = open_at(&address);
+    let store = HeapStore::new(open_at(&address));
     for (key, payload) in heaps() {
         store.put(&key, &payload, Some(&engine(1))).expect("put");
         assert!(store.get(&key).expect("get").payload() == payload);

@@ -1,4 +1,4 @@
-//! A proxy between a store and its server that does to a request what a bad network or a bad server would do.
+//! A proxy between a store and its server that injects the faults of a bad network or server.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,23 +10,23 @@ pub enum Fault {
     None,
     /// The connection is reset before anything is read.
     Refuse,
-    /// 503 with the body that S3 sends when it has too much to do.
+    /// 503 with the body that S3 sends under overload.
     Busy,
-    /// 404 from something that is no S3.
+    /// 404 from a server that is not S3.
     NoSuchPage,
     /// 403, as with wrong credentials.
     Forbidden,
-    /// The request is read, and never answered.
+    /// The request is read and never answered.
     Silence,
     /// Half of the request's body is read, then the connection is reset.
     CutRequest,
-    /// Half of the answer's body is sent, then the connection is reset.
+    /// Half of the response body is sent, then the connection is reset.
     CutAnswer,
-    /// Half of the answer's body is sent, and nothing more.
+    /// Half of the response body is sent, and nothing more.
     StallAnswer,
-    /// One bit of the answer's body is another.
+    /// One bit of the response body is flipped.
     FlipAnswer,
-    /// The answer's body ends early, and says that this is its length.
+    /// The response body is truncated, with a matching length.
     ShortAnswer,
 }
 
@@ -37,7 +37,7 @@ pub struct Proxy {
 
 struct Plan {
     fault: Fault,
-    /// How many requests it still befalls.
+    /// How many more requests it affects.
     times: usize,
     requests: usize,
 }
@@ -64,7 +64,7 @@ impl Proxy {
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let plan = plan_of_server.clone();
-                // What fails here is a client that went away.
+                // An error here means that the client has disconnected.
                 std::thread::spawn(move || serve(client, server_port, &plan).ok());
             }
         });
@@ -75,7 +75,7 @@ impl Proxy {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// Befalls the next requests, so many of them.
+    /// Applies the fault to this many further requests.
     pub fn do_times(&self, fault: Fault, times: usize) {
         *self.plan.lock().expect("plan") = Plan { fault, times, requests: 0 };
     }
@@ -84,7 +84,7 @@ impl Proxy {
         self.do_times(fault, usize::MAX);
     }
 
-    /// How many requests came since it was told what to do.
+    /// Number of requests since the fault was set.
     pub fn requests(&self) -> usize {
         self.plan.lock().expect("plan").requests
     }
@@ -156,7 +156,7 @@ fn reset(client: TcpStream) -> std::io::Result<()> {
     Ok(rustix::net::sockopt::set_socket_linger(&client, Some(Duration::ZERO))?)
 }
 
-/// The first lines of a request or an answer.
+/// The head of a request or a response.
 struct Message {
     head: String,
 }
@@ -177,7 +177,7 @@ impl Message {
         value.map_or(0, |(_, value)| value.trim().parse().expect("a length"))
     }
 
-    /// The same, with one header set to this value.
+    /// The head with one header set to this value.
     fn head_with(&self, name: &str, value: &str) -> String {
         let is_it = |line: &&str| line.split_once(':').is_some_and(|(found, _)| found.eq_ignore_ascii_case(name));
         let kept: Vec<_> = self.head.trim_end().lines().filter(|line| !is_it(line)).collect();

@@ -1,15 +1,15 @@
-//! What becomes of a call when the network or the bucket misbehaves: it succeeds after all, or fails in time with an error that says why.
+//! Calls under faults of the network or the bucket: they succeed after a retry, or fail in time with an error that says why.
 
-use crate::place::{Bucket, DEADLINE, Place, engine, heap, settings};
+use crate::place::{Bucket, DEADLINE, Place, engine, heap, heaps_in, settings};
 use crate::proxy::Fault;
-use crate::s3_server;
-use heapstead_store::{Defect, HeapStore, HeapStoreError, S3Heaps, S3Settings};
+use heapstead_store::blobs::BlobName;
+use heapstead_store::{BlobError, Defect, HeapStoreError, S3Settings};
 use std::time::{Duration, Instant};
 
-/// So short that a test can wait until it has passed.
+/// Short enough for a test to wait for it.
 const SHORT: Duration = Duration::from_secs(2);
 
-/// With room for a machine that is busy.
+/// With a margin for a busy machine.
 const IN_TIME: Duration = Duration::from_secs(4);
 
 /// A bucket with one heap.
@@ -22,12 +22,12 @@ fn bucket() -> Bucket {
 
 fn unavailable<T: std::fmt::Debug>(answer: Result<T, HeapStoreError>) -> String {
     match answer {
-        Err(error @ HeapStoreError::Unavailable { .. }) => error.to_string(),
+        Err(error @ HeapStoreError::Blobs(BlobError::Unavailable { .. })) => error.to_string(),
         other => panic!("{other:?}"),
     }
 }
 
-/// The text of the error, which came in time.
+/// The text of the error, which must come in time.
 fn fails_in_time<T: std::fmt::Debug>(call: impl FnOnce() -> Result<T, HeapStoreError>) -> String {
     let began = Instant::now();
     let text = unavailable(call());
@@ -92,7 +92,7 @@ fn a_put_fails_in_time_and_leaves_nothing(fault: Fault) {
     bucket.proxy.do_always(fault);
     let text = fails_in_time(|| store.put(&key, &payload, Some(&engine(1))));
     assert!(text.starts_with(&format!("can't write `{key}` in the bucket `{}`: ", bucket.name)), "{text}");
-    assert!(bucket.raw(&key).is_none(), "{fault:?}: nothing partial is there");
+    assert!(bucket.raw(&key.to_string()).is_none(), "{fault:?}: nothing partial is there");
     bucket.proxy.do_always(Fault::None);
     let store = bucket.store(DEADLINE);
     assert!(matches!(store.get(&key), Err(HeapStoreError::NotFound { .. })), "{fault:?}");
@@ -143,7 +143,7 @@ fn a_wrong_body_is_damage_and_not_a_heap() {
 fn what_is_missing_is_the_heap_only_if_the_bucket_says_so() {
     let bucket = bucket();
     let (key, payload) = heap(1);
-    let no_bucket = S3Heaps::open(&settings(&bucket.proxy.endpoint(), "no-such-bucket"), s3_server::runtime()).expect("store");
+    let no_bucket = heaps_in(&settings(&bucket.proxy.endpoint(), "no-such-bucket"));
     for text in [
         unavailable(no_bucket.get(&key)),
         unavailable(no_bucket.describe(&key)),
@@ -167,10 +167,10 @@ fn what_is_missing_is_the_heap_only_if_the_bucket_says_so() {
 #[test]
 fn a_host_that_is_not_there_fails_in_time() {
     let (key, _) = heap(1);
-    // A port where nobody listens, and a network that is only for documents, so that nobody answers or there is no way to it.
+    // A closed port, and a network reserved for documentation, which is unreachable or does not answer.
     for endpoint in ["http://127.0.0.1:1", "http://192.0.2.1:9"] {
         let settings = S3Settings { deadline: SHORT, ..settings(endpoint, "heaps") };
-        let store = S3Heaps::open(&settings, s3_server::runtime()).expect("opening asks nothing");
+        let store = heaps_in(&settings);
         fails_in_time(|| store.get(&key));
     }
 }
@@ -182,6 +182,36 @@ fn what_others_keep_in_the_bucket_is_passed_over() {
     for name in ["notes.txt", "folder/inside", &format!("folder/{key}"), &key.to_string()[1..], &key.to_string().to_uppercase()] {
         bucket.plant_object(name, b"something", None);
     }
-    let listed = crate::suite::listed(&bucket.store(DEADLINE));
+    let listed = crate::heap_suite::listed(&bucket.store(DEADLINE));
     assert_eq!(listed.iter().map(|heap| heap.key).collect::<Vec<_>>(), [key]);
+}
+
+#[test]
+fn a_callers_deadline_ends_a_call_before_the_stores_own() {
+    let bucket = bucket();
+    bucket.proxy.do_always(Fault::Silence);
+    let ((key, _), (new, payload)) = (heap(1), heap(2));
+    let store = || bucket.store(DEADLINE).until(Instant::now() + Duration::from_secs(1));
+    fails_in_time(|| store().get(&key));
+    fails_in_time(|| store().put(&new, &payload, Some(&engine(1))));
+    fails_in_time(|| store().describe(&key));
+}
+
+#[test]
+fn a_range_is_tried_again_or_fails_as_a_whole_read_does() {
+    let bucket = bucket();
+    let (key, payload) = heap(1);
+    let name = BlobName::of_content(key.digest());
+    let blobs = bucket.blobs();
+    for fault in [Fault::Refuse, Fault::Busy, Fault::CutAnswer] {
+        bucket.proxy.do_times(fault, 2);
+        let bytes = blobs.get_range(&name, 42..10_042).unwrap_or_else(|error| panic!("{fault:?}: {error}"));
+        assert!(bytes == payload[..10_000], "{fault:?}");
+        assert_eq!(bucket.proxy.requests(), 3, "{fault:?}");
+    }
+    for fault in [Fault::NoSuchPage, Fault::Forbidden] {
+        bucket.proxy.do_always(fault);
+        let answer = blobs.get_range(&name, 0..1);
+        assert!(matches!(answer, Err(BlobError::Unavailable { .. })), "{fault:?}: {answer:?}");
+    }
 }

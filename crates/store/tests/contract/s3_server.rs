@@ -1,4 +1,4 @@
-//! A server of the S3 API for these tests: one for all of them, which ends with their process.
+//! An S3 server for these tests: shared by all, and stopped with their process.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -11,10 +11,10 @@ use tokio::runtime::{Handle, Runtime};
 pub struct S3Server {
     pub port: u16,
     pub tls_port: u16,
-    /// What to trust there.
+    /// The certificate to trust.
     pub certificate: PathBuf,
     buckets: AtomicU32,
-    /// It serves as long as this is open.
+    /// The server runs as long as this is open.
     _alive: ChildStdin,
     _server: Child,
 }
@@ -60,7 +60,7 @@ impl S3Server {
     }
 }
 
-/// What drives the clients of all tests.
+/// The runtime for the clients of all tests.
 pub fn runtime() -> Handle {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
     RUNTIME.get_or_init(|| Runtime::new().expect("runtime")).handle().clone()

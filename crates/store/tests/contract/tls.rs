@@ -1,15 +1,15 @@
-//! A bucket behind TLS: reached where its certificate is trusted, and nowhere else.
+//! A bucket behind TLS: reachable only if its certificate is trusted.
 
-use crate::place::{heap, settings};
+use crate::place::{heap, heaps_in, settings};
 use crate::{processes, s3_server};
-use heapstead_store::{HeapStore, HeapStoreError, S3Heaps, S3Settings};
+use heapstead_store::{BlobError, HeapStoreError, S3Settings};
 use std::time::Duration;
 
 #[test]
 fn a_bucket_behind_tls_is_reached_where_its_certificate_is_trusted() {
     let server = s3_server::start();
     let address = format!("s3 https://localhost:{} {}", server.tls_port, server.new_bucket());
-    // In a process of its own: certificates are read once, from where the environment says.
+    // In a separate process, because certificates are read once, from the path in the environment.
     processes::succeeds(processes::command(&address).env("SSL_CERT_FILE", &server.certificate).spawn().expect("process"));
 }
 
@@ -18,7 +18,7 @@ fn a_bucket_whose_certificate_is_not_trusted_is_not_reached() {
     let server = s3_server::start();
     let settings = settings(&format!("https://localhost:{}", server.tls_port), &server.new_bucket());
     let settings = S3Settings { deadline: Duration::from_secs(2), ..settings };
-    let store = S3Heaps::open(&settings, s3_server::runtime()).expect("store");
+    let store = heaps_in(&settings);
     let get = store.get(&heap(1).0);
-    assert!(matches!(get, Err(HeapStoreError::Unavailable { .. })), "{get:?}");
+    assert!(matches!(get, Err(HeapStoreError::Blobs(BlobError::Unavailable { .. }))), "{get:?}");
 }

@@ -1,0 +1,71 @@
+//! The log of each session: one entry per execution that completed in it, numbered from 0 without gaps.
+
+use super::{RecordsError, RunSession};
+use async_trait::async_trait;
+use heapstead_types::{ExecutionId, HeapKey, Principal, SessionId, SessionName};
+use jiff::Timestamp;
+
+#[derive(Debug, Clone)]
+pub struct NewLogEntry {
+    pub session: RunSession,
+    pub input_heap: Option<HeapKey>,
+    pub output_heap: HeapKey,
+    /// The JavaScript that ran, after type stripping.
+    pub code: String,
+    pub timestamp: Timestamp,
+    pub execution_id: ExecutionId,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogEntry {
+    pub index: u64,
+    pub input_heap: Option<HeapKey>,
+    pub output_heap: HeapKey,
+    pub code: String,
+    pub timestamp: Timestamp,
+    pub execution_id: ExecutionId,
+}
+
+/// Filter: which opened sessions of an owner to include.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OpenedOn {
+    Any,
+    /// Those that were opened on this connection.
+    Connection(String),
+    None,
+}
+
+/// A page of session names.
+#[derive(Debug, Clone, Default)]
+pub struct NameRange {
+    /// Names after this one.
+    pub after: Option<String>,
+    pub limit: Option<u32>,
+}
+
+/// A page of log entries.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LogRange {
+    pub from: u64,
+    pub limit: Option<u32>,
+    /// Stops after the entry that exceeds this many bytes of code, but not before the second, so that the caller sees that there are more.
+    pub code_bytes_max: Option<usize>,
+}
+
+#[async_trait]
+pub trait SessionLogRecords: Send + Sync {
+    /// Sessions with at least one log entry, ordered: named sessions by name, opened sessions that have not ended by id.
+    async fn session_names(
+        &self,
+        principal: &Principal,
+        opened: OpenedOn,
+        range: NameRange,
+        now: Timestamp,
+    ) -> Result<Vec<String>, RecordsError>;
+
+    /// Entries in order. Empty for a session that does not exist.
+    async fn session_log(&self, principal: &Principal, session: &SessionName, range: LogRange) -> Result<Vec<LogEntry>, RecordsError>;
+
+    /// Whether a run in this session started from this heap or produced it.
+    async fn log_has_heap(&self, session: SessionId, heap: HeapKey) -> Result<bool, RecordsError>;
+}

@@ -1,0 +1,264 @@
+//! Executions in SQLite.
+
+use super::columns::{error_code, execution_id, heap_key, optional_timestamp, server_id, status, timestamp, unreadable};
+use super::turns::{self, Holder};
+use super::{Durability, Sqlite, heaps, logical_sessions, session_log, sessions, tags};
+use crate::outputs::Extent;
+use crate::records::{
+    Accepted, Cursor, EndedExecution, Execution, ExecutionEnd, ExecutionFilter, ExecutionRecords, ExecutionSummary, NewExecution, NewTurn,
+    RecordsError, RunSession, TurnId,
+};
+use async_trait::async_trait;
+use heapstead_types::{ErrorCode, ExecutionId, HeapKey, Principal, ServerId, SessionId};
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+#[async_trait]
+impl ExecutionRecords for Sqlite {
+    async fn accept_execution(&self, new: NewExecution, running_max: Option<u32>) -> Result<Accepted, RecordsError> {
+        let server = self.server().clone();
+        self.write(Durability::Process, move |db| accept(db, &new, &server, running_max)).await
+    }
+
+    async fn end_execution(&self, id: ExecutionId, end: ExecutionEnd) -> Result<EndedExecution, RecordsError> {
+        let server = self.server().clone();
+        self.write(Durability::Power, move |db| end_execution(db, &id, &end, &server)).await
+    }
+
+    async fn execution(&self, principal: &Principal, id: &ExecutionId) -> Result<Option<Execution>, RecordsError> {
+        self.find_execution(principal, id, "result").await
+    }
+
+    async fn execution_without_result(&self, principal: &Principal, id: &ExecutionId) -> Result<Option<Execution>, RecordsError> {
+        self.find_execution(principal, id, "NULL").await
+    }
+
+    async fn cursor_after(&self, principal: &Principal, id: &ExecutionId) -> Result<Option<Cursor>, RecordsError> {
+        let (principal, id) = (principal.clone(), id.clone());
+        self.read(move |db| {
+            db.prepare_cached("SELECT seq FROM executions WHERE id = ? AND principal = ?")?
+                .query_row(params![id.as_str(), principal.as_str()], |row| row.get(0).map(Cursor))
+                .optional()
+        })
+        .await
+    }
+
+    async fn executions(
+        &self,
+        principal: &Principal,
+        filter: ExecutionFilter,
+    ) -> Result<(Vec<ExecutionSummary>, Option<Cursor>), RecordsError> {
+        let principal = principal.clone();
+        self.read(move |db| list(db, &principal, &filter)).await
+    }
+
+    async fn running_executions(&self) -> Result<Vec<(ExecutionId, ServerId)>, RecordsError> {
+        self.read(|db| {
+            db.prepare_cached("SELECT id, process FROM executions WHERE status = 'running'")?
+                .query_map([], |row| Ok((execution_id(row, 0)?, server_id(row, 1)?)))?
+                .collect()
+        })
+        .await
+    }
+
+    async fn executions_running_in(&self, session: SessionId) -> Result<Vec<(ExecutionId, ServerId)>, RecordsError> {
+        self.read(move |db| {
+            db.prepare_cached(
+                // Another owner may have a named session with the same text as its name.
+                "SELECT id, process FROM executions WHERE session = ?1 AND status = 'running'
+                 AND principal = (SELECT principal FROM sessions WHERE sid = ?1)",
+            )?
+            .query_map([session.to_string()], |row| Ok((execution_id(row, 0)?, server_id(row, 1)?)))?
+            .collect()
+        })
+        .await
+    }
+
+    async fn delete_executions(&self, before: Timestamp) -> Result<Vec<ExecutionId>, RecordsError> {
+        self.write(Durability::Process, move |db| {
+            db.prepare_cached(
+                "DELETE FROM executions WHERE seq IN (SELECT seq FROM executions WHERE completed_at < ? ORDER BY completed_at LIMIT 500) RETURNING id",
+            )?
+            .query_map([before.as_microsecond()], |row| execution_id(row, 0))?
+            .collect()
+        })
+        .await
+    }
+}
+
+impl Sqlite {
+    async fn find_execution(&self, principal: &Principal, id: &ExecutionId, result: &str) -> Result<Option<Execution>, RecordsError> {
+        let sql = format!(
+            "SELECT id, process, status, started_at, completed_at, heap, error, warnings, output_bytes, output_lines, continuity, error_code, {result}
+             FROM executions WHERE id = ? AND principal = ?"
+        );
+        let (principal, id) = (principal.clone(), id.clone());
+        self.read(move |db| db.prepare_cached(&sql)?.query_row(params![id.as_str(), principal.as_str()], read_execution).optional()).await
+    }
+}
+
+fn accept(db: &Connection, new: &NewExecution, server: &ServerId, running_max: Option<u32>) -> rusqlite::Result<Accepted> {
+    if let Some(max) = running_max {
+        let running: i64 = db
+            .prepare_cached("SELECT count(*) FROM executions WHERE principal = ? AND status = 'running'")?
+            .query_row([new.principal.as_str()], |row| row.get(0))?;
+        if running >= i64::from(max) {
+            return Ok(Accepted::TooMany);
+        }
+    }
+    let mut accepted = Accepted::Alone;
+    if let Some(RunSession::Opened { id, logical, expires_at }) = &new.session {
+        if !sessions::touch(db, *id, new.started_at, logical.is_none().then_some(*expires_at))? {
+            return Ok(Accepted::SessionEnded);
+        }
+        if let Some(logical) = logical {
+            logical_sessions::refresh(db, *logical, new.started_at, *expires_at)?;
+        }
+        accepted = Accepted::InSession { head: take_turn(db, new, *id, server)? };
+    }
+    db.prepare_cached(
+        "INSERT INTO executions (id, principal, process, session, status, started_at, input_heap) VALUES (?, ?, ?, ?, 'running', ?, ?)",
+    )?
+    .execute(params![
+        new.id.as_str(),
+        new.principal.as_str(),
+        server.as_str(),
+        new.session.as_ref().map(RunSession::name),
+        new.started_at.as_microsecond(),
+        new.input_heap.map(|key| key.to_string()),
+    ])?;
+    if let Some(key) = &new.input_heap {
+        heaps::note_again(db, new.principal.as_str(), key, new.started_at)?;
+    }
+    Ok(accepted)
+}
+
+/// Takes the turn of a run. Returns the head if the run is first in its session.
+fn take_turn(db: &Connection, new: &NewExecution, session: SessionId, server: &ServerId) -> rusqlite::Result<Option<Option<HeapKey>>> {
+    let turn = NewTurn { id: TurnId::of_execution(&new.id), session };
+    turns::insert(db, &turn, server, Holder::Execution)?;
+    if turns::has_others(db, session, &turn.id)? {
+        return Ok(None);
+    }
+    db.prepare_cached("SELECT head FROM sessions WHERE sid = ?")?.query_row([session.to_string()], |row| heap_key(row, 0)).map(Some)
+}
+
+fn end_execution(db: &Connection, id: &ExecutionId, end: &ExecutionEnd, server: &ServerId) -> rusqlite::Result<EndedExecution> {
+    let warnings = (!end.warnings.is_empty()).then(|| serde_json::to_string(&end.warnings).unwrap_or_default());
+    let found: Option<String> = db
+        .prepare_cached(
+            "UPDATE executions SET status = ?, started_at = coalesce(?, started_at), completed_at = ?, heap = ?, error = ?, error_code = ?,
+             warnings = ?, output_bytes = ?, output_lines = ?, continuity = ?, result = ?
+             WHERE id = ? AND status = 'running' RETURNING principal",
+        )?
+        .query_row(
+            params![
+                end.status.as_str(),
+                end.started_at.map(Timestamp::as_microsecond),
+                end.completed_at.as_microsecond(),
+                end.heap.map(|(key, _)| key.to_string()),
+                end.error,
+                end.error_code.map(ErrorCode::as_str),
+                warnings,
+                end.output.bytes as i64,
+                end.output.lines as i64,
+                end.continuity.as_ref().map(|report| &report.json),
+                end.result,
+                id.as_str(),
+            ],
+            |row| row.get(0),
+        )
+        .optional()?;
+    let Some(principal) = found else { return Ok(EndedExecution::EndedBefore) };
+    turns::delete(db, &TurnId::of_execution(id))?;
+    if let Some(binding) = &end.binding {
+        logical_sessions::bind(db, &principal, server, binding, end.completed_at)?;
+    }
+    if let Some((logical, expires_at)) = end.extends {
+        logical_sessions::use_logical(db, logical, server, expires_at)?;
+        if let Some(report) = &end.continuity {
+            logical_sessions::set_notice(db, logical, (!report.is_delivered).then_some(report.json.as_str()))?;
+        }
+    }
+    if let Some((key, bytes)) = end.heap {
+        heaps::note(db, &principal, &key, bytes, end.completed_at)?;
+        if let Some(replaced) = &end.tags {
+            tags::replace(db, &principal, &key, replaced)?;
+        }
+    }
+    let head = match &end.log {
+        Some(entry) => session_log::append(db, &principal, entry)?,
+        None => None,
+    };
+    Ok(EndedExecution::Ended { head })
+}
+
+fn list(db: &Connection, principal: &Principal, filter: &ExecutionFilter) -> rusqlite::Result<(Vec<ExecutionSummary>, Option<Cursor>)> {
+    let mut conditions = vec!["principal = :principal", "seq < :before"];
+    if filter.status.is_some() {
+        conditions.push("status = :status");
+    }
+    if filter.session.is_some() {
+        conditions.push("session = :session");
+    }
+    if filter.ended_since.is_some() {
+        conditions.push("(completed_at IS NULL OR completed_at >= :since)");
+    }
+    let sql = format!(
+        "SELECT id, status, started_at, completed_at, seq FROM executions WHERE {} ORDER BY seq DESC LIMIT :limit",
+        conditions.join(" AND ")
+    );
+    let mut statement = db.prepare_cached(&sql)?;
+    // One more than the limit shows whether there are more.
+    let limit = filter.limit.map_or(-1, |limit| i64::from(limit) + 1);
+    let bindings: [(&str, rusqlite::types::Value); 5] = [
+        (":principal", principal.as_str().to_owned().into()),
+        (":before", filter.before.map_or(i64::MAX, |cursor| cursor.0).into()),
+        (":status", filter.status.map(|status| status.as_str().to_owned()).into()),
+        (":session", filter.session.as_ref().map(|session| session.as_str().to_owned()).into()),
+        (":since", filter.ended_since.map(Timestamp::as_microsecond).into()),
+    ];
+    for (name, value) in &bindings {
+        if let Some(index) = statement.parameter_index(name)? {
+            statement.raw_bind_parameter(index, value)?;
+        }
+    }
+    if let Some(index) = statement.parameter_index(":limit")? {
+        statement.raw_bind_parameter(index, limit)?;
+    }
+    let mut rows = statement.raw_query();
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let summary = ExecutionSummary {
+            id: execution_id(row, 0)?,
+            status: status(row, 1)?,
+            started_at: timestamp(row, 2)?,
+            completed_at: optional_timestamp(row, 3)?,
+        };
+        found.push((summary, Cursor(row.get(4)?)));
+    }
+    let more = filter.limit.is_some_and(|limit| found.len() > limit as usize);
+    if more {
+        found.pop();
+    }
+    let next = if more { found.last().map(|(_, cursor)| *cursor) } else { None };
+    Ok((found.into_iter().map(|(summary, _)| summary).collect(), next))
+}
+
+fn read_execution(row: &Row<'_>) -> rusqlite::Result<Execution> {
+    let warnings: Option<String> = row.get(7)?;
+    Ok(Execution {
+        id: execution_id(row, 0)?,
+        server: server_id(row, 1)?,
+        status: status(row, 2)?,
+        started_at: timestamp(row, 3)?,
+        completed_at: optional_timestamp(row, 4)?,
+        heap: heap_key(row, 5)?,
+        error: row.get(6)?,
+        warnings: warnings.map(|json| serde_json::from_str(&json).map_err(|error| unreadable(7, error))).transpose()?.unwrap_or_default(),
+        output: Extent { bytes: row.get::<_, i64>(8)? as u64, lines: row.get::<_, i64>(9)? as u64 },
+        continuity: row.get(10)?,
+        error_code: error_code(row, 11)?,
+        result: row.get(12)?,
+    })
+}

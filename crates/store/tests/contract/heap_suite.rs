@@ -1,0 +1,320 @@
+//! The contract of heaps on every implementation of `Blobs`, each promise a function that takes a place to store them in.
+
+use crate::place::{Place, engine, heap, heap_of};
+use crate::processes;
+use heapstead_store::{BlobError, Defect, HEADER_BYTES, HeapStore, HeapStoreError, ListedHeap, PAYLOAD_BYTES_MIN, header};
+use heapstead_types::HeapKey;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant, SystemTime};
+
+/// Object stores tell whole seconds.
+const CLOCK_TOLERANCE: Duration = Duration::from_secs(2);
+
+pub fn a_heap_comes_back_with_its_engine(place: &dyn Place) {
+    let store = place.open();
+    for (fill, bytes, engine) in [(1, PAYLOAD_BYTES_MIN, engine(1)), (2, PAYLOAD_BYTES_MIN + 1, engine(2)), (3, 5 << 20, engine(1))] {
+        let (key, payload) = heap_of(fill, bytes);
+        store.put(&key, &payload, Some(&engine)).expect("put");
+        for store in [store.clone(), place.open()] {
+            let heap = store.get(&key).expect("get");
+            assert!(heap.payload() == payload, "the same bytes");
+            assert_eq!(heap.engine(), Some(&engine));
+        }
+    }
+}
+
+pub fn what_is_kept_is_the_format_to_the_byte(place: &dyn Place) {
+    let (key, payload) = heap(1);
+    place.open().put(&key, &payload, Some(&engine(1))).expect("put");
+    let raw = place.raw(&key.to_string()).expect("it is kept under its key");
+    assert_eq!(raw[..10], *b"MCPV8SNAP\0");
+    assert_eq!(raw[10..42], *key.digest());
+    assert!(raw[42..] == payload);
+}
+
+pub fn putting_it_again_changes_nothing(place: &dyn Place) {
+    let store = place.open();
+    let (key, payload) = heap(1);
+    store.put(&key, &payload, Some(&engine(1))).expect("put");
+    let before = place.raw(&key.to_string());
+    store.put(&key, &payload, Some(&engine(1))).expect("put again");
+    place.open().put(&key, &payload, Some(&engine(1))).expect("put by another");
+    assert!(place.raw(&key.to_string()) == before);
+    assert!(store.get(&key).expect("get").payload() == payload);
+    assert_eq!(listed(&store).len(), 1);
+}
+
+pub fn the_engine_that_put_it_last_is_told(place: &dyn Place) {
+    let store = place.open();
+    let (key, payload) = heap(1);
+    for engine in [engine(1), engine(2)] {
+        store.put(&key, &payload, Some(&engine)).expect("put");
+        assert_eq!(store.get(&key).expect("get").engine(), Some(&engine));
+        assert_eq!(store.describe(&key).expect("described").engine, Some(engine));
+    }
+}
+
+pub fn a_heap_is_kept_without_an_engine_where_none_is_known(place: &dyn Place) {
+    let store = place.open();
+    let (key, payload) = heap(1);
+    store.put(&key, &payload, None).expect("put");
+    for store in [store.clone(), place.open()] {
+        let heap = store.get(&key).expect("get");
+        assert!(heap.payload() == payload && heap.engine().is_none());
+        assert_eq!(store.describe(&key).expect("described").engine, None);
+    }
+    store.put(&key, &payload, Some(&engine(1))).expect("put by somebody who knows");
+    assert_eq!(store.get(&key).expect("get").engine(), Some(&engine(1)));
+}
+
+pub fn what_is_not_there_is_not_found(place: &dyn Place) {
+    let store = place.open();
+    let asked = HeapKey::from_digest([0xab; 32]);
+    let not_found = |error| matches!(error, HeapStoreError::NotFound { key } if key == asked);
+    assert!(not_found(store.get(&asked).expect_err("nothing")));
+    assert!(not_found(store.describe(&asked).expect_err("nothing")));
+    store.remove(&asked).expect("it is as good as removed");
+}
+
+pub fn what_can_not_be_a_heap_is_not_kept(place: &dyn Place) {
+    let store = place.open();
+    let key = HeapKey::from_digest([0xab; 32]);
+    for bytes in [0, 1, PAYLOAD_BYTES_MIN - 1] {
+        let put = store.put(&key, &vec![5; bytes], Some(&engine(1)));
+        assert!(matches!(put, Err(HeapStoreError::NotAHeap(_))), "{put:?}");
+    }
+    assert!(place.raw(&key.to_string()).is_none());
+}
+
+pub fn damage_is_told_by_name_and_left_as_it_is(place: &dyn Place) {
+    let store = place.open();
+    let (key, payload) = heap(1);
+    let whole = [&header(&key)[..], &payload].concat();
+    let flipped = |at: usize| {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        bytes
+    };
+    let too_short = |bytes| Defect::TooShort { bytes };
+    for (bytes, defect) in [
+        (flipped(0), Defect::Magic),
+        (flipped(20), Defect::Checksum),
+        (flipped(5000), Defect::Checksum),
+        (whole[..whole.len() - 1].to_vec(), too_short(PAYLOAD_BYTES_MIN as u64 - 1)),
+        (whole[..HEADER_BYTES].to_vec(), too_short(0)),
+        (Vec::new(), Defect::Magic),
+        ([&whole[..], b"\0"].concat(), Defect::Checksum),
+    ] {
+        place.plant(&key.to_string(), &bytes, Some(&engine(1).to_string()));
+        assert_eq!(defect_of(store.get(&key), &key), defect);
+        assert!(place.raw(&key.to_string()).as_ref() == Some(&bytes), "left for inspection");
+        if bytes.len() < whole.len() {
+            defect_of(store.describe(&key), &key);
+        }
+    }
+    store.put(&key, &payload, Some(&engine(1))).expect("a heap that is put again is whole again");
+    assert!(store.get(&key).is_ok());
+}
+
+pub fn a_heap_under_another_key_is_damage(place: &dyn Place) {
+    let store = place.open();
+    let ((key, payload), (other, _)) = (heap(1), heap(2));
+    place.plant(&other.to_string(), &[&header(&key)[..], &payload].concat(), Some(&engine(1).to_string()));
+    assert_eq!(defect_of(store.get(&other), &other), Defect::AnotherHeap { holds: key });
+}
+
+pub fn an_engine_may_be_unknown_but_not_garbage(place: &dyn Place) {
+    let store = place.open();
+    let (key, payload) = heap(1);
+    let whole = [&header(&key)[..], &payload].concat();
+    place.plant(&key.to_string(), &whole, None);
+    for _again in 0..2 {
+        assert_eq!(store.get(&key).expect("get").engine(), None);
+        assert_eq!(store.describe(&key).expect("described").engine, None);
+    }
+    place.plant(&key.to_string(), &whole, Some("node"));
+    assert!(matches!(defect_of(store.get(&key), &key), Defect::Sidecar { .. }));
+    assert!(matches!(defect_of(store.describe(&key), &key), Defect::Sidecar { .. }));
+}
+
+pub fn a_store_that_is_down_is_no_answer_about_its_heaps(place: &dyn Place) {
+    let store = place.open();
+    let ((key, payload), (new, new_payload)) = (heap(1), heap(2));
+    store.put(&key, &payload, Some(&engine(1))).expect("put");
+    place.down();
+    let all = |store: &HeapStore| {
+        std::thread::scope(|scope| {
+            // At once, because each may take its whole deadline.
+            let calls = [
+                scope.spawn(|| ("get", store.get(&key).map(drop))),
+                scope.spawn(|| ("put", store.put(&new, &new_payload, Some(&engine(1))))),
+                scope.spawn(|| ("describe", store.describe(&key).map(drop))),
+                scope.spawn(|| ("list", store.list(&mut |_| ControlFlow::Continue(())))),
+                scope.spawn(|| ("remove", store.remove(&key))),
+                scope.spawn(|| ("check", store.check())),
+            ];
+            calls.map(|call| call.join().expect("call"))
+        })
+    };
+    for (call, answer) in all(&store) {
+        assert!(matches!(answer, Err(HeapStoreError::Blobs(BlobError::Unavailable { .. }))), "{call}: {answer:?}");
+    }
+    place.up();
+    assert!(store.get(&key).expect("it is back").payload() == payload);
+    assert!(matches!(store.get(&new), Err(HeapStoreError::NotFound { .. })), "and nothing of what failed is there");
+    store.put(&new, &new_payload, Some(&engine(1))).expect("and takes heaps again");
+    store.check().expect("and says so");
+}
+
+pub fn a_heap_is_described_without_its_payload(place: &dyn Place) {
+    let store = place.open();
+    let (key, payload) = heap_of(1, PAYLOAD_BYTES_MIN + 5);
+    let before = SystemTime::now();
+    store.put(&key, &payload, Some(&engine(1))).expect("put");
+    let info = store.describe(&key).expect("described");
+    assert_eq!((info.key, info.payload_bytes, info.engine), (key, PAYLOAD_BYTES_MIN as u64 + 5, Some(engine(1))));
+    assert!(info.stored_at > before - CLOCK_TOLERANCE && info.stored_at < SystemTime::now() + CLOCK_TOLERANCE);
+    let damaged_inside = [&header(&key)[..], &vec![9; payload.len()]].concat();
+    place.plant(&key.to_string(), &damaged_inside, Some(&engine(1).to_string()));
+    assert!(store.describe(&key).is_ok(), "the payload was not read");
+}
+
+pub fn heaps_are_listed_until_it_is_enough(place: &dyn Place) {
+    let store = place.open();
+    assert_eq!(listed(&store), []);
+    let heaps = [heap(1), heap_of(2, PAYLOAD_BYTES_MIN + 7), heap(3)];
+    for (key, payload) in &heaps {
+        store.put(key, payload, Some(&engine(1))).expect("put");
+    }
+    store.check().expect("what that writes is no heap");
+    let found = listed(&store);
+    let mut expected: Vec<_> = heaps.iter().map(|(key, payload)| (*key, payload.len() as u64)).collect();
+    expected.sort();
+    assert_eq!(found.iter().map(|heap| (heap.key, heap.payload_bytes)).collect::<Vec<_>>(), expected);
+    assert!(found.iter().all(|heap| heap.stored_at.elapsed().unwrap_or_default() < Duration::from_secs(60)));
+    let mut seen = 0;
+    let stopped = store.list(&mut |_| {
+        seen += 1;
+        if seen == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    assert!(stopped.is_ok());
+    assert_eq!(seen, 2);
+}
+
+/// More than an object store lists at once.
+pub fn thousands_are_listed(place: &dyn Place) {
+    const HEAPS: usize = 1100;
+    let store = place.open();
+    let keys: Vec<_> = (0..HEAPS)
+        .map(|number| {
+            let mut digest = [0; 32];
+            digest[..8].copy_from_slice(&(number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());
+            HeapKey::from_digest(digest)
+        })
+        .collect();
+    std::thread::scope(|scope| {
+        for part in keys.chunks(HEAPS / 8 + 1) {
+            scope.spawn(move || part.iter().for_each(|key| place.plant(&key.to_string(), b"listed by its name", None)));
+        }
+    });
+    let mut expected = keys;
+    expected.sort();
+    assert_eq!(listed(&store).iter().map(|heap| heap.key).collect::<Vec<_>>(), expected);
+}
+
+pub fn what_is_removed_is_gone(place: &dyn Place) {
+    let store = place.open();
+    let ((key, payload), (kept, kept_payload)) = (heap(1), heap(2));
+    store.put(&key, &payload, Some(&engine(1))).expect("put");
+    store.put(&kept, &kept_payload, Some(&engine(1))).expect("put");
+    store.remove(&key).expect("removed");
+    store.remove(&key).expect("removed already");
+    assert!(matches!(store.get(&key), Err(HeapStoreError::NotFound { .. })));
+    assert!(matches!(store.describe(&key), Err(HeapStoreError::NotFound { .. })));
+    assert_eq!(listed(&store).iter().map(|heap| heap.key).collect::<Vec<_>>(), [kept]);
+    store.put(&key, &payload, Some(&engine(2))).expect("put anew");
+    assert_eq!(store.get(&key).expect("get").engine(), Some(&engine(2)), "nothing of the old one is left");
+}
+
+pub fn it_can_be_checked_without_a_trace(place: &dyn Place) {
+    let store = place.open();
+    store.check().expect("it works");
+    store.tidy().expect("and has nothing to tidy");
+    assert_eq!(listed(&store), []);
+}
+
+pub fn many_may_put_and_get_at_once(place: &dyn Place) {
+    let store = &place.open();
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            scope.spawn(move || {
+                // Half of the threads put the same heaps, the others their own.
+                for fill in if thread < 4 { 100..104 } else { 110 + thread * 4..114 + thread * 4 } {
+                    let (key, payload) = heap(fill);
+                    store.put(&key, &payload, Some(&engine(1))).expect("put");
+                    assert!(store.get(&key).expect("get").payload() == payload);
+                }
+            });
+        }
+    });
+}
+
+pub fn nothing_partial_is_ever_seen(place: &dyn Place) {
+    const SIGHTINGS: usize = 50;
+    const PATIENCE: Duration = Duration::from_secs(120);
+    let (key, payload) = heap_of(1, 1 << 20);
+    let sightings = AtomicUsize::new(0);
+    let read = || {
+        let (store, began) = (place.open(), Instant::now());
+        while sightings.load(Relaxed) < SIGHTINGS && began.elapsed() < PATIENCE {
+            match store.get(&key) {
+                Ok(heap) => {
+                    assert!(heap.payload() == payload && heap.engine().is_some());
+                    sightings.fetch_add(1, Relaxed);
+                }
+                Err(HeapStoreError::NotFound { .. }) => {}
+                Err(other) => panic!("{other}"),
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let readers = [scope.spawn(read), scope.spawn(read)];
+        let store = place.open();
+        while readers.iter().any(|reader| !reader.is_finished()) {
+            store.put(&key, &payload, Some(&engine(1))).expect("put");
+            assert!(store.get(&key).is_ok());
+            store.remove(&key).expect("remove");
+        }
+    });
+    assert!(sightings.into_inner() >= SIGHTINGS, "too few to tell");
+}
+
+pub fn processes_may_share_it(place: &dyn Place) {
+    let Some(address) = place.address() else { return };
+    processes::put_and_get_from_several(&address);
+    let store = place.open();
+    assert_eq!(listed(&store).len(), processes::heaps().count());
+    for (key, payload) in processes::heaps() {
+        assert!(store.get(&key).expect("get").payload() == payload);
+    }
+}
+
+fn defect_of<T: std::fmt::Debug>(answer: Result<T, HeapStoreError>, asked: &HeapKey) -> Defect {
+    match answer {
+        Err(HeapStoreError::Damaged { key, defect }) if key == *asked => defect,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// In the order of their keys.
+pub fn listed(store: &HeapStore) -> Vec<ListedHeap> {
+    let mut heaps = Vec::new();
+    let list = store.list(&mut |heap| {
+        heaps.push(heap);
+        ControlFlow::Continue(())
+    });
+    list.expect("list");
+    heaps.sort_by_key(|heap| heap.key);
+    heaps
+}
