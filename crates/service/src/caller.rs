@@ -1,8 +1,8 @@
-//! Who calls: on whose behalf, in which session, over which connection.
+//! The caller of a request: on whose behalf, in which session, over which connection.
 
 use crate::PageRoom;
-use crate::context_recording::Call;
-use crate::sessions::new_session_id;
+use crate::contexts::Call;
+use crate::sessions::EnteredSession;
 use heapstead_engine::Lane;
 use heapstead_types::{Principal, SessionId, SessionName};
 use serde::Serialize;
@@ -13,47 +13,47 @@ use uuid::Uuid;
 #[derive(Debug, Clone, Default)]
 pub struct Caller {
     pub principal: Principal,
-    /// None where every call stands alone: REST, and MCP since 2026-07-28.
+    /// None for stateless requests: REST, and MCP since 2026-07-28.
     pub connection: Option<Arc<Connection>>,
-    /// The session that the connection names.
+    /// The session that the connection or its headers name.
     pub session: Option<SessionName>,
-    /// The opened session that the call itself says it belongs to, beside its arguments. It was found before.
-    pub within: Option<SessionId>,
-    /// Whether any text in an argument names a session, and not only the handle of one.
+    /// The opened session that the request itself names in `_meta`, resolved and authorised.
+    pub entered: Option<EnteredSession>,
+    /// Whether an argument may name a session by any text. Otherwise only handles of opened sessions are accepted.
     pub names_sessions: bool,
-    /// `X-MCP-*` headers of the connection, which code reads as `mcp.headers`.
+    /// `X-MCP-*` headers, which code reads as `mcp.headers`.
     pub headers: Vec<(String, String)>,
-    /// Callers of different lanes take turns when the queue is long.
+    /// Callers of different lanes alternate when the queue is long.
     pub lane: Lane,
-    /// The call itself, where a conversation is to remember it. A run that it begins takes that over.
+    /// The call to record in the conversation context. A run that it starts takes it over.
     pub call: Option<Arc<Call>>,
-    /// How much of a list or page one answer may show. None: all of it, as over REST.
+    /// How much of a list or page one answer may show. None means everything, as over REST.
     pub room: Option<PageRoom>,
 }
 
-/// A connection that stays while its client does, and what it alone knows.
+/// A connection that lasts for several requests.
 #[derive(Debug)]
 pub struct Connection {
-    /// Nobody could guess it.
+    /// Random, so that it can't be guessed.
     pub id: String,
-    /// Where the context of its conversation is kept when it names no session. Nobody is shown it.
+    /// The id of its conversation context if it names no session. Never shown to clients.
     pub context: SessionId,
     /// The logical sessions that it calls `s0`, `s1` …
     refs: Mutex<Vec<Uuid>>,
-    /// Intents under which it goes on in sessions that were opened under another one, or on another connection.
+    /// Intents under which it continues logical sessions that were opened under another intent or on another connection.
     intents: Mutex<HashMap<String, Uuid>>,
 }
 
-/// Each is 512 bytes at most, and a client has no more tasks than this at once.
+/// Each intent has at most 512 bytes, and no client has more tasks at once.
 const INTENTS_MAX: usize = 1_000;
 
 impl Connection {
     pub fn new() -> Self {
-        Self { id: Uuid::new_v4().simple().to_string(), context: new_session_id(), refs: Mutex::default(), intents: Mutex::default() }
+        Self { id: Uuid::new_v4().simple().to_string(), context: SessionId::random(), refs: Mutex::default(), intents: Mutex::default() }
     }
 
-    /// The number by which this connection calls a logical session from now on.
-    pub fn number(&self, logical: Uuid) -> usize {
+    /// The number N of the short name `sN` for a logical session. Assigned on first use.
+    pub fn ref_number(&self, logical: Uuid) -> usize {
         let mut refs = self.refs.lock().unwrap_or_else(PoisonError::into_inner);
         refs.iter().position(|known| *known == logical).unwrap_or_else(|| {
             refs.push(logical);
@@ -61,8 +61,12 @@ impl Connection {
         })
     }
 
-    /// The session that an intent stands for from now on. False when there are too many.
-    pub fn take_up(&self, intent: &str, logical: Uuid) -> bool {
+    pub fn logical_by_ref(&self, number: usize) -> Option<Uuid> {
+        self.refs.lock().unwrap_or_else(PoisonError::into_inner).get(number).copied()
+    }
+
+    /// Assigns a logical session to an intent on this connection. False if there are too many.
+    pub fn adopt(&self, intent: &str, logical: Uuid) -> bool {
         let mut intents = self.intents.lock().unwrap_or_else(PoisonError::into_inner);
         if intents.len() >= INTENTS_MAX && !intents.contains_key(intent) {
             return false;
@@ -71,12 +75,8 @@ impl Connection {
         true
     }
 
-    pub fn taken_up(&self, intent: &str) -> Option<Uuid> {
+    pub fn adopted(&self, intent: &str) -> Option<Uuid> {
         self.intents.lock().unwrap_or_else(PoisonError::into_inner).get(intent).copied()
-    }
-
-    pub fn numbered(&self, number: usize) -> Option<Uuid> {
-        self.refs.lock().unwrap_or_else(PoisonError::into_inner).get(number).copied()
     }
 }
 
@@ -87,10 +87,15 @@ impl Default for Connection {
 }
 
 impl Caller {
-    /// How many items of a list to read: what was asked for, or what can fit in the answer if that is less.
-    pub fn list_limit(&self, asked: Option<u32>, item_chars_min: usize) -> Option<u32> {
+    /// The id of the session that the request names in `_meta`.
+    pub fn entered_id(&self) -> Option<SessionId> {
+        self.entered.as_ref().map(EnteredSession::id)
+    }
+
+    /// How many items of a list to read: the requested number, or how many can fit in the answer if that is less.
+    pub fn list_limit(&self, requested: Option<u32>, item_chars_min: usize) -> Option<u32> {
         let fitting = self.room.map(|room| room.items_max(item_chars_min));
-        asked.into_iter().chain(fitting).min()
+        requested.into_iter().chain(fitting).min()
     }
 
     /// How many of these items the answer can show.
@@ -98,14 +103,13 @@ impl Caller {
         self.room.map_or(items.len(), |room| room.items_that_fit(items))
     }
 
-    /// The connection that intents of this caller belong to.
-    pub fn scoping(&self) -> Option<&Connection> {
+    /// The connection that scopes this caller's intents and opened sessions: anonymous callers share an owner, so each of their connections
+    /// is a scope of its own.
+    pub fn scoping_connection(&self) -> Option<&Connection> {
         self.connection.as_deref().filter(|_| self.principal.is_anonymous())
     }
 
-    /// What opened sessions and intents of this caller belong to beside its owner: anonymous callers share an owner, so each connection is a scope
-    /// of its own.
     pub fn scope(&self) -> Option<&str> {
-        self.scoping().map(|connection| connection.id.as_str())
+        self.scoping_connection().map(|connection| connection.id.as_str())
     }
 }

@@ -1,6 +1,5 @@
-//! Places where tests have the server die: `HEAPSTEAD_CRASH_AT=heap-stored:7` kills it with SIGKILL when it comes by there the seventh time.
-//!
-//! What has to hold is that an answer that says something happened survives this, wherever it strikes.
+//! Crash points for tests: `HEAPSTEAD_CRASH_AT=heap-stored:7` kills the server with SIGKILL when it passes that point for the seventh time.
+//! Whatever was acknowledged before has to survive.
 
 use rustix::process::{Signal, getpid, kill_process};
 use std::sync::OnceLock;
@@ -23,7 +22,7 @@ impl Chosen {
     }
 }
 
-/// Dies here, if this is the place and the time.
+/// Kills the process if this point is the chosen one and its count is reached.
 pub fn pass(place: &str) {
     let Some(chosen) = CHOSEN.get_or_init(Chosen::from_environment) else { return };
     if chosen.place == place && chosen.passes_left.fetch_sub(1, Relaxed) == 1 {

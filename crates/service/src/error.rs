@@ -1,53 +1,131 @@
-//! Why something was not done, and whose fault that is. Each edge has one table from these to its own codes.
+//! Why a request was refused. Each error has a stable code; each protocol has one table from these to its own status codes.
 
 use heapstead_engine::Refused;
 use heapstead_store::outputs::OutputError;
-use heapstead_store::{HeapStoreError, MetadataError};
-use heapstead_types::LimitError;
+use heapstead_store::{HeapStoreError, RecordsError};
+use heapstead_types::{ErrorCode, LimitError};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
-    /// The caller's: names the parameter, the value and what is allowed.
+    /// The caller's mistake: the text names the parameter, the value and what is allowed.
     #[error("{0}")]
     BadInput(String),
-    /// As `BadInput`, of more than is taken.
+    /// As `BadInput`, for something larger than allowed.
     #[error("{0}")]
     TooLarge(String),
-    /// Not there, or not the caller's: the same answer for both.
+    /// It does not exist or belongs to another owner: the same error for both.
     #[error("{what} `{name}` is not known")]
-    NotFound { what: &'static str, name: String },
-    /// As `NotFound`, with what helps.
+    NotFound { what: Noun, name: String },
+    /// As `NotFound`, for the handle of a logical session.
     #[error("session `{0}` is not known here: call `session_context` first, and use the `logical_session_ref` of its answer")]
-    NoSession(String),
-    /// One of the caller's own, which is remembered for as long as its executions are.
+    UnknownHandle(String),
+    /// A session of the caller's own, which is remembered as long as its executions are.
     #[error("session `{0}` has ended: it was deleted, or it expired because nobody used it. Use another session")]
     SessionEnded(String),
-    #[error("{0}")]
-    SessionRequired(String),
+    #[error("this server runs code in sessions only: open one, and name it in the call")]
+    SessionRequired,
+    #[error("there is no session here: name one with `session`, or with the header X-MCP-Session-Id")]
+    NoSession,
     #[error("{0}")]
     Forbidden(String),
-    #[error("{0}")]
-    WrongState(String),
-    #[error("{0}")]
-    Busy(String),
+    /// The request conflicts with the current state.
+    #[error("{text}")]
+    Conflict { code: ErrorCode, text: String },
+    /// A limit is reached. Retrying may help, as the code says.
+    #[error("{text}")]
+    Busy { code: ErrorCode, text: String },
     #[error("{0}")]
     Unavailable(String),
 }
 
+/// What was not found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Noun {
+    Execution,
+    Heap,
+    /// A heap of the caller's that is not in the given session.
+    HeapInSession,
+    Session,
+    Context,
+}
+
+impl Noun {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Execution => "execution",
+            Self::Heap => "heap",
+            Self::HeapInSession => "heap in this session",
+            Self::Session => "session",
+            Self::Context => "context",
+        }
+    }
+
+    fn code(self) -> ErrorCode {
+        match self {
+            Self::Execution => ErrorCode::ExecutionNotFound,
+            Self::Heap | Self::HeapInSession => ErrorCode::HeapNotFound,
+            Self::Session => ErrorCode::SessionNotFound,
+            Self::Context => ErrorCode::ContextNotFound,
+        }
+    }
+}
+
+impl std::fmt::Display for Noun {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// How much of a name that was not found is repeated.
+const NAME_CHARS_MAX: usize = 80;
+/// How much of a refused value is repeated.
+const VALUE_CHARS_MAX: usize = 200;
+
 impl ServiceError {
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::BadInput(_) => ErrorCode::InvalidParameter,
+            Self::TooLarge(_) => ErrorCode::TooLarge,
+            Self::NotFound { what, .. } => what.code(),
+            Self::UnknownHandle(_) => ErrorCode::SessionNotFound,
+            Self::SessionEnded(_) => ErrorCode::SessionEnded,
+            Self::SessionRequired | Self::NoSession => ErrorCode::SessionRequired,
+            Self::Forbidden(_) => ErrorCode::Forbidden,
+            Self::Conflict { code, .. } | Self::Busy { code, .. } => *code,
+            Self::Unavailable(_) => ErrorCode::Unavailable,
+        }
+    }
+
+    pub fn not_found(what: Noun, name: &str) -> Self {
+        Self::NotFound { what, name: name.chars().take(NAME_CHARS_MAX).collect() }
+    }
+
+    pub fn unknown_handle(handle: &str) -> Self {
+        Self::UnknownHandle(handle.chars().take(NAME_CHARS_MAX).collect())
+    }
+
     pub fn bad_cursor(text: &str) -> Self {
         Self::bad_value("cursor", format!("`{text}`"), "expected a `next_cursor` from an earlier answer")
     }
 
-    /// A value that is not one of those allowed. Long values are cut: they are the caller's own and it knows them.
+    /// A value that is not allowed. Long values are cut.
     pub fn bad_value(parameter: &str, value: impl std::fmt::Display, allowed: impl std::fmt::Display) -> Self {
         let value: String = value.to_string().chars().take(VALUE_CHARS_MAX).collect();
         Self::BadInput(format!("`{parameter}` is {value}: {allowed}"))
     }
-}
 
-/// How much of a refused value is repeated.
-const VALUE_CHARS_MAX: usize = 200;
+    pub fn busy(code: ErrorCode, text: impl Into<String>) -> Self {
+        Self::Busy { code, text: text.into() }
+    }
+
+    pub fn conflict(code: ErrorCode, text: impl Into<String>) -> Self {
+        Self::Conflict { code, text: text.into() }
+    }
+
+    pub fn shutting_down() -> Self {
+        Self::Unavailable("the server is shutting down".into())
+    }
+}
 
 impl From<LimitError> for ServiceError {
     fn from(error: LimitError) -> Self {
@@ -61,7 +139,7 @@ impl From<LimitError> for ServiceError {
 impl From<Refused> for ServiceError {
     fn from(refused: Refused) -> Self {
         match refused {
-            Refused::QueueFull { .. } => Self::Busy(refused.to_string()),
+            Refused::QueueFull { .. } => Self::busy(ErrorCode::QueueFull, refused.to_string()),
             Refused::TooLarge { heap_mb, memory_mb_max } => {
                 Self::bad_value("heap_memory_max_mb", heap_mb, format!("this server has {memory_mb_max} MB for all executions together"))
             }
@@ -69,8 +147,8 @@ impl From<Refused> for ServiceError {
     }
 }
 
-impl From<MetadataError> for ServiceError {
-    fn from(error: MetadataError) -> Self {
+impl From<RecordsError> for ServiceError {
+    fn from(error: RecordsError) -> Self {
         Self::Unavailable(error.to_string())
     }
 }
@@ -84,10 +162,17 @@ impl From<OutputError> for ServiceError {
 impl From<HeapStoreError> for ServiceError {
     fn from(error: HeapStoreError) -> Self {
         match error {
-            HeapStoreError::NotFound { key } => Self::NotFound { what: "heap", name: key.to_string() },
-            HeapStoreError::Damaged { .. } => Self::WrongState(error.to_string()),
+            HeapStoreError::NotFound { key } => Self::not_found(Noun::Heap, &key.to_string()),
+            HeapStoreError::Damaged { .. } => Self::conflict(ErrorCode::HeapDamaged, error.to_string()),
             HeapStoreError::NotAHeap(_) => Self::BadInput(error.to_string()),
             other => Self::Unavailable(other.to_string()),
         }
     }
+}
+
+/// Runs blocking work on a thread of its own.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ServiceError> + Send + 'static,
+) -> Result<T, ServiceError> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(ServiceError::Unavailable(error.to_string())))
 }

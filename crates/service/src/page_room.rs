@@ -1,18 +1,18 @@
-//! How much of a list, an output or a result one answer may show. Lists and pages are made to fit, so that nothing has to be cut afterwards
-//! and a cursor counts exactly what was shown.
+//! How much of a list, an output or a result one answer may show. Lists and pages are made to fit, so that a cursor counts exactly what was
+//! shown.
 
 use heapstead_store::outputs::{LineBytes, OutputPage, PageRequest};
 use heapstead_types::JsonMeasure;
 use serde::Serialize;
 
-/// The longest page, whatever the operator allows: as text and as structured content it is at most 8 bytes for each of these characters,
-/// which fits in one message.
+/// The longest page, whatever the operator allows: as text and as structured content it has at most 8 bytes per character, which fits in one
+/// message.
 const PAGE_CHARS_MAX: usize = 100_000;
-/// For what an answer has beside its list or its text: names, numbers, ids, cursors.
+/// Reserved for the rest of an answer with a text: names, numbers, ids, cursors.
 const FRAME_CHARS: usize = 700;
-/// The same beside a list, whose cursor may be the name of a session.
+/// The same for an answer with a list, whose cursor may be the name of a session.
 const LIST_FRAME_CHARS: usize = 350;
-/// Room is never less, so that a page makes progress.
+/// Lower bound, so that every page makes progress.
 const ROOM_CHARS_MIN: usize = 300;
 /// A single line may be as long as a message has room for, as text and as structured content.
 const LINE_BYTES_MAX: usize = 860_000;
@@ -25,10 +25,10 @@ pub struct PageRoom {
     answer_chars: usize,
 }
 
-/// What of a page does not fit.
+/// Why a page does not fit.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Overflow {
-    /// Ask for this much instead.
+    /// Request this instead.
     Smaller(PageRequest),
     /// One line is longer than any answer.
     Line { line: u64, start_byte: u64 },

@@ -1,7 +1,7 @@
-//! JSON schemas of values whose types live where schemas are not known.
+//! JSON schemas of values whose types are in crates without schemas.
 
 use crate::executions::RECENT_SUFFIX;
-use crate::tags::{TAG_KEY_CHARS_MAX, TAG_VALUE_CHARS_MAX, TAGS_MAX};
+use crate::heaps::{TAG_KEY_CHARS_MAX, TAG_VALUE_CHARS_MAX, TAGS_MAX};
 use heapstead_types::{SESSION_NAME_CHARS_MAX, Status};
 use schemars::{Schema, SchemaGenerator, json_schema};
 
@@ -49,6 +49,29 @@ pub fn session_cursor(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "pattern": "^[0-9a-f]{64}$" })
 }
 
+/// No control characters.
+const SESSION_NAME_PATTERN: &str = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$";
+
 pub fn session_name(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "string", "minLength": 1, "maxLength": SESSION_NAME_CHARS_MAX, "pattern": "^[^\\u0000-\\u001f\\u007f-\\u009f]+$" })
+    json_schema!({ "type": "string", "minLength": 1, "maxLength": SESSION_NAME_CHARS_MAX, "pattern": SESSION_NAME_PATTERN })
+}
+
+/// Anything but white space.
+pub const NOT_EMPTY: &str = "\\S";
+/// Fields of a log entry, separated by commas.
+pub const FIELDS_PATTERN: &str = "^\\s*(index|input_heap|output_heap|code|timestamp|execution_id)(\\s*,\\s*(index|input_heap|output_heap|code|timestamp|execution_id))*\\s*$";
+
+/// What a pattern in our schemas means, for error texts.
+pub fn pattern_in_words(pattern: &str) -> Option<&'static str> {
+    let words = [
+        (HEAP_KEY_PATTERN, "a heap key, which is 64 lowercase hex digits"),
+        ("^([0-9a-f]{64})?$", "a heap key, which is 64 lowercase hex digits"),
+        ("^[0-9]{1,18}$", "a `next_cursor` from an earlier answer"),
+        (SESSION_NAME_PATTERN, "a session name: 1 to 256 characters, none of them a control character"),
+        (NOT_EMPTY, "code that is not empty"),
+        (FIELDS_PATTERN, "field names, separated by commas: `index`, `input_heap`, `output_heap`, `code`, `timestamp`, `execution_id`"),
+    ];
+    let known = words.iter().find(|(known, _)| *known == pattern).map(|(_, words)| *words);
+    let known = known.or_else(|| pattern.starts_with("^[A-Za-z0-9-]{1,").then_some("a language tag such as `en` or `pt-BR`"));
+    known.or_else(|| pattern.contains(RECENT_SUFFIX).then_some("a `next_cursor` from an earlier answer"))
 }

@@ -1,88 +1,172 @@
-//! The service: what is kept, and the engine that adds to it. Every edge calls this, and a rule that is not here is in the wrong place.
+//! The service: the stores, and the engine that runs code. Every protocol calls this; a rule belongs here and not into a protocol.
 
-use crate::archive::{Archive, Policy};
-use crate::context_recording::Conversations;
-use crate::context_store::OpenContexts;
-use crate::heap_access::HeapAccess;
-use crate::meter::Meter;
-use crate::turns::Turns;
-use crate::{ServiceError, expiry, following, neighbours, sweep, trespass};
+use crate::caller::Caller;
+use crate::contexts::{Contexts, Conversations, OpenContexts};
+use crate::events::{Events, followers};
+use crate::executions::{
+    ExecutionRecord, Executions, RunParameters, RunningExecution, StopReason, driver, note_head, orphans, peer_questions,
+};
+use crate::heaps::{HeapCache, Heaps};
+use crate::monitoring::Meter;
+use crate::policy::Policy;
+use crate::sessions::{Sessions, access_audit, expiry};
+use crate::{ServiceError, Stores};
 use heapstead_catalog::Catalogs;
 use heapstead_engine::Engine;
-use heapstead_store::{HeapStore, Metadata};
-use std::ops::Deref;
+use heapstead_store::{Database, HeapStore};
+use heapstead_types::limits;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
+/// Cheap to clone.
 #[derive(Clone)]
 pub struct Service {
-    archive: Archive,
-    pub(crate) running: Arc<Running>,
+    pub(crate) stores: Stores,
+    pub(crate) runtime: Arc<Runtime>,
 }
 
-pub(crate) struct Running {
+/// What running code needs besides the stores.
+pub(crate) struct Runtime {
     pub engine: Engine,
-    pub heaps: HeapAccess,
+    pub heaps: HeapCache,
     pub closing: AtomicBool,
-    /// In which order runs of one session come.
-    pub turns: Turns,
-    /// What sessions can draw from.
     pub catalogs: Catalogs,
-    /// The engine and the heap that fresh runs begin with.
+    /// Identifies the engine and the base heap.
     pub generation: String,
     pub meter: Meter,
 }
 
 impl Service {
-    /// Takes over what an earlier process left: runs that were going when it died have failed. Then keeps house in the background, and does what
-    /// other processes on the same database ask for.
+    /// Ends executions of servers that died, starts the background tasks, and answers questions of other servers on the same database.
     pub async fn open(
         engine: Engine,
-        heaps: Arc<dyn HeapStore>,
-        metadata: Metadata,
+        heaps: HeapStore,
+        database: Database,
         policy: Policy,
         catalogs: Catalogs,
         contexts: Option<OpenContexts>,
     ) -> Result<Self, ServiceError> {
-        let archive = Archive::open(heaps.clone(), metadata, policy);
-        // What earlier processes found.
-        archive.0.damaged.all().await;
-        let running = Running {
-            heaps: HeapAccess::new(heaps, engine.info().clone()).telling(archive.0.damaged.clone()),
-            generation: engine.generation().to_owned(),
-            engine,
-            closing: AtomicBool::new(false),
-            turns: Turns::default(),
-            catalogs,
-            meter: Meter::default(),
-        };
-        let service = Self { archive, running: Arc::new(running) };
+        let service = Self::new(engine, heaps, database, policy, catalogs);
+        let stores = &service.stores;
+        // Findings of earlier processes.
+        stores.damaged.all().await;
         if let Some(contexts) = contexts {
-            Conversations::start(contexts, &service.archive);
+            Conversations::start(contexts, stores);
         }
-        neighbours::listen(&service.archive);
-        sweep::fail_orphans(&service).await?;
-        sweep::start(&service);
-        expiry::start(&service);
-        following::start(&service);
-        trespass::start(&service);
+        peer_questions::respond(stores);
+        orphans::fail_all(stores).await?;
+        orphans::start_sweeping(stores);
+        expiry::start(stores);
+        followers::start(stores);
+        access_audit::start(stores);
         Ok(service)
     }
 
+    /// Without background tasks: nothing expires, and orphans stay. For tests.
+    pub fn new(engine: Engine, heaps: HeapStore, database: Database, policy: Policy, catalogs: Catalogs) -> Self {
+        let stores = Stores::open(heaps.clone(), database, policy);
+        let runtime = Runtime {
+            heaps: HeapCache::new(heaps, engine.info().clone()).reporting_to(stores.damaged.clone()),
+            generation: engine.generation().to_owned(),
+            engine,
+            closing: AtomicBool::new(false),
+            catalogs,
+            meter: Meter::default(),
+        };
+        Self { stores, runtime: Arc::new(runtime) }
+    }
+
+    /// Accepts a run. Once this returns, its id is never forgotten; a refused run leaves nothing behind.
+    pub async fn run(&self, caller: &Caller, parameters: RunParameters) -> Result<Arc<RunningExecution>, ServiceError> {
+        limits::code(&parameters.code)?;
+        let session = self.sessions().resolve_for_run(caller, parameters.session.as_deref()).await?;
+        let accepted = async {
+            let request = self.run_request(session.clone(), parameters)?;
+            driver::accept(self, caller, request).await
+        };
+        let accepted = accepted.await;
+        if let (Err(_), Some(opened)) = (&accepted, session.opened()) {
+            self.sessions().refresh_after_refusal(caller, opened).await;
+        }
+        accepted
+    }
+
+    /// Waits for a run that this caller started. The caller receives the record, and with it the notice about its session.
+    pub async fn wait_for_run(&self, caller: &Caller, execution: &RunningExecution, wait: Duration) -> ExecutionRecord {
+        let record = execution.record_after(wait).await;
+        note_head(caller, execution);
+        self.deliver_notice(&record).await;
+        record
+    }
+
+    /// The record of an execution. If it still runs, waits for its end, at most `wait`. The caller receives the notice about its session.
+    pub async fn execution(&self, caller: &Caller, id: &str, wait: Duration) -> Result<ExecutionRecord, ServiceError> {
+        let record = self.executions().get(caller, id, wait).await?;
+        self.deliver_notice(&record).await;
+        Ok(record)
+    }
+
+    pub fn stores(&self) -> &Stores {
+        &self.stores
+    }
+
+    pub fn policy(&self) -> &Policy {
+        self.stores.policy()
+    }
+
+    pub fn executions(&self) -> Executions<'_> {
+        self.stores.executions()
+    }
+
+    pub fn sessions(&self) -> Sessions<'_> {
+        self.stores.sessions()
+    }
+
+    pub fn heaps(&self) -> Heaps<'_> {
+        self.stores.heaps()
+    }
+
+    pub fn contexts(&self) -> Contexts<'_> {
+        self.stores.contexts()
+    }
+
+    pub fn events(&self) -> Events<'_> {
+        self.stores.events()
+    }
+
     pub fn catalogs(&self) -> &Catalogs {
-        &self.running.catalogs
+        &self.runtime.catalogs
     }
 
     pub fn engine(&self) -> &Engine {
-        &self.running.engine
+        &self.runtime.engine
     }
-}
 
-/// All that can be asked of what is kept.
-impl Deref for Service {
-    type Target = Archive;
+    pub(crate) fn refuse_while_closing(&self) -> Result<(), ServiceError> {
+        match self.runtime.closing.load(Relaxed) {
+            true => Err(ServiceError::shutting_down()),
+            false => Ok(()),
+        }
+    }
 
-    fn deref(&self) -> &Archive {
-        &self.archive
+    /// Accepts nothing new, gives running executions this long to end, then stops them. Returns when every execution has ended.
+    pub async fn close(&self, grace: Duration) {
+        self.runtime.closing.store(true, Relaxed);
+        let running = self.stores.running.all();
+        let all_ended = async {
+            for execution in &running {
+                execution.ended().await;
+            }
+        };
+        if tokio::time::timeout(grace, all_ended).await.is_ok() {
+            return;
+        }
+        for execution in &running {
+            execution.stop(StopReason::Shutdown);
+        }
+        for execution in &running {
+            execution.ended().await;
+        }
     }
 }

@@ -1,0 +1,137 @@
+//! Which subscribers receive which events, and how many are buffered.
+
+use super::*;
+use buffer::{BUFFER_BYTES_MAX, EVENTS_MAX};
+
+fn session(number: u8) -> SessionId {
+    SessionId::from_random([number; 32])
+}
+
+fn execution(number: u8) -> Topic {
+    Topic::Execution(ExecutionId::from_random([number; 16]))
+}
+
+fn listen(hub: &Hub, number: u8) -> Subscriber {
+    hub.receive(Scope::Session(session(number)), None).expect("a place").0
+}
+
+async fn heard(listener: &mut Subscriber) -> Event {
+    match listener.next().await {
+        Delivery::Event(_, event) => event,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn everybody_hears_what_their_scope_subscribed_to_and_nothing_else() {
+    let hub = Hub::default();
+    let (mut one, mut same, mut other) = (listen(&hub, 1), listen(&hub, 1), listen(&hub, 2));
+    hub.subscribe(&Scope::Session(session(1)), execution(1)).expect("room");
+    hub.subscribe(&Scope::Session(session(2)), execution(2)).expect("room");
+    hub.updated(&execution(1));
+    hub.updated(&execution(3));
+    hub.updated(&execution(2));
+    assert_eq!(heard(&mut one).await, Event::Updated(execution(1)));
+    assert_eq!(heard(&mut same).await, Event::Updated(execution(1)));
+    assert_eq!(heard(&mut other).await, Event::Updated(execution(2)));
+    hub.end(session(1));
+    assert_eq!(one.next().await, Delivery::Ended);
+    hub.unsubscribe(&Scope::Session(session(2)), &execution(2));
+    hub.updated(&execution(2));
+    hub.end(session(2));
+    assert_eq!(other.next().await, Delivery::Ended);
+    assert!(hub.lock().topics.is_empty() && hub.lock().buffers.is_empty());
+}
+
+#[tokio::test]
+async fn whoever_comes_back_in_time_misses_nothing_and_else_is_told_so() {
+    let (hub, scope) = (Hub::default(), Scope::Session(session(1)));
+    hub.subscribe(&scope, execution(1)).expect("room");
+    hub.updated(&execution(1));
+    let mut listener = listen(&hub, 1);
+    let begin = listener.position();
+    hub.updated(&execution(1));
+    assert_eq!(heard(&mut listener).await, Event::Updated(execution(1)));
+    let at = listener.position();
+    drop(listener);
+    hub.updated(&execution(1));
+    let (mut back, missed) = hub.receive(scope.clone(), Some(at)).expect("a place");
+    assert!(!missed);
+    assert_eq!(heard(&mut back).await, Event::Updated(execution(1)));
+    assert_eq!(back.position().event, begin.event + 2, "what nobody could hear was not kept");
+    for wrong in [Position { buffer: at.buffer ^ 1, event: 1 }, Position { buffer: at.buffer, event: 99 }] {
+        assert!(hub.receive(scope.clone(), Some(wrong)).expect("a place").1, "{wrong:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_slow_listener_is_cut_off_and_the_row_stays_bounded() {
+    let hub = Hub::default();
+    hub.subscribe(&Scope::Session(session(1)), execution(1)).expect("room");
+    let mut slow = listen(&hub, 1);
+    for _ in 0..=EVENTS_MAX {
+        hub.updated(&execution(1));
+    }
+    assert_eq!(slow.next().await, Delivery::Lagged);
+    assert_eq!(hub.lock().buffers[&Scope::Session(session(1))].lock().events.len(), EVENTS_MAX);
+}
+
+#[tokio::test]
+async fn long_messages_leave_sooner() {
+    let hub = Hub::default();
+    let mut listener = listen(&hub, 1);
+    for number in 0..100 {
+        let execution = ExecutionId::from_random([number; 16]);
+        hub.publish(session(1), Event::Log { level: Level::Error, execution, text: "x".repeat(BUFFER_BYTES_MAX / 10) });
+    }
+    assert_eq!(hub.lock().buffers[&Scope::Session(session(1))].lock().events.len(), 9);
+    assert_eq!(listener.next().await, Delivery::Lagged);
+}
+
+#[tokio::test]
+async fn the_rest_of_a_session_that_is_over_is_kept_within_bounds() {
+    let hub = Hub::default();
+    let positions: Vec<_> = (0..100)
+        .map(|number| {
+            let position = listen(&hub, number).position();
+            let execution = ExecutionId::from_random([number; 16]);
+            hub.publish(session(number), Event::Log { level: Level::Error, execution, text: "x".repeat(BUFFER_BYTES_MAX - 1000) });
+            hub.end(session(number));
+            position
+        })
+        .collect();
+    let rest = |number: u8| hub.receive_rest(session(number), positions[usize::from(number)]).expect("room");
+    assert!(rest(0).is_none(), "the first leave first");
+    let mut last = rest(99).expect("the last is there");
+    assert!(matches!(heard(&mut last).await, Event::Log { .. }));
+    assert_eq!(last.next().await, Delivery::Ended);
+    assert!(hub.receive_rest(session(98), positions[99]).expect("room").is_none(), "only where it was");
+}
+
+#[tokio::test]
+async fn messages_that_matter_less_than_asked_for_are_not_told() {
+    let hub = Hub::default();
+    let mut listener = listen(&hub, 1);
+    let id = ExecutionId::from_random([1; 16]);
+    let log = |level| Event::Log { level, execution: id.clone(), text: String::new() };
+    hub.publish(session(1), log(Level::Debug));
+    hub.set_level(&Scope::Session(session(1)), Level::Error);
+    hub.publish(session(1), log(Level::Warning));
+    hub.publish(session(1), log(Level::Error));
+    assert_eq!(heard(&mut listener).await, log(Level::Error));
+}
+
+#[test]
+fn scopes_that_nobody_needs_leave_nothing_behind() {
+    let hub = Hub::default();
+    for number in 0..=u8::MAX {
+        hub.subscribe(&Scope::Request(number.into()), execution(number)).expect("room");
+        hub.remove(&Scope::Request(number.into()));
+    }
+    assert!(hub.lock().buffers.is_empty() && hub.lock().topics.is_empty());
+    for number in 0..TOPICS_MAX {
+        let topic = Topic::Output(ExecutionId::from_random((number as u128).to_le_bytes()));
+        hub.subscribe(&Scope::Request(1), topic).expect("room");
+    }
+    assert_eq!(hub.subscribe(&Scope::Request(1), execution(1)), Err(Full));
+}

@@ -1,0 +1,458 @@
+//! One execution from its acceptance to its end: recorded, run, its heap stored, its end committed, and only then reported.
+
+use super::outcome::{ExecutionOutcome, ExecutionStart};
+use super::output_text::OutputText;
+use super::record::ExecutionRecord;
+use super::request::RunRequest;
+use super::running::{RunningExecution, StopReason};
+use super::start_point::{self, InputHeap, StartPoint};
+use super::turn::{RETRY_PAUSE, wait_for_turn};
+use super::turn_queue::{InLine, MyTurn};
+use crate::crash_point;
+use crate::error::blocking;
+use crate::heaps::HeapCache;
+use crate::sessions::{PreparationRequest, PreparedSession};
+use crate::{Caller, Service, ServiceError};
+use heapstead_engine::{Event, HeapImage, Held, Job, Kind, Outcome, Place};
+use heapstead_store::outputs::{Extent, OutputWriter};
+use heapstead_store::records::{
+    Accepted, ContinuityReport, EndedExecution, ExecutionEnd, Head, NewExecution, NewLogEntry, RunSession, TurnId,
+};
+use heapstead_types::{ErrorCode, Failure, HeapKey, SessionId};
+use jiff::Timestamp;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{OwnedRwLockReadGuard, oneshot};
+use tokio::time::Instant;
+
+/// Least time for the heap store: a busy disk must not fail a run that may compute for a second only.
+const STORE_SECS_MIN: u32 = 5;
+/// Least time left for storing when the code used up its own: a run that ended within its limit does not fail for lack of a moment.
+const STORE_LEFT_MIN: Duration = Duration::from_secs(1);
+/// Time for a store that gives up at the deadline to report why.
+const STORE_GRACE: Duration = Duration::from_millis(250);
+
+/// Accepts a run and starts driving it.
+pub async fn accept(service: &Service, caller: &Caller, request: RunRequest) -> Result<Arc<RunningExecution>, ServiceError> {
+    service.refuse_while_closing()?;
+    service.heaps().refuse_missing(caller, request.start).await?;
+    service.refuse_stale(caller, &request).await?;
+    let held = service.runtime.engine.hold(request.limits.heap_mb)?;
+    let session = request.session.opened().map(|session| session.id);
+    let connection = caller.connection.as_ref().map(|connection| connection.id.as_str());
+    let running = Arc::new(RunningExecution::new(ExecutionStart::now(), caller.principal.clone(), session, connection));
+    service.stores.running.insert(running.clone());
+    service.events().follow_if_wanted(&running);
+    let (accepted, acceptance) = oneshot::channel();
+    let session_expiry = service.policy().expiry(running.start.started_at);
+    let driver = Driver {
+        run_session: request.run_session(session_expiry),
+        service: service.clone(),
+        running: running.clone(),
+        headers: caller.headers.clone(),
+        lane: caller.lane,
+        request,
+    };
+    match session {
+        Some(session) => drop(tokio::spawn(driver.drive_in_turn(session, held, accepted))),
+        None => drop(tokio::spawn(driver.drive(held, accepted))),
+    }
+    acceptance.await.unwrap_or_else(|_| Err(ServiceError::Unavailable("the execution was lost".into())))?;
+    if let Some(call) = &caller.call {
+        call.hand_over(running.clone());
+    }
+    if let Some(entered) = caller.entered.as_ref().filter(|entered| session == Some(entered.id())) {
+        entered.refreshed_by_run(session_expiry);
+    }
+    crash_point::pass("accepted");
+    Ok(running)
+}
+
+struct Driver {
+    service: Service,
+    running: Arc<RunningExecution>,
+    headers: Vec<(String, String)>,
+    lane: heapstead_engine::Lane,
+    request: RunRequest,
+    run_session: Option<RunSession>,
+}
+
+/// A run that has ended and is not recorded yet.
+struct Ended {
+    outcome: ExecutionOutcome,
+    output: Extent,
+    completed: Option<Completed>,
+    /// What was prepared in its logical session before it ran.
+    prepared: Option<PreparedSession>,
+    /// Held until the end is recorded, so that the next turn sees the new head.
+    _turn: Option<MyTurn>,
+}
+
+/// What a run starts with.
+struct Start {
+    heap: Option<HeapImage>,
+    input_heap: Option<HeapKey>,
+    prepared: Option<PreparedSession>,
+}
+
+struct Completed {
+    input_heap: Option<HeapKey>,
+    heap: HeapKey,
+    heap_bytes: u64,
+    javascript: Option<String>,
+    /// Held until a record names the heap, so that it is not collected before.
+    _storing: OwnedRwLockReadGuard<()>,
+}
+
+/// A place in the queue of a session, and the session's head if nothing is ahead.
+struct Queued {
+    session: SessionId,
+    in_line: InLine,
+    head: Option<Option<HeapKey>>,
+}
+
+impl Driver {
+    async fn drive(self, held: Held, accepted: oneshot::Sender<Result<(), ServiceError>>) {
+        // The code may start while the record is being written: it has no effects, and nothing of it is reported before.
+        let record = async {
+            let recorded = self.record_acceptance().await.map(drop);
+            let is_refused = recorded.is_err();
+            let _ = accepted.send(recorded);
+            if is_refused { Err(()) } else { Ok(()) }
+        };
+        let run = async { Ok(self.execute(held, None).await) };
+        let ended = tokio::try_join!(record, run);
+        let (service, id) = (self.service.clone(), self.running.id().clone());
+        if let Ok(((), ended)) = ended {
+            self.record_end(ended).await;
+        }
+        service.stores.running.remove(&id);
+    }
+
+    /// As `drive`, in an opened session: after everything accepted into it before.
+    async fn drive_in_turn(self, session: SessionId, held: Held, accepted: oneshot::Sender<Result<(), ServiceError>>) {
+        let (service, id) = (self.service.clone(), self.running.id().clone());
+        let accepting = service.stores.turns.accept(session).await;
+        match self.record_acceptance().await {
+            Ok(head) => {
+                let queued = Queued { session, in_line: accepting.line_up(), head };
+                let _ = accepted.send(Ok(()));
+                let ended = self.execute(held, Some(queued)).await;
+                self.record_end(ended).await;
+            }
+            Err(error) => drop(accepted.send(Err(error))),
+        }
+        service.stores.running.remove(&id);
+    }
+
+    /// Records the execution as running. Returns the session's head if it is in a session and nothing is ahead of it.
+    async fn record_acceptance(&self) -> Result<Option<Option<HeapKey>>, ServiceError> {
+        let new = NewExecution {
+            id: self.running.id().clone(),
+            principal: self.running.principal.clone(),
+            session: self.run_session.clone(),
+            started_at: self.running.start.started_at,
+            input_heap: self.request.start.key(),
+        };
+        let running_max = self.service.policy().quotas.running_max;
+        match self.service.stores.records.accept_execution(new, running_max).await? {
+            Accepted::Alone => Ok(None),
+            Accepted::InSession { head } => Ok(head),
+            Accepted::SessionEnded => Err(ServiceError::SessionEnded(self.run_session.as_ref().map(RunSession::name).unwrap_or_default())),
+            Accepted::TooMany => Err(ServiceError::busy(
+                ErrorCode::TooManyExecutions,
+                format!(
+                    "you have {} executions running, which is as many as an owner may have: wait for one to end",
+                    running_max.unwrap_or_default()
+                ),
+            )),
+        }
+    }
+
+    async fn execute(&self, held: Held, queued: Option<Queued>) -> Ended {
+        let mut writer = self.service.stores.outputs.writer(self.running.id());
+        let (turn, head) = match queued {
+            None => (None, Ok(None)),
+            Some(queued) => match self.wait_for_turn(queued).await {
+                Ok((turn, head)) => (Some(turn), Ok(head)),
+                Err(outcome) => (None, Err(outcome)),
+            },
+        };
+        let mut prepared = None;
+        let (outcome, completed) = match head {
+            Ok(head) => self.run(held, head, &mut prepared, &mut writer).await,
+            Err(outcome) => (outcome, None),
+        };
+        // Output that callers could read already stays, even if the rest can't be written.
+        let readable = writer.extent();
+        let written = if writer.is_empty() { Ok(Extent::default()) } else { blocking(move || Ok(writer.finish()?)).await };
+        match written {
+            Ok(output) => Ended { outcome, output, completed, prepared, _turn: turn },
+            Err(error) => {
+                // A run that failed or was stopped keeps its outcome; one that completed did not.
+                let is_completed = completed.is_some();
+                let outcome = if is_completed { ExecutionOutcome::Failed(Failure::Store(error.to_string())) } else { outcome };
+                Ended { outcome, output: readable, completed: None, prepared, _turn: turn }
+            }
+        }
+    }
+
+    /// Waits for the turn in the session. Returns the head at that time.
+    async fn wait_for_turn(&self, queued: Queued) -> Result<(MyTurn, Option<HeapKey>), ExecutionOutcome> {
+        let Queued { session, in_line, head } = queued;
+        let turn_id = TurnId::of_execution(self.running.id());
+        let my_turn = async {
+            match head {
+                Some(head) => Ok((in_line.my_turn().await, head)),
+                None => wait_for_turn(&self.service.stores, &turn_id, session, in_line).await,
+            }
+        };
+        tokio::select! {
+            biased;
+            stop = self.running.stop_requested() => Err(stop.outcome()),
+            turn = my_turn => match turn {
+                Ok(turn) => Ok(turn),
+                // The session has ended meanwhile, and with it everything that waits in it.
+                Err(ServiceError::NotFound { .. }) => Err(ExecutionOutcome::Cancelled),
+                Err(error) => Err(ExecutionOutcome::Failed(Failure::Store(error.to_string()))),
+            },
+        }
+    }
+
+    async fn run(
+        &self,
+        held: Held,
+        head: Option<HeapKey>,
+        prepared: &mut Option<PreparedSession>,
+        writer: &mut OutputWriter,
+    ) -> (ExecutionOutcome, Option<Completed>) {
+        // Outside of a session only the heap has to be waited for, so the run joins the engine's queue at once.
+        let place = match self.running.session {
+            Some(_) => Err(held),
+            None => Ok(held.place(self.lane)),
+        };
+        let mut warnings = Vec::new();
+        let mut began = Instant::now();
+        let deadline = self.store_deadline(began);
+        let heaps = self.service.runtime.heaps.until(deadline.into_std());
+        let start = tokio::select! {
+            biased;
+            stop = self.running.stop_requested() => return (stop.outcome(), None),
+            start = in_time(deadline, self.start(&heaps, head, &mut warnings)) => match start {
+                Ok(start) => start,
+                Err(failure) => return (ExecutionOutcome::Failed(failure), None),
+            },
+        };
+        *prepared = start.prepared;
+        self.running.warn(warnings);
+        let place = place.unwrap_or_else(|held| held.place(self.lane));
+        let (result, heap, javascript) = match self.follow(place, Kind::Stateful(start.heap), writer, &mut began).await {
+            Ok(Outcome::Completed { result, heap: Some(heap), javascript }) => (result, heap, javascript),
+            Ok(Outcome::Completed { heap: None, .. }) => {
+                return (ExecutionOutcome::Failed(Failure::WorkerMisbehaved("it left no heap".into())), None);
+            }
+            Ok(outcome) => return (outcome.into(), None),
+            Err(failure) => return (ExecutionOutcome::Failed(failure), None),
+        };
+        match self.store(heap, began).await {
+            Ok((heap, heap_bytes, storing)) => {
+                crash_point::pass("heap-stored");
+                let completed = Completed { input_heap: start.input_heap, heap, heap_bytes, javascript, _storing: storing };
+                (ExecutionOutcome::Completed { result, heap: Some(heap) }, Some(completed))
+            }
+            Err(outcome) => (outcome, None),
+        }
+    }
+
+    /// Stores the heap of a run, in the time that is left for it.
+    async fn store(&self, heap: HeapImage, began: Instant) -> Result<(HeapKey, u64, OwnedRwLockReadGuard<()>), ExecutionOutcome> {
+        let heap_bytes = heap.length();
+        if let Err(error) = self.service.heaps().check_quota(&self.running.principal, heap_bytes).await {
+            let failure = match error.code() {
+                ErrorCode::HeapQuotaExceeded => Failure::HeapQuota(error.to_string()),
+                _ => Failure::Store(error.to_string()),
+            };
+            return Err(ExecutionOutcome::Failed(failure));
+        }
+        let deadline = self.store_deadline(began);
+        let heaps = self.service.runtime.heaps.until(deadline.into_std());
+        let store = async {
+            let begun = Instant::now();
+            let storing = self.service.stores.storing.clone().read_owned().await;
+            let key = heaps.store(heap).await?;
+            self.service.runtime.meter.snapshot.record(begun.elapsed());
+            Ok((key, heap_bytes, storing))
+        };
+        tokio::select! {
+            biased;
+            stop = self.running.stop_requested() => Err(stop.outcome()),
+            stored = in_time(deadline, store) => stored.map_err(ExecutionOutcome::Failed),
+        }
+    }
+
+    /// Restores the heap to start with, and prepares the logical session.
+    async fn start(&self, heaps: &HeapCache, head: Option<HeapKey>, warnings: &mut Vec<String>) -> Result<Start, Failure> {
+        let input = self.request.start.input_heap(head);
+        let Some(logical) = self.run_session.as_ref().and_then(RunSession::logical) else {
+            return Ok(Start { heap: self.restore(heaps, input, warnings).await?, input_heap: input.key(), prepared: None });
+        };
+        let instead = match self.request.start {
+            StartPoint::Given(input) => Some(self.restore(heaps, input, warnings).await?),
+            StartPoint::Head { .. } => None,
+        };
+        let principal = &self.running.principal;
+        let found = self.service.stores.records.logical_session(principal, logical).await;
+        let found = found.map_err(|error| Failure::Store(error.to_string()))?;
+        let logical = found.ok_or_else(|| Failure::Unprepared("the session is gone".into()))?;
+        let request = PreparationRequest { on_stale: self.request.on_stale, instead, lane: self.lane, ..PreparationRequest::default() };
+        let mut prepared = self.service.prepare(principal, &logical, heaps, request).await?;
+        warnings.append(&mut prepared.warnings);
+        let input_heap = self.request.start.key().or(prepared.key);
+        Ok(Start { heap: prepared.heap.take(), input_heap, prepared: Some(prepared) })
+    }
+
+    /// Restores a heap. One that the caller named has to be its own; a session's head is.
+    async fn restore(&self, heaps: &HeapCache, input: InputHeap, warnings: &mut Vec<String>) -> Result<Option<HeapImage>, Failure> {
+        if let StartPoint::Given(InputHeap::Heap { key, on_missing }) = self.request.start {
+            let is_visible = self.service.heaps().is_visible(&self.running.principal, key).await;
+            if !is_visible.map_err(|error| Failure::Store(error.to_string()))? {
+                return start_point::missing(key, on_missing, warnings);
+            }
+        }
+        start_point::restore(heaps, input, warnings).await
+    }
+
+    /// How long the store may take for a run that began then.
+    fn store_deadline(&self, began: Instant) -> Instant {
+        let secs = self.request.limits.timeout_secs.max(STORE_SECS_MIN);
+        (began + Duration::from_secs(secs.into())).max(Instant::now() + STORE_LEFT_MIN)
+    }
+
+    /// Runs the code and writes its output as it arrives. Sets `began` when the code starts.
+    async fn follow(&self, place: Place, kind: Kind, writer: &mut OutputWriter, began: &mut Instant) -> Result<Outcome, Failure> {
+        let mut text = OutputText::new(&self.request.limits);
+        let job =
+            Job { code: self.request.code.clone(), kind, limits: self.request.limits, headers: self.headers.clone(), lane: self.lane };
+        let mut execution = place.submit(job);
+        let canceller = execution.canceller();
+        let meter = &self.service.runtime.meter;
+        let (mut stop_reason, mut is_started) = (None, false);
+        loop {
+            let event = tokio::select! {
+                biased;
+                stop = self.running.stop_requested(), if stop_reason.is_none() => {
+                    stop_reason = Some(stop);
+                    // The outcome tells whether this came in time.
+                    canceller.cancel().await;
+                    continue;
+                }
+                event = execution.next_event() => event,
+            };
+            if is_started && matches!(event, Some(Event::Ended(_))) {
+                meter.run.record(began.elapsed());
+            }
+            let bytes = match event {
+                Some(Event::Started) => {
+                    *began = Instant::now();
+                    is_started = true;
+                    meter.queue.record(Timestamp::now().duration_since(self.running.start.started_at).unsigned_abs());
+                    self.running.code_started();
+                    continue;
+                }
+                Some(Event::Output(bytes)) => text.written(bytes),
+                Some(Event::OutputDropped) => text.dropped(),
+                Some(Event::Ended(Outcome::Cancelled)) if stop_reason == Some(StopReason::Shutdown) => return Err(Failure::ServerStopped),
+                Some(Event::Ended(outcome)) => return Ok(outcome),
+                None => return Err(Failure::NoWorker("the engine is shut down".into())),
+            };
+            // An error drops the execution, which stops it.
+            writer.append(bytes).map_err(|error| Failure::Store(error.to_string()))?;
+            self.running.wrote(writer.extent());
+        }
+    }
+
+    /// Commits the end, and reports it once it survives a crash.
+    async fn record_end(self, ended: Ended) {
+        let completed_at = Timestamp::now();
+        let start = self.running.known_start();
+        let notice = ended.prepared.as_ref().map(|prepared| prepared.notice.clone()).filter(|notice| !notice.continuity.is_unbroken());
+        let record = ExecutionRecord { notice, ..start.clone().ended_at(&ended.outcome, completed_at) };
+        let end = self.execution_end(&record, &ended, start.started_at, completed_at);
+        crash_point::pass("before-commit");
+        let stored = self.service.stores.records.end_execution(self.running.id().clone(), end.clone()).await;
+        crash_point::pass("committed");
+        let output = ended.output;
+        drop((ended.completed, ended.prepared));
+        let error = match stored {
+            Ok(EndedExecution::Ended { head }) => return self.report(record, output, head),
+            // Another server took this one for dead. Its record stands.
+            Ok(EndedExecution::EndedBefore) => "the execution was ended from elsewhere".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        // The run has failed: without a committed end its heap and log entry do not exist. That is reported now and stored as soon as the
+        // database accepts it, with the turn still held; if this process dies first, the next server that finds the run records it as failed.
+        tracing::error!(id = %self.running.id(), %error, "the end of an execution can't be stored");
+        let failed = ExecutionOutcome::Failed(Failure::Store(error));
+        let record = start.ended_at(&failed, completed_at);
+        let end = ExecutionEnd {
+            status: record.status,
+            result: None,
+            error: record.error.clone(),
+            error_code: record.error_code,
+            heap: None,
+            tags: None,
+            log: None,
+            binding: None,
+            continuity: None,
+            ..end
+        };
+        self.report(record, output, None);
+        while self.service.stores.records.end_execution(self.running.id().clone(), end.clone()).await.is_err() {
+            tokio::time::sleep(RETRY_PAUSE).await;
+        }
+    }
+
+    fn report(&self, record: ExecutionRecord, output: Extent, head: Option<Head>) {
+        self.service.runtime.meter.ended(record.status);
+        self.running.end(record, output, head);
+    }
+
+    fn execution_end(&self, record: &ExecutionRecord, ended: &Ended, started_at: Timestamp, completed_at: Timestamp) -> ExecutionEnd {
+        let completed = ended.completed.as_ref();
+        let log = completed.zip(self.run_session.as_ref()).map(|(completed, session)| NewLogEntry {
+            session: session.clone(),
+            input_heap: completed.input_heap,
+            output_heap: completed.heap,
+            code: completed.javascript.clone().unwrap_or_else(|| self.request.code.clone()),
+            timestamp: completed_at,
+            execution_id: self.running.id().clone(),
+        });
+        let continuity = record.notice.as_ref().map(|notice| ContinuityReport {
+            json: serde_json::to_string(notice).unwrap_or_default(),
+            is_delivered: self.running.promise_delivery(),
+        });
+        let logical = self.run_session.as_ref().and_then(RunSession::logical);
+        ExecutionEnd {
+            status: record.status,
+            started_at: Some(started_at),
+            completed_at,
+            result: record.result.clone(),
+            error: record.error.clone(),
+            error_code: record.error_code,
+            warnings: record.warnings.clone(),
+            output: ended.output,
+            tags: completed.and(self.request.tags.clone()),
+            heap: completed.map(|completed| (completed.heap, completed.heap_bytes)),
+            log,
+            extends: logical.map(|logical| (logical, self.service.policy().expiry(completed_at))),
+            binding: ended.prepared.as_ref().and_then(|prepared| prepared.binding.clone()),
+            continuity,
+        }
+    }
+}
+
+/// Bounds what the heap store does: a store that hangs must not delay a run beyond its time.
+async fn in_time<T>(deadline: Instant, stored: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let late = || Failure::Store("the heap store did not answer in the time that was left for the run".into());
+    tokio::time::timeout_at(deadline + STORE_GRACE, stored).await.unwrap_or_else(|_| Err(late()))
+}

@@ -1,0 +1,49 @@
+//! Executions: accepted, run, recorded, and queried afterwards.
+//!
+//! ```text
+//! request.rs      parameters of a run ─► checked request
+//! start_point.rs  which heap a run starts from
+//! driver.rs       one execution from acceptance to its recorded end
+//! running.rs      executions of this process: progress, waiting callers, stop requests
+//! turn_queue.rs   turns of this process; turn.rs waits for those of others
+//! queries.rs, output.rs   records, lists and output as callers see them
+//! orphans.rs      executions of servers that died; retention
+//! ```
+
+pub(crate) mod driver;
+mod one_shot;
+pub(crate) mod orphans;
+mod outcome;
+mod output;
+mod output_text;
+pub(crate) mod peer_questions;
+mod queries;
+mod record;
+mod request;
+mod running;
+mod start_point;
+mod stateless;
+mod turn;
+mod turn_queue;
+
+pub use one_shot::{OneShot, OneShotMode, OneShotRequest};
+pub use outcome::{ExecutionOutcome, FinishedRun};
+pub use output::OutputPage;
+pub use queries::{ExecutionList, ExecutionSummary, ListRequest, RECENT_SUFFIX};
+pub use record::{ExecutionRecord, ResultPart, ResultRange, iso_8601};
+pub use request::{RunParameters, RunRequest};
+pub use running::{Progress, RunningExecution};
+pub use start_point::{InputHeap, OnMissingHeap, StartPoint};
+pub use stateless::{Stateless, StatelessAnswer};
+
+pub(crate) use output::reaches;
+pub(crate) use queries::note_head;
+pub(crate) use request::limits_or;
+pub(crate) use running::{RunningExecutions, StopReason};
+pub(crate) use turn::PreparationTurn;
+pub(crate) use turn_queue::TurnQueues;
+
+use crate::Stores;
+
+/// Operations on executions.
+pub struct Executions<'a>(pub(crate) &'a Stores);

@@ -1,0 +1,9 @@
+//! Health and metrics, for operators.
+
+mod health;
+mod metrics;
+
+pub use health::{ContextHealth, EngineHealth, Health, HealthStatus, HeapStoreHealth};
+pub use metrics::{ContextMetrics, Metrics, StoreMetrics, Times};
+
+pub(crate) use metrics::{Meter, check_may_watch};

@@ -1,0 +1,55 @@
+//! What the operator decided: limits, retention, quotas.
+
+use crate::executions::OnMissingHeap;
+use heapstead_types::Limits;
+use jiff::{SignedDuration, Timestamp};
+use std::time::Duration;
+
+#[derive(Debug, Clone, Copy)]
+pub struct Policy {
+    /// Limits of runs that do not set their own.
+    pub limits: Limits,
+    pub on_missing_heap: OnMissingHeap,
+    pub retain_executions: Duration,
+    pub retain_heaps: Duration,
+    /// Time to live of a session that is not used.
+    pub session_ttl: Duration,
+    /// Whether code runs only in sessions.
+    pub require_session: bool,
+    pub quotas: Quotas,
+    /// Whether an execute session is reused only by the principal that opened it. Otherwise its tenant shares it.
+    pub delegated: bool,
+}
+
+/// Limits per owner; none means unlimited.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Quotas {
+    /// Checked in the transaction that opens a session (`store/src/sqlite/sessions.rs`).
+    pub sessions_max: Option<u32>,
+    /// Checked before a heap is stored (`heaps/library.rs`), so concurrent runs may exceed it by what they store at once.
+    pub heap_bytes_max: Option<u64>,
+    /// Checked in the transaction that accepts a run (`store/src/sqlite/executions.rs`).
+    pub running_max: Option<u32>,
+}
+
+/// 100 years: later timestamps can be written but not read.
+const TTL_MAX: SignedDuration = SignedDuration::from_hours(100 * 365 * 24);
+/// A refresh that would move the expiry by less than this part of the TTL is not written.
+const REFRESH_PART: i32 = 100;
+
+impl Policy {
+    pub fn ttl(&self) -> SignedDuration {
+        SignedDuration::try_from(self.session_ttl).unwrap_or(TTL_MAX).min(TTL_MAX)
+    }
+
+    /// When a session expires that is used now and not again.
+    pub fn expiry(&self, now: Timestamp) -> Timestamp {
+        now.saturating_add(self.ttl()).unwrap_or(Timestamp::MAX)
+    }
+
+    /// The new expiry of a session that expires then and is used now; none if the change is too small to write.
+    pub fn refreshed(&self, expires_at: Timestamp, now: Timestamp) -> Option<Timestamp> {
+        let later = self.expiry(now);
+        (later.duration_since(expires_at) > self.ttl() / REFRESH_PART).then_some(later)
+    }
+}

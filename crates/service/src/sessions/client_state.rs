@@ -1,0 +1,222 @@
+//! The state that a client carries for its session: the last head that it knows, encrypted, so that it can be neither read nor forged.
+//!
+//! ```text
+//! hex of: version (1) | key id (8) | nonce (12) | AES-256-GCM, with the session's id as associated data, of: sequence (8) | head (32, or none) | tag (16)
+//! ```
+//! The session's record is authoritative. The state only shows whether a client is behind.
+
+use super::Sessions;
+use crate::ServiceError;
+use heapstead_store::records::{Head, OpenedSession, StateKey};
+use heapstead_types::{HeapKey, SessionId, random_bytes};
+use jiff::Timestamp;
+use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// The maximum of the protocol; ours is much smaller.
+pub const STATE_BYTES_MAX: usize = 4096;
+
+const VERSION: u8 = 1;
+const KEY_ID_BYTES: usize = 8;
+const NONCE_BYTES: usize = 12;
+const KEY_BYTES: usize = 32;
+const SEQUENCE_BYTES: usize = 8;
+
+/// Cached keys, the newest last.
+#[derive(Default)]
+pub struct StateKeys(RwLock<Arc<[StateKey]>>);
+
+impl Sessions<'_> {
+    /// The state that a client of this session should carry now.
+    pub async fn seal_state(&self, session: &OpenedSession) -> Result<String, ServiceError> {
+        let keys = self.state_keys().await?;
+        let key = keys.last().ok_or_else(|| ServiceError::Unavailable("there is no key to seal with".into()))?;
+        let mut plain = session.sequence.to_be_bytes().to_vec();
+        if let Some(head) = session.head {
+            plain.extend(head.digest());
+        }
+        seal(key, session.id, plain).ok_or_else(|| ServiceError::Unavailable("nothing can be sealed".into()))
+    }
+
+    /// Decrypts the state that a client carries. A state that was not encrypted for this session is refused.
+    pub async fn open_state(&self, session: SessionId, text: &str) -> Result<Head, ServiceError> {
+        let sealed = Sealed::parse(text).ok_or_else(refused)?;
+        let find = |keys: &[StateKey]| keys.iter().find(|key| key.id == sealed.key).cloned();
+        let key = match find(&self.state_keys().await?) {
+            Some(key) => key,
+            // Another process may have added a key.
+            None => find(&self.cache(self.0.records.state_keys().await?)).ok_or_else(refused)?,
+        };
+        open(&key, session, sealed).ok_or_else(refused)
+    }
+
+    /// Adds a key that this process encrypts with from now on, and other processes once they see a state with it. Older states stay valid.
+    pub async fn rotate_state_key(&self) -> Result<(), ServiceError> {
+        self.0.records.add_state_key(random_bytes::<KEY_BYTES>().to_vec(), Timestamp::now()).await?;
+        self.cache(self.0.records.state_keys().await?);
+        Ok(())
+    }
+
+    async fn state_keys(&self) -> Result<Arc<[StateKey]>, ServiceError> {
+        let known = self.0.state_keys.0.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if !known.is_empty() {
+            return Ok(known);
+        }
+        let stored = self.0.records.state_keys().await?;
+        if !stored.is_empty() {
+            return Ok(self.cache(stored));
+        }
+        Ok(self.cache(self.0.records.state_keys_or(random_bytes::<KEY_BYTES>().to_vec(), Timestamp::now()).await?))
+    }
+
+    fn cache(&self, keys: Vec<StateKey>) -> Arc<[StateKey]> {
+        let keys: Arc<[StateKey]> = keys.into();
+        *self.0.state_keys.0.write().unwrap_or_else(PoisonError::into_inner) = keys.clone();
+        keys
+    }
+}
+
+/// The same error for every fault, so that it reveals nothing about the key.
+fn refused() -> ServiceError {
+    ServiceError::BadInput("`state` is not what this session's last answer said: send it back as it came, or leave it out".into())
+}
+
+/// A parsed state.
+struct Sealed {
+    key: i64,
+    nonce: [u8; NONCE_BYTES],
+    text: Vec<u8>,
+}
+
+impl Sealed {
+    fn parse(text: &str) -> Option<Self> {
+        let bytes = hex::decode(text).ok().filter(|bytes| hex::encode(bytes) == text)?;
+        let (version, rest) = bytes.split_first()?;
+        let (key, rest) = rest.split_first_chunk::<KEY_ID_BYTES>()?;
+        let (nonce, text) = rest.split_first_chunk::<NONCE_BYTES>()?;
+        (*version == VERSION).then(|| Self { key: i64::from_be_bytes(*key), nonce: *nonce, text: text.to_vec() })
+    }
+}
+
+fn seal(key: &StateKey, session: SessionId, mut text: Vec<u8>) -> Option<String> {
+    let nonce: [u8; NONCE_BYTES] = random_bytes();
+    let cipher = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &key.key).ok()?);
+    cipher.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), aad(session), &mut text).ok()?;
+    let mut sealed = vec![VERSION];
+    sealed.extend(key.id.to_be_bytes());
+    sealed.extend(nonce);
+    sealed.extend(text);
+    Some(hex::encode(sealed))
+}
+
+fn open(key: &StateKey, session: SessionId, mut sealed: Sealed) -> Option<Head> {
+    let cipher = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &key.key).ok()?);
+    let plain = cipher.open_in_place(Nonce::assume_unique_for_key(sealed.nonce), aad(session), &mut sealed.text).ok()?;
+    let (sequence, heap) = plain.split_first_chunk::<SEQUENCE_BYTES>()?;
+    let heap = if heap.is_empty() { None } else { Some(HeapKey::from_digest(heap.try_into().ok()?)) };
+    Some(Head { sequence: u64::from_be_bytes(*sequence), heap })
+}
+
+fn aad(session: SessionId) -> Aad<Vec<u8>> {
+    Aad::from(session.to_string().into_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(id: i64) -> StateKey {
+        StateKey { id, key: vec![id as u8; KEY_BYTES] }
+    }
+
+    fn session(number: u8) -> SessionId {
+        SessionId::from_random([number; 32])
+    }
+
+    fn opened(key: &StateKey, session: SessionId, text: &str) -> Option<Head> {
+        Sealed::parse(text).and_then(|sealed| open(key, session, sealed))
+    }
+
+    fn sealed() -> String {
+        seal(&key(7), session(1), [5u64.to_be_bytes().as_slice(), &[9; 32]].concat()).expect("sealed")
+    }
+
+    #[test]
+    fn what_was_sealed_for_a_session_opens_for_it_and_says_how_far_it_was() {
+        let sealed = sealed();
+        assert!(sealed.len() <= STATE_BYTES_MAX);
+        assert_eq!(Sealed::parse(&sealed).expect("a state").key, 7);
+        assert_eq!(opened(&key(7), session(1), &sealed), Some(Head { sequence: 5, heap: Some(HeapKey::from_digest([9; 32])) }));
+    }
+
+    #[test]
+    fn another_session_or_key_opens_nothing() {
+        assert_eq!(opened(&key(7), session(2), &sealed()), None);
+        assert_eq!(opened(&key(8), session(1), &sealed()), None);
+    }
+
+    #[test]
+    fn every_flipped_bit_and_every_lost_end_is_noticed() {
+        let sealed = sealed();
+        let bytes = hex::decode(&sealed).expect("hex");
+        for at in 0..bytes.len() * 8 {
+            let mut forged = bytes.clone();
+            forged[at / 8] ^= 1 << (at % 8);
+            // The key's number is looked up before: another number is another key.
+            if (1..=KEY_ID_BYTES).contains(&(at / 8)) {
+                assert_ne!(Sealed::parse(&hex::encode(forged)).expect("a state").key, 7);
+            } else {
+                assert_eq!(opened(&key(7), session(1), &hex::encode(forged)), None, "bit {at}");
+            }
+        }
+        assert_eq!(opened(&key(7), session(1), &sealed.to_uppercase()), None, "sent back as it came");
+        for length in 0..sealed.len() {
+            assert_eq!(opened(&key(7), session(1), &sealed[..length]), None, "{length} digits");
+        }
+    }
+
+    fn stores(folder: &std::path::Path) -> crate::Stores {
+        use crate::{OnMissingHeap, Policy, Quotas, Stores};
+        use heapstead_store::{Database, HeapStore, Owner};
+        let forever = std::time::Duration::MAX;
+        let policy = Policy {
+            limits: heapstead_types::Limits::default(),
+            on_missing_heap: OnMissingHeap::Fail,
+            retain_executions: forever,
+            retain_heaps: forever,
+            session_ttl: forever,
+            require_session: false,
+            delegated: false,
+            quotas: Quotas::default(),
+        };
+        let heaps = HeapStore::in_folder(&folder.join("heaps"), Owner::Anyone).expect("heaps");
+        let database = Database::open(&folder.join("database"), Owner::Anyone).expect("a database");
+        Stores::open(heaps, database, policy)
+    }
+
+    #[tokio::test]
+    async fn keys_are_made_once_shared_and_rotated_without_refusing_what_older_ones_sealed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (one, other) = (stores(folder.path()), stores(folder.path()));
+        let (one, other) = (one.sessions(), other.sessions());
+        let caller = crate::Caller::default();
+        let session = one.open(&caller).await.expect("a session");
+        let old = one.seal_state(&session).await.expect("sealed");
+        assert_eq!(other.open_state(session.id, &old).await.ok(), Some(Head { sequence: 0, heap: None }), "by the other process");
+        one.rotate_state_key().await.expect("a new key");
+        let new = one.seal_state(&session).await.expect("sealed");
+        assert_ne!(Sealed::parse(&old).map(|state| state.key), Sealed::parse(&new).map(|state| state.key));
+        for state in [&old, &new] {
+            for sessions in [&one, &other] {
+                assert_eq!(sessions.open_state(session.id, state).await.ok(), Some(Head { sequence: 0, heap: None }));
+            }
+        }
+        let met = other.seal_state(&session).await.expect("sealed");
+        assert_eq!(Sealed::parse(&met).map(|state| state.key), Sealed::parse(&new).map(|state| state.key), "once it met the new one");
+    }
+
+    #[test]
+    fn two_states_of_one_head_differ() {
+        assert_ne!(sealed(), sealed());
+    }
+}

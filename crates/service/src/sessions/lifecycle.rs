@@ -1,0 +1,167 @@
+//! Opened sessions: open, show, list, fork, end.
+
+use super::Sessions;
+use super::logical::Reason;
+use super::resolve::{SessionTarget, check_same, session_not_found};
+use crate::error::Noun;
+use crate::events::Topic;
+use crate::executions::iso_8601;
+use crate::{Caller, ServiceError};
+use heapstead_store::records::{NewSession, OpenedSession, SessionFilter};
+use heapstead_types::{ErrorCode, HeapKey, Principal, SessionId};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// A session with a head.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SessionView {
+    /// 64 hex digits. Pass it as `session` to `run_js` to continue the session. Keep it secret: with it, a caller of the same owner can.
+    #[schemars(with = "String")]
+    pub session_id: SessionId,
+    /// The heap that the next run continues from; null if nothing has run yet.
+    #[schemars(schema_with = "crate::schema::optional_heap_key")]
+    pub head: Option<HeapKey>,
+    /// Number of completed runs.
+    pub runs: u64,
+    pub created_at: String,
+    pub last_used_at: String,
+    /// When it expires unless it is used before; null if it does not expire.
+    pub expires_at: Option<String>,
+}
+
+impl From<OpenedSession> for SessionView {
+    fn from(session: OpenedSession) -> Self {
+        Self {
+            session_id: session.id,
+            head: session.head,
+            runs: session.sequence,
+            created_at: iso_8601(session.created_at),
+            last_used_at: iso_8601(session.used_at),
+            expires_at: session.expires_at.map(iso_8601),
+        }
+    }
+}
+
+/// Sessions with a head, oldest first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SessionPage {
+    pub sessions: Vec<SessionView>,
+    /// Pass this as `cursor` to get the next page. Absent on the last page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+impl Sessions<'_> {
+    pub async fn open(&self, caller: &Caller) -> Result<OpenedSession, ServiceError> {
+        self.open_at(caller, None).await
+    }
+
+    async fn open_at(&self, caller: &Caller, head: Option<HeapKey>) -> Result<OpenedSession, ServiceError> {
+        let now = Timestamp::now();
+        let new = NewSession {
+            id: SessionId::random(),
+            principal: caller.principal.clone(),
+            connection: caller.scope().map(str::to_owned),
+            head,
+            at: now,
+            expires_at: Some(self.0.policy.expiry(now)),
+        };
+        let (opened, max) = (new.opened(None), self.0.policy.quotas.sessions_max);
+        if !self.0.records.open_session(new, max).await? {
+            return Err(too_many_sessions(max));
+        }
+        self.0.expiries.notify_one();
+        Ok(opened)
+    }
+
+    pub async fn show(&self, caller: &Caller, handle: &str) -> Result<SessionView, ServiceError> {
+        Ok(self.require(caller, handle).await?.into())
+    }
+
+    /// The caller's opened sessions. An anonymous caller sees those of its connection.
+    pub async fn list_opened(&self, caller: &Caller, cursor: Option<&str>, limit: Option<u32>) -> Result<SessionPage, ServiceError> {
+        if caller.principal.is_anonymous() && caller.connection.is_none() {
+            cursor.map(parse_cursor).transpose()?;
+            return Ok(SessionPage { sessions: Vec::new(), next_cursor: None });
+        }
+        self.list_opened_of(&caller.principal, caller.scope(), cursor, limit).await
+    }
+
+    /// All opened sessions of an owner, or those of one connection.
+    pub async fn list_opened_of(
+        &self,
+        principal: &Principal,
+        connection: Option<&str>,
+        cursor: Option<&str>,
+        limit: Option<u32>,
+    ) -> Result<SessionPage, ServiceError> {
+        let after = cursor.map(parse_cursor).transpose()?;
+        let filter = SessionFilter { connection: connection.map(str::to_owned), after, limit };
+        let found = self.0.records.opened_sessions(principal, filter, Timestamp::now()).await?;
+        let (sessions, has_more) = found.ok_or_else(|| ServiceError::bad_cursor(cursor.unwrap_or_default()))?;
+        let next_cursor = sessions.last().filter(|_| has_more).map(|last| last.id.to_string());
+        Ok(SessionPage { sessions: sessions.into_iter().map(Into::into).collect(), next_cursor })
+    }
+
+    /// Opens a session at a heap of another one: its head, or any heap that a run in it started from or produced.
+    pub async fn fork(&self, caller: &Caller, handle: &str, heap: Option<HeapKey>) -> Result<SessionView, ServiceError> {
+        let from = self.require(caller, handle).await?;
+        let target = SessionTarget::Opened(from.clone());
+        let of_connection = self.of_connection(caller, Some(&target)).await.ok();
+        check_same([Some(from.id), caller.entered_id(), of_connection.as_ref().and_then(SessionTarget::opened).map(|session| session.id)])?;
+        let head = match heap {
+            None => from.head,
+            Some(heap) => Some(self.heap_of(caller, &from, heap).await?),
+        };
+        Ok(self.open_at(caller, head).await?.into())
+    }
+
+    /// A heap that the session has, and the caller.
+    async fn heap_of(&self, caller: &Caller, session: &OpenedSession, heap: HeapKey) -> Result<HeapKey, ServiceError> {
+        let unknown = || ServiceError::not_found(Noun::HeapInSession, &heap.to_string());
+        if session.head != Some(heap) && !self.0.records.log_has_heap(session.id, heap).await? {
+            return Err(unknown());
+        }
+        // The log also has heaps that a run was given, even if they did not exist or were another owner's.
+        match self.0.heaps().show(caller, heap).await {
+            Ok(_) => Ok(heap),
+            Err(ServiceError::NotFound { .. }) => Err(unknown()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Ends a session: what runs in it is cancelled, and it can't be continued. A logical session loses its state and keeps its id. Heaps stay
+    /// until they are collected.
+    pub async fn end(&self, caller: &Caller, handle: &str) -> Result<(), ServiceError> {
+        let session = self.require(caller, handle).await?;
+        let is_ended = match session.logical {
+            Some(logical) => self.0.records.lose_execute_session(logical, Reason::Cleared.as_str()).await?,
+            None => self.0.records.end_session(&caller.principal, session.id, Timestamp::now()).await?,
+        };
+        if !is_ended {
+            return Err(session_not_found(handle));
+        }
+        self.stop(session.id).await
+    }
+
+    /// Cancels what runs in a session that has ended, and notifies its subscribers.
+    pub(super) async fn stop(&self, id: SessionId) -> Result<(), ServiceError> {
+        for (execution, server) in self.0.records.executions_running_in(id).await? {
+            self.0.executions().stop_everywhere(&execution, &server).await;
+            self.0.hub.updated(&Topic::Execution(execution));
+        }
+        self.0.hub.end(id);
+        self.0.contexts().delete(id).await;
+        Ok(())
+    }
+}
+
+fn parse_cursor(text: &str) -> Result<SessionId, ServiceError> {
+    text.parse().map_err(|_| ServiceError::bad_cursor(text))
+}
+
+pub fn too_many_sessions(max: Option<u32>) -> ServiceError {
+    let text = format!("you have {} open sessions, which is as many as an owner may have: end some", max.unwrap_or_default());
+    ServiceError::busy(ErrorCode::TooManySessions, text)
+}

@@ -1,0 +1,378 @@
+//! Prepares a logical session for a call that has its turn: checks the execute session, replaces it if it is lost, and exposes new entities.
+
+use super::continuity::{Continuity, Reason, SessionNotice, Wave, WaveMode};
+use super::symbol_space;
+use crate::executions::{ExecutionOutcome, RunRequest};
+use crate::heaps::HeapCache;
+use crate::sessions::lifecycle::too_many_sessions;
+use crate::{Caller, Service, ServiceError};
+use heapstead_catalog::{EntitySymbols, Pick, PickError, Symbols, script, table, warnings};
+use heapstead_engine::{HeapImage, Job, Kind, Lane, Outcome};
+use heapstead_store::records::{Binding, ExecuteSession, LogicalSession};
+use heapstead_types::{ErrorCode, Failure, HeapKey, Principal};
+use jiff::Timestamp;
+use tokio::sync::OwnedRwLockReadGuard;
+
+/// What to do if the execute session of a logical session is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnStale {
+    #[default]
+    Recover,
+    Fail,
+}
+
+/// What a call needs from its session.
+#[derive(Debug, Clone, Default)]
+pub struct PreparationRequest {
+    pub picks: Vec<Pick>,
+    pub on_stale: OnStale,
+    /// The heap that the caller chose instead of the head; the inner none is a fresh one.
+    pub instead: Option<Option<HeapImage>>,
+    /// A heap that the caller has restored already, so that it is not restored again if it is still the head.
+    pub restored: Option<(HeapKey, HeapImage)>,
+    /// Scheduling lane of the caller.
+    pub lane: Lane,
+}
+
+/// A logical session that is ready for its next run.
+pub struct PreparedSession {
+    /// None for a fresh heap.
+    pub heap: Option<HeapImage>,
+    /// Its key, if it is stored.
+    pub key: Option<HeapKey>,
+    /// The change to commit, if there is one.
+    pub binding: Option<Binding>,
+    pub notice: SessionNotice,
+    pub warnings: Vec<String>,
+    /// Held until a record names the stored heap.
+    pub _storing: Option<OwnedRwLockReadGuard<()>>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum PrepareError {
+    #[error(
+        "the session's state is gone ({}): call `session_context` to open it anew, or leave `on_stale` out to have that done", .0.in_words()
+    )]
+    Stale(Reason),
+    #[error(transparent)]
+    Pick(#[from] PickError),
+    #[error("the catalogs could not be brought into the session: {0}")]
+    Exposure(Failure),
+    #[error(transparent)]
+    Heap(#[from] Failure),
+    #[error(transparent)]
+    Service(#[from] ServiceError),
+}
+
+impl From<PrepareError> for Failure {
+    fn from(error: PrepareError) -> Self {
+        match error {
+            PrepareError::Heap(failure) => failure,
+            PrepareError::Exposure(failure) => Self::Unprepared(format!("the catalogs could not be brought into the session: {failure}")),
+            other => Self::Unprepared(other.to_string()),
+        }
+    }
+}
+
+impl From<PrepareError> for ServiceError {
+    fn from(error: PrepareError) -> Self {
+        match error {
+            PrepareError::Service(error) => error,
+            PrepareError::Pick(error) => Self::BadInput(error.to_string()),
+            PrepareError::Stale(_) => Self::conflict(ErrorCode::SessionStale, error.to_string()),
+            PrepareError::Heap(_) | PrepareError::Exposure(_) => Self::Unavailable(error.to_string()),
+        }
+    }
+}
+
+/// The state of the binding.
+enum Found {
+    /// Not bound yet.
+    Unbound,
+    Usable {
+        execute: ExecuteSession,
+        symbols: Symbols,
+        heap: Option<HeapImage>,
+    },
+    Lost {
+        execute: ExecuteSession,
+        reason: Reason,
+    },
+}
+
+impl Service {
+    /// Prepares a logical session. If this changes anything, the caller has to hold the turn.
+    pub(crate) async fn prepare(
+        &self,
+        principal: &Principal,
+        logical: &LogicalSession,
+        heaps: &HeapCache,
+        mut request: PreparationRequest,
+    ) -> Result<PreparedSession, PrepareError> {
+        let pending = logical.pending_notice.as_deref().and_then(|json| serde_json::from_str::<SessionNotice>(json).ok());
+        let work = Preparation { service: self, principal, logical, heaps, lane: request.lane };
+        let mut prepared = match work.check(request.restored.take()).await? {
+            Found::Usable { execute, symbols, heap } => work.extend(execute, symbols, heap, request).await?,
+            Found::Lost { reason, .. } if request.on_stale == OnStale::Fail => return Err(PrepareError::Stale(reason)),
+            Found::Lost { execute, reason } => work.recover(&execute, reason, request).await?,
+            Found::Unbound => work.open(request).await?,
+        };
+        // A notice that no caller has received is delivered now.
+        if let Some(pending) = pending {
+            let has_table = pending.continuity.new_symbol_space || pending.continuity.stale_binding_recovered;
+            prepared.notice.continuity = pending.continuity.and_then(std::mem::take(&mut prepared.notice.continuity));
+            if has_table {
+                prepared.notice.wave = Some(work.whole_wave(&prepared)?);
+            }
+        }
+        if let Some(binding) = &mut prepared.binding
+            && !prepared.notice.continuity.is_unbroken()
+        {
+            binding.pending_notice = Some(serde_json::to_string(&prepared.notice).unwrap_or_default());
+        }
+        Ok(prepared)
+    }
+}
+
+impl Service {
+    /// Refuses a run with `on_stale: fail` if its session is known to be lost.
+    pub(crate) async fn refuse_stale(&self, caller: &Caller, request: &RunRequest) -> Result<(), ServiceError> {
+        let Some(id) = request.session.opened().and_then(|session| session.logical).filter(|_| request.on_stale == OnStale::Fail) else {
+            return Ok(());
+        };
+        let Some(logical) = self.stores.records.logical_session(&caller.principal, id).await? else { return Ok(()) };
+        let heaps = &self.runtime.heaps;
+        let work = Preparation { service: self, principal: &caller.principal, logical: &logical, heaps, lane: caller.lane };
+        match work.check(None).await? {
+            Found::Lost { reason, .. } => Err(PrepareError::Stale(reason).into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+struct Preparation<'a> {
+    service: &'a Service,
+    principal: &'a Principal,
+    logical: &'a LogicalSession,
+    heaps: &'a HeapCache,
+    lane: Lane,
+}
+
+impl Preparation<'_> {
+    async fn check(&self, restored: Option<(HeapKey, HeapImage)>) -> Result<Found, PrepareError> {
+        let Some(execute) = self.logical.execute.clone() else { return Ok(Found::Unbound) };
+        let lost = |execute, reason| Ok(Found::Lost { execute, reason });
+        if let Some(why) = &execute.lost {
+            let reason = Reason::from_name(why).unwrap_or(Reason::Expired);
+            return lost(execute, reason);
+        }
+        if execute.expires_at <= Timestamp::now() {
+            return lost(execute, Reason::Expired);
+        }
+        let Some(symbols) = symbol_space::symbols(&execute).filter(|symbols| symbols.check(self.catalogs()).is_ok()) else {
+            return lost(execute, Reason::CatalogChanged);
+        };
+        let Some(key) = self.logical.head else { return Ok(Found::Usable { execute, symbols, heap: None }) };
+        if let Some((_, heap)) = restored.filter(|(restored, _)| *restored == key) {
+            return Ok(Found::Usable { execute, symbols, heap: Some(heap) });
+        }
+        match self.heaps.restore(key).await {
+            Ok(heap) => Ok(Found::Usable { execute, symbols, heap: Some(heap) }),
+            Err(Failure::HeapNotFound { .. }) => lost(execute, Reason::HeapCollected),
+            Err(Failure::HeapDamaged { .. }) => lost(execute, Reason::HeapDamaged),
+            Err(Failure::HeapOfAnotherEngine { .. }) => lost(execute, Reason::EngineChanged),
+            Err(other) => Err(other.into()),
+        }
+    }
+
+    fn catalogs(&self) -> &heapstead_catalog::Catalogs {
+        self.service.catalogs()
+    }
+
+    /// Uses the bound execute session, and exposes new entities in it.
+    async fn extend(
+        &self,
+        execute: ExecuteSession,
+        symbols: Symbols,
+        heap: Option<HeapImage>,
+        request: PreparationRequest,
+    ) -> Result<PreparedSession, PrepareError> {
+        let exposed = symbols.expose(self.catalogs(), &request.picks)?;
+        let resumed = self.logical.head.is_some() && self.logical.server != *self.service.stores.peers.server();
+        let continuity = Continuity { resumed_from_snapshot: resumed, ..Continuity::default() };
+        let mode = match (exposed.is_noop(), exposed.new_catalogs.is_empty()) {
+            (true, _) => WaveMode::Noop,
+            (false, false) if !symbols.entities().is_empty() => WaveMode::Federate,
+            (false, _) => WaveMode::Expand,
+        };
+        // A heap that the caller chose may have none of the entities yet.
+        let to_bind = if request.instead.is_some() { exposed.symbols.entities() } else { &exposed.new };
+        let key = if request.instead.is_some() { None } else { self.logical.head };
+        let base = request.instead.unwrap_or(heap);
+        if to_bind.is_empty() {
+            let notice = self.notice(&execute, continuity, self.wave(mode, &exposed.new, execute.revision)?);
+            return Ok(PreparedSession { key, heap: base, binding: None, notice, warnings: Vec::new(), _storing: None });
+        }
+        let now = match mode {
+            WaveMode::Noop => execute,
+            _ => symbol_space::grown(&execute, &exposed.symbols, self.service.policy().expiry(Timestamp::now())),
+        };
+        let wave = self.wave(mode, &exposed.new, now.revision)?;
+        self.expose(base, to_bind, now, None, continuity, wave).await
+    }
+
+    /// Binds a first execute session, or one that was set aside and fits.
+    async fn open(&self, request: PreparationRequest) -> Result<PreparedSession, PrepareError> {
+        self.begin(request.picks, request.instead.flatten(), WaveMode::Open, None, Continuity::default()).await
+    }
+
+    /// Replaces a lost execute session, with all its entities that still exist.
+    async fn recover(&self, lost: &ExecuteSession, reason: Reason, request: PreparationRequest) -> Result<PreparedSession, PrepareError> {
+        let max = self.service.policy().quotas.sessions_max;
+        // A lost execute session does not count towards the quota, so replacing it needs room.
+        if lost.lost.is_some()
+            && !self.service.stores.records.has_room_for_session(self.principal, max).await.map_err(ServiceError::from)?
+        {
+            return Err(too_many_sessions(max).into());
+        }
+        let before = symbol_space::symbols(lost).map(|symbols| symbol_space::picks(&symbols)).unwrap_or_default();
+        let mut picks: Vec<_> = before.into_iter().filter(|pick| self.catalogs().entity(&pick.catalog, &pick.entity).is_ok()).collect();
+        picks.extend(request.picks);
+        let continuity = Continuity {
+            stale_binding_recovered: true,
+            previous_execute: Some(symbol_space::binding(lost)),
+            reason: Some(reason),
+            ..Continuity::default()
+        };
+        // If its catalog changed it is only set aside: the catalog may change back.
+        let replaces = (reason != Reason::CatalogChanged).then(|| reason.as_str().to_owned());
+        self.begin(picks, request.instead.flatten(), WaveMode::Recover, replaces, continuity).await
+    }
+
+    async fn begin(
+        &self,
+        picks: Vec<Pick>,
+        base: Option<HeapImage>,
+        mode: WaveMode,
+        replaces: Option<String>,
+        continuity: Continuity,
+    ) -> Result<PreparedSession, PrepareError> {
+        let reuse_key = self.service.reuse_key(self.principal, self.logical.id, &picks);
+        let expires_at = self.service.policy().expiry(Timestamp::now());
+        if let Some(reused) = self.reusable(&reuse_key).await? {
+            return self.rebind(reused, &picks, replaces, continuity).await;
+        }
+        let exposed = Symbols::default().expose(self.catalogs(), &picks)?;
+        let execute = symbol_space::opened(&exposed.symbols, reuse_key, expires_at);
+        let continuity = Continuity { new_symbol_space: true, discard_cached_plasm_symbols: true, ..continuity };
+        let wave = self.wave(mode, &exposed.new, 0)?.after(continuity.notice());
+        self.expose(base, &exposed.new, execute, replaces, continuity, wave).await
+    }
+
+    async fn reusable(&self, reuse_key: &str) -> Result<Option<(ExecuteSession, Symbols, HeapImage)>, PrepareError> {
+        let records = &self.service.stores.records;
+        let Some(execute) = records.reusable_execute_session(reuse_key.to_owned(), Timestamp::now()).await.map_err(ServiceError::from)?
+        else {
+            return Ok(None);
+        };
+        let symbols = symbol_space::symbols(&execute).filter(|symbols| symbols.check(self.catalogs()).is_ok());
+        let (Some(symbols), Some(head)) = (symbols, execute.head) else { return Ok(None) };
+        Ok(self.heaps.restore(head).await.ok().map(|heap| (execute, symbols, heap)))
+    }
+
+    /// Binds an execute session again that was set aside. The client knows the symbols of the one that is lost now, which may be different.
+    async fn rebind(
+        &self,
+        (execute, symbols, heap): (ExecuteSession, Symbols, HeapImage),
+        picks: &[Pick],
+        replaces: Option<String>,
+        continuity: Continuity,
+    ) -> Result<PreparedSession, PrepareError> {
+        let exposed = symbols.expose(self.catalogs(), picks)?;
+        let known = self.logical.execute.as_ref().and_then(symbol_space::symbols);
+        let new_symbol_space = !known.is_some_and(|known| exposed.symbols.entities().starts_with(known.entities()));
+        let continuity = Continuity { new_symbol_space, discard_cached_plasm_symbols: new_symbol_space, ..continuity };
+        let now = ExecuteSession { expires_at: self.service.policy().expiry(Timestamp::now()), ..execute };
+        let now = if exposed.is_noop() { now } else { symbol_space::grown(&now, &exposed.symbols, now.expires_at) };
+        let wave = self.wave(WaveMode::Recover, exposed.symbols.entities(), now.revision)?.after(continuity.notice());
+        self.expose(Some(heap), exposed.symbols.entities(), now, replaces, continuity, wave).await
+    }
+
+    /// Exposes entities in a heap and stores the result.
+    async fn expose(
+        &self,
+        base: Option<HeapImage>,
+        to_bind: &[EntitySymbols],
+        execute: ExecuteSession,
+        replaces: Option<String>,
+        continuity: Continuity,
+        wave: Wave,
+    ) -> Result<PreparedSession, PrepareError> {
+        let notice = self.notice(&execute, continuity, wave);
+        let binding = |head| Binding { logical: self.logical.id, execute, replaces, head, pending_notice: None };
+        if to_bind.is_empty() {
+            // There is nothing in it to store.
+            return Ok(PreparedSession {
+                heap: base,
+                key: None,
+                binding: Some(binding(None)),
+                notice,
+                warnings: Vec::new(),
+                _storing: None,
+            });
+        }
+        let (heap, warned) = self.run_script(base, &script(self.catalogs(), to_bind)?).await?;
+        let bytes = heap.length();
+        self.service.heaps().check_quota(self.principal, bytes).await?;
+        let storing = self.service.stores.storing.clone().read_owned().await;
+        let key = self.heaps.store(heap.clone()).await?;
+        Ok(PreparedSession {
+            heap: Some(heap),
+            key: Some(key),
+            binding: Some(binding(Some((key, bytes)))),
+            notice,
+            warnings: warned,
+            _storing: Some(storing),
+        })
+    }
+
+    async fn run_script(&self, base: Option<HeapImage>, code: &str) -> Result<(HeapImage, Vec<String>), PrepareError> {
+        let limits = self.service.policy().limits;
+        let job = Job { code: code.to_owned(), kind: Kind::Stateful(base), limits, headers: Vec::new(), lane: self.lane };
+        let execution = self.service.engine().submit(job).map_err(ServiceError::from)?;
+        match execution.finish().await.1 {
+            Outcome::Completed { result, heap: Some(heap), .. } => {
+                let warned = warnings(&result).unwrap_or_default();
+                Ok((heap, warned.into_iter().map(|warning| warning.text).collect()))
+            }
+            Outcome::Failed(failure) => Err(PrepareError::Exposure(failure)),
+            other => {
+                let why = ExecutionOutcome::from(other).error().unwrap_or_else(|| "it left no heap".into());
+                Err(PrepareError::Exposure(Failure::NoWorker(why)))
+            }
+        }
+    }
+
+    fn notice(&self, execute: &ExecuteSession, continuity: Continuity, wave: Wave) -> SessionNotice {
+        SessionNotice { continuity, execute_binding: Some(symbol_space::binding(execute)), wave: Some(wave) }
+    }
+
+    fn wave(&self, mode: WaveMode, new: &[EntitySymbols], revision: u64) -> Result<Wave, PrepareError> {
+        let domain = match (mode, new.is_empty()) {
+            (WaveMode::Noop, _) => "Everything that was asked for is there already, under the symbols that it has.".to_owned(),
+            (_, true) => "Nothing of a catalog is in this session yet.".to_owned(),
+            (_, false) => table(self.catalogs(), new)?,
+        };
+        Ok(Wave { mode, domain, revision })
+    }
+
+    /// The whole symbol table, for a client that did not receive it.
+    fn whole_wave(&self, prepared: &PreparedSession) -> Result<Wave, PrepareError> {
+        let execute = prepared.binding.as_ref().map(|binding| &binding.execute).or(self.logical.execute.as_ref());
+        let symbols = execute.and_then(symbol_space::symbols).unwrap_or_default();
+        let revision = execute.map_or(0, |execute| execute.revision);
+        let continuity = &prepared.notice.continuity;
+        let mode = if continuity.stale_binding_recovered { WaveMode::Recover } else { WaveMode::Open };
+        Ok(self.wave(mode, symbols.entities(), revision)?.after(continuity.notice()))
+    }
+}

@@ -1,0 +1,41 @@
+//! Sessions: how a request gets its session, and what can be done with sessions.
+//!
+//! ```text
+//! resolve.rs       which session a request is in: argument, `_meta`, connection
+//! entered.rs       the session of a request, resolved once and passed on
+//! lifecycle.rs     open, show, list, fork, end
+//! expiry.rs        sessions whose TTL is over
+//! log.rs           what ran in a session, in order
+//! client_state.rs  the encrypted state that clients carry
+//! access_audit.rs  requests for sessions of other owners
+//! logical/         sessions that hosts name by intent
+//! ```
+
+pub(crate) mod access_audit;
+mod client_state;
+mod entered;
+pub(crate) mod expiry;
+mod lifecycle;
+mod log;
+mod logical;
+mod resolve;
+
+pub use client_state::STATE_BYTES_MAX;
+pub use entered::EnteredSession;
+pub use lifecycle::{SessionPage, SessionView};
+pub use log::{EntryField, LogRequest, NamesRequest, SessionEntries, SessionEntry, SessionNames};
+pub use logical::{
+    CatalogHits, CatalogQuery, ContextRequest, Continuity, ExecuteBinding, OnStale, Reason, SessionContext, SessionNotice, Wave, WaveMode,
+    logical_id,
+};
+pub use resolve::{SessionTarget, session_name};
+
+pub(crate) use access_audit::AccessAudit;
+pub(crate) use client_state::StateKeys;
+pub(crate) use logical::{PreparationRequest, PreparedSession};
+pub(crate) use resolve::session_not_found;
+
+use crate::Stores;
+
+/// Operations on sessions.
+pub struct Sessions<'a>(pub(crate) &'a Stores);

@@ -1,0 +1,121 @@
+//! What a server stores and shares between requests, without an engine. The command line opens these alone, a server with a [`crate::Service`].
+//!
+//! Each noun has a view with its operations: [`Stores::executions`], [`Stores::sessions`], [`Stores::heaps`], [`Stores::contexts`],
+//! [`Stores::events`].
+
+use crate::contexts::{Contexts, Conversations};
+use crate::events::{Events, Hub};
+use crate::executions::{Executions, RunningExecutions, TurnQueues};
+use crate::heaps::{DamagedHeaps, Heaps};
+use crate::policy::Policy;
+use crate::sessions::{AccessAudit, Sessions, StateKeys};
+use heapstead_store::peers::Peers;
+use heapstead_store::{Database, HeapStore, Outputs, Records};
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock, Weak};
+use tokio::sync::{Notify, RwLock};
+
+/// Cheap to clone.
+#[derive(Clone)]
+pub struct Stores(Arc<Shared>);
+
+/// Public only because `Stores` dereferences to it inside this crate; nothing in it can be reached from outside.
+pub struct Shared {
+    pub(crate) heaps: HeapStore,
+    pub(crate) records: Arc<dyn Records>,
+    pub(crate) peers: Arc<dyn Peers>,
+    pub(crate) outputs: Outputs,
+    pub(crate) damaged: Arc<DamagedHeaps>,
+    pub(crate) policy: Policy,
+    /// Executions of this process.
+    pub(crate) running: RunningExecutions,
+    /// Turns of this process, in order.
+    pub(crate) turns: TurnQueues,
+    /// Notified when a session was opened that may expire before all others.
+    pub(crate) expiries: Arc<Notify>,
+    /// Read-locked from storing a heap to recording it, write-locked while a heap is collected.
+    pub(crate) storing: Arc<RwLock<()>>,
+    pub(crate) state_keys: StateKeys,
+    pub(crate) hub: Arc<Hub>,
+    /// Set if this process records conversations.
+    pub(crate) conversations: OnceLock<Conversations>,
+    /// The context database of servers, for a process that records no conversations itself.
+    pub(crate) context_database: OnceLock<PathBuf>,
+    pub(crate) access_audit: AccessAudit,
+}
+
+impl std::ops::Deref for Stores {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+impl Stores {
+    /// Opens without side effects: no orphan is ended and nothing is deleted.
+    pub fn open(heaps: HeapStore, database: Database, policy: Policy) -> Self {
+        let Database { records, peers, outputs } = database;
+        Self(Arc::new(Shared {
+            heaps,
+            outputs,
+            peers,
+            damaged: Arc::new(DamagedHeaps::stored_in(records.clone())),
+            records,
+            policy,
+            running: RunningExecutions::default(),
+            turns: TurnQueues::default(),
+            expiries: Arc::default(),
+            storing: Arc::default(),
+            state_keys: StateKeys::default(),
+            hub: Arc::default(),
+            conversations: OnceLock::new(),
+            context_database: OnceLock::new(),
+            access_audit: AccessAudit::default(),
+        }))
+    }
+
+    /// Ending a session also deletes its context from this database, which servers use.
+    pub fn delete_contexts_from(&self, database: PathBuf) {
+        // Set once, right after opening.
+        let _ = self.0.context_database.set(database);
+    }
+
+    pub fn policy(&self) -> &Policy {
+        &self.0.policy
+    }
+
+    pub fn executions(&self) -> Executions<'_> {
+        Executions(self)
+    }
+
+    pub fn sessions(&self) -> Sessions<'_> {
+        Sessions(self)
+    }
+
+    pub fn heaps(&self) -> Heaps<'_> {
+        Heaps(self)
+    }
+
+    pub fn contexts(&self) -> Contexts<'_> {
+        Contexts(self)
+    }
+
+    pub fn events(&self) -> Events<'_> {
+        Events(self)
+    }
+
+    /// For background tasks, which end when the last user of the stores is gone.
+    pub(crate) fn downgrade(&self) -> WeakStores {
+        WeakStores(Arc::downgrade(&self.0))
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct WeakStores(Weak<Shared>);
+
+impl WeakStores {
+    pub fn upgrade(&self) -> Option<Stores> {
+        self.0.upgrade().map(Stores)
+    }
+}

@@ -1,0 +1,7 @@
+//! The service in process, with a real engine: rules that need no protocol, and the number of database round trips per operation.
+
+mod entered_sessions;
+mod fixture;
+mod round_trips;
+mod start_points;
+mod turns;
