@@ -1,6 +1,6 @@
-//! What the conversation has already done: `context_get`, `context_set`, `context_record`, `context_check`, `context_clear`.
+//! The conversation context: `context_get`, `context_set`, `context_record`, `context_check`, `context_clear`.
 
-use super::operation::{Description, Done, FailureShape, Operation, Pending, Route};
+use super::operation::{Description, Done, NeedsSession, Operation, Pending};
 use heapstead_context::{NewResource, ResourceType, limits};
 use heapstead_service::{CheckRequest, NewFinding, Service, ServiceError};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -15,7 +15,7 @@ pub fn operations(service: &Service) -> Vec<Operation> {
 
 #[derive(Deserialize, JsonSchema)]
 struct OfSession {
-    /// The session: its handle, or over REST its name. Absent: the session of this call or connection.
+    /// The session: its handle, or over REST its name. If omitted, the session of this call or connection.
     #[schemars(schema_with = "heapstead_service::schema::session_name")]
     #[serde(default)]
     session: Option<String>,
@@ -31,7 +31,7 @@ struct Set {
     #[schemars(schema_with = "custom")]
     #[serde(default)]
     custom: Option<Map<String, Value>>,
-    /// The session: its handle, or over REST its name. Absent: the session of this call or connection.
+    /// The session: its handle, or over REST its name. If omitted, the session of this call or connection.
     #[schemars(schema_with = "heapstead_service::schema::session_name")]
     #[serde(default)]
     session: Option<String>,
@@ -56,7 +56,7 @@ struct NewEntry {
     /// How many results the search had. Default 0.
     #[schemars(range(min = 0, max = 9_007_199_254_740_991u64))]
     results: Option<u64>,
-    /// The session: its handle, or over REST its name. Absent: the session of this call or connection.
+    /// The session: its handle, or over REST its name. If omitted, the session of this call or connection.
     #[schemars(schema_with = "heapstead_service::schema::session_name")]
     #[serde(default)]
     session: Option<String>,
@@ -75,7 +75,7 @@ struct Check {
     /// The search asked about; only its words count. Either this or `resource_id`.
     #[schemars(length(min = 1, max = limits::QUERY_BYTES_MAX))]
     query: Option<String>,
-    /// The session: its handle, or over REST its name. Absent: the session of this call or connection.
+    /// The session: its handle, or over REST its name. If omitted, the session of this call or connection.
     #[schemars(schema_with = "heapstead_service::schema::session_name")]
     #[serde(default)]
     session: Option<String>,
@@ -145,35 +145,35 @@ fn description(
     read_only: bool,
     route: (&'static str, &'static str),
 ) -> Description {
-    let (method, path) = route;
-    Description { name, title, text, is_tool: true, read_only, route: Route { method, path }, failure: FailureShape::Error }
+    let tool = Description::tool(name, title, text, route);
+    Description { read_only, is_recorded: false, may_conflict: true, needs_session: NeedsSession::WithoutConnection, ..tool }
 }
 
 fn get(service: &Service) -> Operation {
-    let text = "What this conversation has already done, as the server remembers it: recent tool calls with what came of them, a summary of earlier ones, \
-                resources fetched, searches made, preferences and values that were set. Use it to pick up where the conversation was without asking again.";
+    let text = "Returns what this conversation has already done: recent tool calls with a summary of each result, a summary of earlier calls, fetched \
+                resources, searches, preferences and values. Use it to continue a conversation without repeating work.";
     let description = description("context_get", "Read the conversation's context", text, true, ("GET", "/api/context"));
     Operation::with_output(service, description, context_schema(), |service, caller, params: OfSession| async move {
-        let answer = service.context_get(&caller, params.session.as_deref()).await?;
+        let answer = service.contexts().get(&caller, params.session.as_deref()).await?;
         Ok(Pending { answer, pending: false })
     })
 }
 
 fn set(service: &Service) -> Operation {
-    let text = "Sets preferences and values of your own in the conversation's context, for later calls to read with `context_get`. Null removes one; what is \
-                not named stays. Keep summaries and ids, not contents: there are bounds, and what is past one is refused.";
+    let text = "Sets preferences and custom values in the conversation's context, to be read with `context_get`. Null removes one; others stay. Store \
+                summaries and ids, not contents: sizes are limited, and values over a limit are refused.";
     let description = description("context_set", "Set values in the context", text, false, ("POST", "/api/context"));
     Operation::new(service, description, |service, caller, params: Set| async move {
         if params.user_preferences.is_none() && params.custom.is_none() {
             return Err(ServiceError::BadInput("`user_preferences` and `custom` are both missing: give at least one".into()));
         }
-        service.context_set(&caller, params.session.as_deref(), params.user_preferences, params.custom).await.map(|()| Done::OK)
+        service.contexts().set(&caller, params.session.as_deref(), params.user_preferences, params.custom).await.map(|()| Done::OK)
     })
 }
 
 fn record(service: &Service) -> Operation {
-    let text = "Notes in the conversation's context that a resource was fetched (`resource_id`) or a search made (`query`), so that `context_check` knows. \
-                The same resource or search again takes the place of what was noted before. Tool calls are noted by the server itself.";
+    let text = "Records in the conversation's context that a resource was fetched (`resource_id`) or a search was made (`query`), for `context_check`. \
+                The same resource or search replaces its earlier entry. The server records tool calls itself.";
     let description = description("context_record", "Note a resource or a search", text, false, ("POST", "/api/context/record"));
     Operation::new(service, description, |service, caller, params: NewEntry| async move {
         let new = match one_of(params.resource_id, params.query)? {
@@ -185,13 +185,13 @@ fn record(service: &Service) -> Operation {
             }),
             OneOf::Query(query) => NewFinding::Search { query, results: params.results.unwrap_or_default() },
         };
-        service.context_record(&caller, params.session.as_deref(), new).await.map(|()| Done::OK)
+        service.contexts().add(&caller, params.session.as_deref(), new).await.map(|()| Done::OK)
     })
 }
 
 fn check(service: &Service) -> Operation {
-    let text = "Whether a resource was already fetched or a search already made in this conversation, when, and what came of it. Ask before fetching or \
-                searching again. A resource whose `content_hash` is another one now counts as changed.";
+    let text = "Checks whether a resource was fetched or a search was made in this conversation before, when, and with what result. Call it before \
+                fetching or searching again. A resource with another `content_hash` counts as changed.";
     let description = description("context_check", "Ask whether it was done already", text, true, ("GET", "/api/context/check"));
     Operation::with_output(service, description, note_schema(), |service, caller, params: Check| async move {
         let asked = match one_of(params.resource_id, params.query)? {
@@ -200,16 +200,17 @@ fn check(service: &Service) -> Operation {
             }
             OneOf::Query(query) => CheckRequest::Search { query },
         };
-        let answer = service.context_check(&caller, params.session.as_deref(), asked).await?;
+        let answer = service.contexts().check(&caller, params.session.as_deref(), asked).await?;
         Ok(Pending { answer, pending: false })
     })
 }
 
 fn clear(service: &Service) -> Operation {
-    let text = "Forgets what this conversation has done: calls, resources, searches, preferences and values. The session, its id and its heaps stay.";
+    let text =
+        "Deletes the conversation's context: calls, resources, searches, preferences and values. The session, its id and its heaps stay.";
     let description = description("context_clear", "Start the context afresh", text, false, ("DELETE", "/api/context"));
     Operation::new(service, description, |service, caller, params: OfSession| async move {
-        let cleared = service.context_clear(&caller, params.session.as_deref()).await?;
+        let cleared = service.contexts().clear(&caller, params.session.as_deref()).await?;
         Ok(ClearedContext { status: "cleared", session_id: cleared.session_id, message: CLEARED })
     })
 }

@@ -1,6 +1,6 @@
 //! Whether the server works: `health_check`.
 
-use super::operation::{Description, FailureShape, Operation, Route};
+use super::operation::{Description, Operation};
 use heapstead_service::{Service, Stateless};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -9,15 +9,11 @@ use serde::Deserialize;
 struct HealthCheck {}
 
 fn description() -> Description {
+    let text = "Checks whether the server can run code and use its stores, by trying each of them. The result is an error if something does not work.";
     Description {
-        name: "health_check",
-        title: "Check health",
-        text: "Whether the server and everything it stands on works now, found out by trying it: context store, heap store and engine. It is an error when \
-               something does not.",
-        is_tool: true,
-        read_only: true,
-        route: Route { method: "GET", path: "/api/health" },
-        failure: FailureShape::Error,
+        is_recorded: false,
+        reports_failure: |answer| answer["status"] == "degraded",
+        ..Description::tool("health_check", "Check health", text, ("GET", "/api/health")).read_only()
     }
 }
 

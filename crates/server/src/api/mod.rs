@@ -1,23 +1,23 @@
-//! Everything that can be asked for, in one table: name, description, schemas and what is done. MCP and REST are two skins over it.
+//! Operations: everything that can be requested, in one table. MCP, REST and the documents are generated from it.
 
-mod aliases;
+mod alias;
 mod context;
 mod executions;
 mod health;
 mod heaps;
-mod logical;
+mod logical_sessions;
 mod operation;
-mod params;
+mod parameters;
 mod schema;
 mod sessions;
 mod stateless;
 mod tags;
 
-pub use aliases::{in_own_words, tool_of};
-pub use executions::heap_key;
-pub use operation::{Arguments, Failed, FailureShape, LongText, Operation, Shown, Success};
+pub use alias::Alias;
+pub use operation::{Arguments, Done, Failed, FailureShape, LongText, NeedsSession, Operation, Shown, Success, to_json};
 
-use heapstead_service::{Service, Stateless};
+use heapstead_service::{Service, ServiceError, Stateless};
+use parameters::Parameters;
 
 /// The operations of a server.
 pub struct Api {
@@ -29,14 +29,14 @@ impl Api {
         let mut operations = executions::operations(service);
         operations.extend(tags::operations(service));
         operations.extend(sessions::operations(service));
-        operations.extend(logical::operations(service));
+        operations.extend(logical_sessions::operations(service));
         operations.extend(heaps::operations(service));
-        if service.keeps_contexts() {
+        if service.contexts().is_enabled() {
             operations.extend(context::operations(service));
         }
         operations.push(health::stateful(service));
-        let remembered = |operation: Operation| if operation.is_tool { operation.remembered(service) } else { operation };
-        Self { operations: operations.into_iter().map(remembered).collect() }
+        let recorded = |operation: Operation| if operation.is_recorded { operation.recorded(service) } else { operation };
+        Self { operations: operations.into_iter().map(recorded).collect() }
     }
 
     pub fn stateless(stateless: &Stateless) -> Self {
@@ -52,12 +52,30 @@ impl Api {
         self.operations.iter().filter(|operation| operation.is_tool)
     }
 
-    /// Tools under the other names that some hosts know them by.
+    /// The tools under their aliases.
     pub fn aliases(&self) -> Vec<Operation> {
-        aliases::listed(self)
+        self.tools().flat_map(|tool| tool.aliases.iter().map(|alias| tool.under(alias))).collect()
     }
 
     pub fn tool(&self, name: &str) -> Option<&Operation> {
         self.tools().find(|operation| operation.name == name)
+    }
+
+    /// The tool with this alias.
+    pub fn tool_by_alias(&self, name: &str) -> Option<(&Operation, &'static Alias)> {
+        self.tools().find_map(|tool| tool.aliases.iter().find(|alias| alias.name == name).map(|alias| (tool, alias)))
+    }
+
+    /// The tool that runs code.
+    pub fn run_tool(&self) -> Option<&Operation> {
+        self.tools().find(|operation| operation.runs_code)
+    }
+}
+
+impl Operation {
+    /// The arguments of an alias as the tool itself takes them. Parameters that the alias does not have are refused.
+    pub fn translate(&self, alias: &Alias, arguments: Arguments) -> Result<Arguments, ServiceError> {
+        Parameters::new(alias.name, &self.under(alias).input).check_names(&arguments)?;
+        (alias.translate)(arguments)
     }
 }

@@ -1,12 +1,16 @@
-//! One thing that can be asked for: what it is called, what it takes, what it answers, and how it is done.
+//! One operation: its name, parameters, answer and everything else that differs between operations. MCP, REST, the command line and the
+//! documents are generated from this; nothing else compares operation names.
 
-use super::{params, schema};
+use super::alias::Alias;
+use super::parameters::Parameters;
+use super::schema;
 use heapstead_service::{Caller, Service, ServiceError};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use std::future::Future;
+use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -16,20 +20,51 @@ type Handler = Arc<dyn Fn(Caller, Arguments) -> Answer + Send + Sync>;
 
 #[derive(Clone)]
 pub struct Operation {
-    pub name: &'static str,
-    pub title: &'static str,
-    /// For whoever has to choose it and call it right: an agent, most of the time.
-    pub description: &'static str,
-    pub is_tool: bool,
-    pub read_only: bool,
-    pub route: Route,
+    description: Description,
     /// JSON schema of the arguments: an object.
     pub input: Value,
     /// JSON schema of the answer.
     pub output: Value,
-    pub failure: FailureShape,
-    pub long_text: Option<LongText>,
     handler: Handler,
+}
+
+/// Everything that differs between operations besides their types and what they do.
+#[derive(Clone)]
+pub struct Description {
+    pub name: &'static str,
+    pub title: &'static str,
+    /// For the reader who has to choose and call it: usually a model.
+    pub text: &'static str,
+    pub is_tool: bool,
+    pub read_only: bool,
+    /// Whether it ends or deletes something. Operations with PUT and DELETE always do.
+    pub destructive: bool,
+    pub route: Route,
+    pub failure: FailureShape,
+    /// Runs code: it can be an MCP task, has `wait_secs`, and accepting the run refreshes the TTL of the session.
+    pub runs_code: bool,
+    /// Waits for the execution in its argument `execution_id`.
+    pub follows_execution: bool,
+    pub needs_session: NeedsSession,
+    /// Whether it can be refused because of the state of what it names: an execution that has ended, a damaged heap, an unreadable context.
+    pub may_conflict: bool,
+    /// Whether conversation contexts record calls of it.
+    pub is_recorded: bool,
+    /// Whether an answer reports that what was requested failed.
+    pub reports_failure: fn(&Value) -> bool,
+    pub long_text: Option<LongText>,
+    /// Other names of the tool, for hosts that were written for them.
+    pub aliases: &'static [Alias],
+}
+
+/// When an operation needs a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NeedsSession {
+    Never,
+    /// If the operator requires sessions for runs.
+    IfRequired,
+    /// If there is no connection, which would have a context of its own.
+    WithoutConnection,
 }
 
 /// The one text of an answer that may be too long for a message.
@@ -37,7 +72,7 @@ pub struct Operation {
 pub struct LongText {
     /// The member of the answer that holds it.
     pub member: &'static str,
-    /// What else an answer says that shows only this many bytes of it.
+    /// Further members of an answer that shows only this many bytes of it.
     pub part: fn(answer: &Value, shown_bytes: usize) -> Arguments,
     pub shown: Shown,
 }
@@ -45,31 +80,20 @@ pub struct LongText {
 /// How much of a long text a model is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shown {
-    /// What the operator allows; the whole can be read elsewhere.
+    /// As much as the operator allows; the rest can be read elsewhere.
     Preview,
-    /// As much as a message holds, because it can be read nowhere else.
+    /// As much as a message holds, because it can't be read elsewhere.
     Whole,
 }
 
-/// Where REST has it. What stands in braces is an argument.
+/// The REST endpoint. Parts in braces are arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Route {
     pub method: &'static str,
     pub path: &'static str,
 }
 
-/// What an operation is before it is known how it is done.
-pub struct Description {
-    pub name: &'static str,
-    pub title: &'static str,
-    pub text: &'static str,
-    pub is_tool: bool,
-    pub read_only: bool,
-    pub route: Route,
-    pub failure: FailureShape,
-}
-
-/// How an operation says that it failed.
+/// How an operation reports that it failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureShape {
     /// By the error alone.
@@ -79,7 +103,7 @@ pub enum FailureShape {
 }
 
 impl FailureShape {
-    /// What an answer says when this went wrong; null when it says nothing.
+    /// The body of an answer that failed; null if there is none.
     pub fn body(self, error: &str) -> Value {
         match self {
             Self::Error => Value::Null,
@@ -88,7 +112,54 @@ impl FailureShape {
     }
 }
 
-/// An answer, and whether it speaks of something that still goes on.
+impl Description {
+    /// An operation that is an MCP tool and a REST endpoint. It changes something and is recorded, unless said otherwise.
+    pub fn tool(name: &'static str, title: &'static str, text: &'static str, route: (&'static str, &'static str)) -> Self {
+        let (method, path) = route;
+        Self {
+            name,
+            title,
+            text,
+            is_tool: true,
+            read_only: false,
+            destructive: matches!(method, "PUT" | "DELETE"),
+            route: Route { method, path },
+            failure: FailureShape::Error,
+            runs_code: false,
+            follows_execution: false,
+            needs_session: NeedsSession::Never,
+            may_conflict: false,
+            is_recorded: true,
+            reports_failure: |_| false,
+            long_text: None,
+            aliases: &[],
+        }
+    }
+
+    /// An operation that only REST has.
+    pub fn endpoint(name: &'static str, title: &'static str, text: &'static str, route: (&'static str, &'static str)) -> Self {
+        Self { is_tool: false, is_recorded: false, ..Self::tool(name, title, text, route) }
+    }
+
+    pub fn read_only(self) -> Self {
+        Self { read_only: true, ..self }
+    }
+
+    /// HTTP's rule: PUT and DELETE may be repeated.
+    pub fn is_idempotent(&self) -> bool {
+        self.read_only || matches!(self.route.method, "PUT" | "DELETE")
+    }
+}
+
+impl Deref for Operation {
+    type Target = Description;
+
+    fn deref(&self) -> &Description {
+        &self.description
+    }
+}
+
+/// An answer, and whether it reports something that still runs.
 #[derive(Debug)]
 pub struct Success {
     pub body: Value,
@@ -99,15 +170,15 @@ pub struct Success {
 #[derive(Debug)]
 pub struct Failed {
     pub error: ServiceError,
-    /// In the shape of the operation's answer; null when it has none for failures.
+    /// In the shape of the operation's answer; null if it has none for failures.
     pub body: Value,
 }
 
-/// The answer of operations that only do something.
+/// The answer of operations that return nothing else.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Done {
     pub ok: bool,
-    /// Why not, when `ok` is false.
+    /// Why it failed, if `ok` is false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -123,23 +194,23 @@ pub struct Pending<A> {
 }
 
 impl Operation {
-    /// `doer` is what does it: each call gets its own.
-    pub fn new<D, P, A, F>(doer: &D, description: Description, work: impl Fn(D, Caller, P) -> F + Send + Sync + 'static) -> Self
+    /// `target` does the work: each call gets a clone of it.
+    pub fn new<D, P, A, F>(target: &D, description: Description, work: impl Fn(D, Caller, P) -> F + Send + Sync + 'static) -> Self
     where
         D: Clone + Send + Sync + 'static,
         P: DeserializeOwned + JsonSchema + Send + 'static,
         A: Serialize + JsonSchema,
         F: Future<Output = Result<A, ServiceError>> + Send + 'static,
     {
-        Self::with_output(doer, description, schema::output::<A>(), move |doer, caller, params| {
-            let answer = work(doer, caller, params);
+        Self::with_output(target, description, schema::output::<A>(), move |target, caller, parameters| {
+            let answer = work(target, caller, parameters);
             async move { Ok(Pending { answer: answer.await?, pending: false }) }
         })
     }
 
-    /// With an answer that may speak of something that still goes on.
+    /// With an answer that may report something that still runs.
     pub fn with_output<D, P, A, F>(
-        doer: &D,
+        target: &D,
         description: Description,
         output: Value,
         work: impl Fn(D, Caller, P) -> F + Send + Sync + 'static,
@@ -150,51 +221,34 @@ impl Operation {
         A: Serialize,
         F: Future<Output = Result<Pending<A>, ServiceError>> + Send + 'static,
     {
-        let Description { name, title, text, is_tool, read_only, route, failure } = description;
         let input = schema::input::<P>();
-        let (checked, doer, work) = (input.clone(), doer.clone(), Arc::new(work));
+        let (parameters, failure) = (Arc::new(Parameters::new(description.name, &input)), description.failure);
+        let (target, work) = (target.clone(), Arc::new(work));
         let handler = move |caller, arguments| -> Answer {
-            let parsed = params::parse::<P>(name, &checked, arguments);
-            let (doer, work) = (doer.clone(), work.clone());
+            let parsed = parameters.parse::<P>(arguments);
+            let (target, work) = (target.clone(), work.clone());
             Box::pin(async move {
-                let done = async { work(doer, caller, parsed?).await };
+                let done = async { work(target, caller, parsed?).await };
                 match done.await {
                     Ok(Pending { answer, pending }) => Ok(Success { body: to_json(&answer), pending }),
                     Err(error) => Err(Failed { body: failure.body(&error.to_string()), error }),
                 }
             })
         };
-        Self {
-            name,
-            title,
-            description: text,
-            is_tool,
-            read_only,
-            route,
-            input,
-            output,
-            failure,
-            long_text: None,
-            handler: Arc::new(handler),
-        }
+        Self { description, input, output, handler: Arc::new(handler) }
     }
 
-    /// The same, whose answer may hold a text that is too long for a message.
-    pub fn with_long_text(self, long_text: LongText) -> Self {
-        Self { long_text: Some(long_text), ..self }
-    }
-
-    /// The same, remembered by the conversation that a call belongs to. This is the one place where that is done.
-    pub fn remembered(self, service: &Service) -> Self {
+    /// The same, with calls recorded in conversation contexts. This is the one place where that is done.
+    pub fn recorded(self, service: &Service) -> Self {
         let (service, name, reads, work) = (service.clone(), self.name, self.read_only, self.handler);
         let handler = move |caller: Caller, arguments: Arguments| -> Answer {
-            let Some(noting) = service.note(name, reads, &caller, &arguments) else { return work(caller, arguments) };
-            let answer = work(Caller { call: Some(noting.call()), ..caller }, arguments);
+            let Some(recording) = service.contexts().begin_call(name, reads, &caller, &arguments) else { return work(caller, arguments) };
+            let answer = work(Caller { call: Some(recording.call()), ..caller }, arguments);
             Box::pin(async move {
                 let answer = answer.await;
                 match &answer {
-                    Ok(success) => noting.answered(&success.body),
-                    Err(failed) => noting.failed(&failed.error),
+                    Ok(success) => recording.answered(&success.body),
+                    Err(failed) => recording.failed(&failed.error),
                 }
                 answer
             })
@@ -202,9 +256,10 @@ impl Operation {
         Self { handler: Arc::new(handler), ..self }
     }
 
-    /// The same, under another name and with other arguments.
-    pub fn under(&self, name: &'static str, input: Value) -> Self {
-        Self { name, input, ..self.clone() }
+    /// The same under another name, as lists show it.
+    pub fn under(&self, alias: &Alias) -> Self {
+        let description = Description { name: alias.name, ..self.description.clone() };
+        Self { description, input: (alias.input)(self.input.clone()), ..self.clone() }
     }
 
     /// Checks the arguments and does it.
@@ -213,7 +268,7 @@ impl Operation {
     }
 }
 
-fn to_json(answer: &impl Serialize) -> Value {
-    // Our own answers are structs of strings, numbers and maps of strings, which all have a JSON form.
+pub fn to_json(answer: &impl Serialize) -> Value {
+    // Answers are structs of strings, numbers and maps of strings, which all have a JSON form.
     serde_json::to_value(answer).unwrap_or_default()
 }

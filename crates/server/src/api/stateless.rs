@@ -1,8 +1,7 @@
 //! The one tool of stateless mode: `run_js`, which waits and answers with the whole output.
 
-use super::executions::run_limits;
-use super::operation::{Arguments, Description, FailureShape, LongText, Operation, Route, Shown};
-use heapstead_service::Stateless;
+use super::operation::{Arguments, Description, LongText, Operation, Shown};
+use heapstead_service::{RunParameters, Stateless};
 use heapstead_types::limits;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -11,31 +10,33 @@ use serde_json::{Value, json};
 #[derive(Deserialize, JsonSchema)]
 struct RunJs {
     /// JavaScript or TypeScript; types are stripped before it runs. What it writes with `console.log` is the answer.
-    #[schemars(length(min = 1))]
+    #[schemars(regex(pattern = heapstead_service::schema::NOT_EMPTY))]
     code: String,
     /// Memory cap of this run in MB.
     #[schemars(range(min = limits::HEAP_MB_MIN, max = limits::HEAP_MB_MAX))]
     heap_memory_max_mb: Option<i64>,
-    /// How long the code may run, in seconds.
+    /// Time limit of the code, in seconds.
     #[schemars(range(min = limits::TIMEOUT_SECS_MIN, max = limits::TIMEOUT_SECS_MAX))]
     execution_timeout_secs: Option<i64>,
 }
 
 pub fn run_js(stateless: &Stateless) -> Operation {
     let description = Description {
-        name: "run_js",
-        title: "Run JavaScript",
-        text: include_str!("descriptions/run_js_stateless.md"),
-        is_tool: true,
-        read_only: false,
-        route: Route { method: "POST", path: "/api/exec" },
-        failure: FailureShape::Error,
+        runs_code: true,
+        may_conflict: true,
+        reports_failure: |answer| answer.get("error").is_some_and(|error| !error.is_null()),
+        long_text: Some(LongText { member: "output", part: output_part, shown: Shown::Whole }),
+        ..Description::tool("run_js", "Run JavaScript", include_str!("descriptions/run_js_stateless.md"), ("POST", "/api/exec"))
     };
     Operation::new(stateless, description, |stateless, caller, params: RunJs| async move {
-        let limits = run_limits(stateless.limits(), params.heap_memory_max_mb, params.execution_timeout_secs)?;
-        stateless.run(&caller, params.code, limits).await
+        let parameters = RunParameters {
+            code: params.code,
+            heap_memory_max_mb: params.heap_memory_max_mb,
+            execution_timeout_secs: params.execution_timeout_secs,
+            ..RunParameters::default()
+        };
+        stateless.run(&caller, parameters).await
     })
-    .with_long_text(LongText { member: "output", part: output_part, shown: Shown::Whole })
 }
 
 fn output_part(answer: &Value, shown_bytes: usize) -> Arguments {

@@ -1,12 +1,11 @@
 //! Tags on heaps: `get_heap_tags`, `set_heap_tags`, `delete_heap_tags`, `query_heaps_by_tags`.
 
-use super::executions::heap_key;
-use super::operation::{Description, Done, FailureShape, Operation, Route};
-use heapstead_service::Service;
+use super::operation::{Description, Done, FailureShape, Operation};
+use heapstead_service::{Service, parse_heap_key};
 use heapstead_store::Tags;
-use heapstead_store::metadata::TagQuery;
+use heapstead_store::records::TagQuery;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 const PATH: &str = "/api/heaps/{heap}/tags";
 
@@ -32,28 +31,22 @@ struct DeleteHeapTags {
     /// The heap's key: 64 lowercase hex digits.
     #[schemars(schema_with = "heapstead_service::schema::heap_key")]
     heap: String,
-    /// Names of the tags to delete, separated by commas. Absent: all.
+    /// Names of the tags to delete, separated by commas. If omitted, all.
     keys: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct QueryHeapsByTags {
-    /// Heaps are found whose tags hold every one of these pairs.
+    /// Finds heaps whose tags contain every one of these pairs.
     #[schemars(schema_with = "heapstead_service::schema::tags")]
     tags: Tags,
-    /// At most this many; `next_cursor` in the answer leads to the rest. Absent: all.
+    /// At most this many; `next_cursor` in the answer leads to the rest. If omitted, all.
     #[schemars(range(min = 1, max = 10_000))]
     limit: Option<u32>,
-    /// Goes on where an earlier answer's `next_cursor` says.
+    /// Continues after `next_cursor` of an earlier answer.
     #[schemars(schema_with = "heapstead_service::schema::heap_key")]
     #[serde(default)]
     cursor: Option<String>,
-}
-
-/// The tags of a heap.
-#[derive(Serialize, JsonSchema)]
-struct HeapTags {
-    tags: Tags,
 }
 
 pub fn operations(service: &Service) -> Vec<Operation> {
@@ -62,63 +55,65 @@ pub fn operations(service: &Service) -> Vec<Operation> {
 
 fn get(service: &Service) -> Operation {
     let description = Description {
-        name: "get_heap_tags",
-        title: "Get a heap's tags",
-        text: "The tags of a heap, `{}` when it has none. Tags are yours alone, and need no heap to exist.",
-        is_tool: true,
-        read_only: true,
-        route: Route { method: "GET", path: PATH },
         failure: FailureShape::Ok,
+        ..Description::tool(
+            "get_heap_tags",
+            "Get a heap's tags",
+            "Returns the tags of a heap, `{}` if it has none. Only you see your tags. The heap does not have to exist.",
+            ("GET", PATH),
+        )
+        .read_only()
     };
     Operation::new(service, description, |service, caller, params: GetHeapTags| async move {
-        Ok(HeapTags { tags: service.heap_tags(&caller, heap_key("heap", &params.heap)?).await? })
+        service.heaps().tags(&caller, parse_heap_key("heap", &params.heap)?).await
     })
 }
 
 fn set(service: &Service) -> Operation {
     let description = Description {
-        name: "set_heap_tags",
-        title: "Set a heap's tags",
-        text: "Replaces all tags of a heap. Tagged heaps are found with `query_heaps_by_tags` and are never collected; \
-               a run can tag the heap it leaves by itself with the `tags` of `run_js`.",
-        is_tool: true,
-        read_only: false,
-        route: Route { method: "PUT", path: PATH },
         failure: FailureShape::Ok,
+        ..Description::tool(
+            "set_heap_tags",
+            "Set a heap's tags",
+            "Replaces all tags of a heap. Tagged heaps are found with `query_heaps_by_tags` and are never collected. \
+         `tags` of `run_js` sets the tags of the heap that the run produces.",
+            ("PUT", PATH),
+        )
     };
     Operation::new(service, description, |service, caller, params: SetHeapTags| async move {
-        service.set_heap_tags(&caller, heap_key("heap", &params.heap)?, params.tags).await.map(|()| Done::OK)
+        service.heaps().set_tags(&caller, parse_heap_key("heap", &params.heap)?, params.tags).await.map(|()| Done::OK)
     })
 }
 
 fn delete(service: &Service) -> Operation {
     let description = Description {
-        name: "delete_heap_tags",
-        title: "Delete tags of a heap",
-        text: "Deletes some tags of a heap, or all of them. The heap itself stays.",
-        is_tool: true,
-        read_only: false,
-        route: Route { method: "DELETE", path: PATH },
         failure: FailureShape::Ok,
+        ..Description::tool(
+            "delete_heap_tags",
+            "Delete tags of a heap",
+            "Deletes some or all tags of a heap. The heap itself stays.",
+            ("DELETE", PATH),
+        )
     };
     Operation::new(service, description, |service, caller, params: DeleteHeapTags| async move {
         let keys = params.keys.map(|keys| keys.split(',').map(|key| key.trim().to_owned()).collect());
-        service.delete_heap_tags(&caller, heap_key("heap", &params.heap)?, keys).await.map(|()| Done::OK)
+        service.heaps().delete_tags(&caller, parse_heap_key("heap", &params.heap)?, keys).await.map(|()| Done::OK)
     })
 }
 
 fn query(service: &Service) -> Operation {
     let description = Description {
-        name: "query_heaps_by_tags",
-        title: "Find heaps by tags",
-        text: "Heaps whose tags hold every given pair, with all their tags. `{}` finds every heap that has tags; untagged heaps are never found.",
-        is_tool: true,
-        read_only: true,
-        route: Route { method: "POST", path: "/api/heaps/query" },
         failure: FailureShape::Ok,
+        ..Description::tool(
+            "query_heaps_by_tags",
+            "Find heaps by tags",
+            "Finds heaps whose tags contain every given pair, and returns them with all their tags. `{}` finds every tagged heap.",
+            ("POST", "/api/heaps/query"),
+        )
+        .read_only()
     };
     Operation::new(service, description, |service, caller, params: QueryHeapsByTags| async move {
-        let after = params.cursor.as_deref().map(|cursor| heap_key("cursor", cursor)).transpose()?;
-        service.heaps_by_tags(&caller, TagQuery { pairs: params.tags, after, limit: params.limit }).await
+        let after = params.cursor.as_deref().map(|cursor| parse_heap_key("cursor", cursor)).transpose()?;
+        service.heaps().find_by_tags(&caller, TagQuery { pairs: params.tags, after, limit: params.limit }).await
     })
 }

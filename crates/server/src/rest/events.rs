@@ -90,7 +90,10 @@ impl Follower {
     }
 
     async fn page(&self, wait: Duration) -> Result<OutputPage, ServiceError> {
-        self.service.output(&self.caller, &self.execution_id, PageRequest::Bytes { offset: self.offset, limit: PAGE_BYTES }, wait).await
+        self.service
+            .executions()
+            .output(&self.caller, &self.execution_id, PageRequest::Bytes { offset: self.offset, limit: PAGE_BYTES }, wait)
+            .await
     }
 
     /// The next event, and who waits for the one after it.
@@ -117,7 +120,6 @@ impl Follower {
             return Ok((": nothing new\n\n".to_owned(), true));
         }
         let record = self.service.execution(&self.caller, &self.execution_id, Duration::ZERO).await?;
-        self.service.tell(&record).await;
         let record = serde_json::to_string(&record).unwrap_or_default();
         Ok((format!("event: record\nid: {END}\ndata: {record}\n\n"), false))
     }

@@ -1,7 +1,7 @@
 //! Heaps as files: taken out with everything verified, and brought in with everything verified.
 
 use super::{Rest, arguments, json};
-use crate::api::heap_key;
+use crate::api::to_json;
 use crate::http::{self, Problem};
 use axum::body::Body;
 use axum::extract::Request;
@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Router, middleware};
 use bytes::Bytes;
-use heapstead_service::Service;
+use heapstead_service::{Service, parse_heap_key};
 use heapstead_types::EngineId;
 use http_body_util::BodyExt;
 use std::sync::Arc;
@@ -47,9 +47,9 @@ async fn export(transfers: Transfers, request: Request) -> Result<Response, Prob
     let caller = http::caller(&transfers.rest.edge, &parts)?;
     arguments::no_query(&parts)?;
     let key = arguments::path(&mut parts).await?.into_iter().map(|(_, key)| key).next().unwrap_or_default();
-    let key = heap_key("heap", &key)?;
+    let key = parse_heap_key("heap", &key)?;
     let place = transfers.place()?;
-    let heap = transfers.service()?.export_heap(&caller, key).await?;
+    let heap = transfers.service()?.heaps().export(&caller, key).await?;
     let engine = heap.engine().and_then(|engine| HeaderValue::from_str(&engine.to_string()).ok());
     let named = HeaderValue::from_str(&format!("attachment; filename=\"{key}\""));
     let file = Bytes::from_owner(Transferred { file: heap.into_file(), _place: place });
@@ -76,8 +76,8 @@ async fn import(transfers: Transfers, request: Request) -> Result<Response, Prob
     let _place = transfers.place()?;
     let service = transfers.service()?;
     let file = body.collect().await.map_err(|error| Problem::bad_input(format!("the body can't be read: {error}")))?.to_bytes();
-    let key = service.import_heap(&caller, file.into(), engine).await?;
-    Ok(json(StatusCode::OK, serde_json::json!({ "heap": key }).to_string()))
+    let imported = service.heaps().import(&caller, file.into(), engine).await?;
+    Ok(json(StatusCode::OK, to_json(&imported).to_string()))
 }
 
 /// None when it is not known, as where the export said none.

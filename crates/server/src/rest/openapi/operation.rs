@@ -9,7 +9,7 @@ pub fn describe(operation: &Operation, kept: bool, examples: &Value) -> Value {
         "operationId": operation.name,
         "tags": [group(operation.route.path)],
         "summary": operation.title,
-        "description": operation.description.trim(),
+        "description": operation.text.trim(),
         "parameters": parameters(operation, has_body, examples),
         "responses": responses(operation, has_body, kept, examples),
     });
@@ -110,7 +110,7 @@ fn responses(operation: &Operation, has_body: bool, kept: bool, examples: &Value
     }
     let mut answer = json!({ "description": "Done.", "content": { "application/json": content } });
     let mut responses = Map::new();
-    let runs = operation.name == "run_js";
+    let runs = operation.runs_code;
     if runs && kept {
         answer["links"] = json!({
             "record": { "operationId": "get_execution", "parameters": { "execution_id": "$response.body#/execution_id" } },
@@ -136,8 +136,7 @@ fn responses(operation: &Operation, has_body: bool, kept: bool, examples: &Value
     if names("session") && !is_in_path(operation, "session") {
         refusals.push(("410", "Gone"));
     }
-    // An execution or a heap may not be as it has to be, a context may be a newer server's.
-    if matches!(operation.name, "cancel_execution" | "show_heap" | "run_js") || operation.name.starts_with("context_") {
+    if operation.may_conflict {
         refusals.push(("409", "Conflict"));
     }
     if has_body {

@@ -1,43 +1,29 @@
-//! Other names of tools, for hosts that were written to them: `plasm_context`, `plasm` and `plasm_run`.
+//! Aliases of tools for hosts that were written for `plasm_context`, `plasm` and `plasm_run`: another name, other names of parameters.
 
-use super::Api;
-use super::operation::{Arguments, Operation};
-use super::params;
+use super::operation::Arguments;
 use heapstead_service::ServiceError;
 use serde_json::{Value, json};
 
-/// The tool of this name, or that is meant by it.
-pub fn tool_of(name: &str) -> &str {
-    match name {
-        "plasm_context" => "session_context",
-        "plasm" | "plasm_run" => "run_js",
-        own => own,
-    }
+#[derive(Clone, Copy)]
+pub struct Alias {
+    pub name: &'static str,
+    /// The tool's input schema, with the alias's parameters.
+    pub input: fn(Value) -> Value,
+    /// The tool's arguments, from the alias's.
+    pub translate: fn(Arguments) -> Result<Arguments, ServiceError>,
 }
 
-/// The arguments of a tool under another name, as the tool itself takes them. Whatever `listed` does not show is refused.
-pub fn in_own_words(api: &Api, name: &str, arguments: Arguments) -> Result<Arguments, ServiceError> {
-    if let Some(alias) = listed(api).iter().find(|alias| alias.name == name) {
-        params::check_names(name, &alias.input, &arguments)?;
-    }
-    translate(name, arguments)
-}
+pub const SESSION_CONTEXT: [Alias; 1] = [Alias { name: "plasm_context", input: context_input, translate: context }];
+pub const RUN_JS: [Alias; 2] =
+    [Alias { name: "plasm", input: run_input, translate: run }, Alias { name: "plasm_run", input: run_input, translate: run }];
 
-fn translate(name: &str, arguments: Arguments) -> Result<Arguments, ServiceError> {
-    match tool_of(name) {
-        own if own == name => Ok(arguments),
-        "run_js" => run(arguments),
-        _ => context(arguments),
-    }
-}
-
-/// The members that name the catalog of a seed: one of them in each.
+/// The members that name the catalog of a seed: exactly one of them in each.
 const CATALOG_MEMBERS: [&str; 3] = ["api", "entry_id", "catalog"];
-/// Arguments of `run_js` that have other names: theirs, ours, and what is expected.
-const RUN_ARGUMENTS: [(&str, &str, &str); 2] =
+/// Parameters of `run_js` with other names: the alias's, ours, and what is expected.
+const RUN_PARAMETERS: [(&str, &str, &str); 2] =
     [("logical_session_ref", "session", "the one that `plasm_context` answered with"), ("program", "code", "a string")];
 
-/// Seeds are named by `api` or `entry_id` there, and there have to be some.
+/// Seeds are required, and named by `api` or `entry_id`.
 fn context(mut arguments: Arguments) -> Result<Arguments, ServiceError> {
     let refused =
         |what: &str| Err(ServiceError::BadInput(format!("`seeds` is {what}: expected a list of {{ \"api\", \"entity\" }}, at least one")));
@@ -61,9 +47,9 @@ fn context(mut arguments: Arguments) -> Result<Arguments, ServiceError> {
     Ok(arguments)
 }
 
-/// A program runs in a session there, always.
+/// A program always runs in a session.
 fn run(mut arguments: Arguments) -> Result<Arguments, ServiceError> {
-    for (theirs, ours, expected) in RUN_ARGUMENTS {
+    for (theirs, ours, expected) in RUN_PARAMETERS {
         match arguments.remove(theirs) {
             None | Some(Value::Null) => return Err(ServiceError::BadInput(format!("`{theirs}` is missing: expected {expected}"))),
             Some(value) => arguments.insert(ours.into(), value),
@@ -72,27 +58,22 @@ fn run(mut arguments: Arguments) -> Result<Arguments, ServiceError> {
     Ok(arguments)
 }
 
-/// The tools under their other names, as a list shows them.
-pub fn listed(api: &Api) -> Vec<Operation> {
-    let named = |name: &'static str| api.tool(tool_of(name)).map(|tool| tool.under(name, input(name, tool.input.clone())));
-    ["plasm_context", "plasm", "plasm_run"].into_iter().filter_map(named).collect()
-}
-
-/// The schema of a tool, with the other names of its arguments.
-fn input(name: &str, mut schema: Value) -> Value {
-    let Some(properties) = schema["properties"].as_object_mut() else { return schema };
-    if tool_of(name) == "run_js" {
-        for (theirs, ours, _) in RUN_ARGUMENTS {
+fn run_input(mut schema: Value) -> Value {
+    if let Some(properties) = schema["properties"].as_object_mut() {
+        for (theirs, ours, _) in RUN_PARAMETERS {
             if let Some(property) = properties.remove(ours) {
                 properties.insert(theirs.into(), property);
             }
         }
-        schema["required"] = json!(["logical_session_ref", "program"]);
-    } else {
-        properties["seeds"]["minItems"] = json!(1);
-        properties["seeds"]["items"] = json!({ "anyOf": CATALOG_MEMBERS.map(seed) });
-        schema["required"] = json!(["intent", "seeds"]);
     }
+    schema["required"] = json!(["logical_session_ref", "program"]);
+    schema
+}
+
+fn context_input(mut schema: Value) -> Value {
+    schema["properties"]["seeds"]["minItems"] = json!(1);
+    schema["properties"]["seeds"]["items"] = json!({ "anyOf": CATALOG_MEMBERS.map(seed) });
+    schema["required"] = json!(["intent", "seeds"]);
     schema
 }
 
@@ -117,20 +98,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_in_their_words_is_meant_in_ours() {
+    fn arguments_of_an_alias_are_translated() {
         let seeds = json!({ "intent": "i", "seeds": [{ "api": "a", "entity": "x" }, { "entry_id": "b", "entity": "y" }, { "catalog": "c", "entity": "z" }] });
-        let said = translate("plasm_context", arguments(seeds)).expect("good");
-        assert_eq!(tool_of("plasm_context"), "session_context");
+        let translated = context(arguments(seeds)).expect("good");
         let expected = json!([{ "catalog": "a", "entity": "x" }, { "catalog": "b", "entity": "y" }, { "catalog": "c", "entity": "z" }]);
-        assert_eq!(said["seeds"], expected);
-        for name in ["plasm", "plasm_run"] {
-            let said = translate(name, arguments(json!({ "logical_session_ref": "s0", "program": "1" }))).expect("good");
-            assert_eq!((tool_of(name), Value::Object(said)), ("run_js", json!({ "session": "s0", "code": "1" })));
-        }
+        assert_eq!(translated["seeds"], expected);
+        let translated = run(arguments(json!({ "logical_session_ref": "s0", "program": "1" }))).expect("good");
+        assert_eq!(Value::Object(translated), json!({ "session": "s0", "code": "1" }));
         for (bad, says) in
             [(json!({ "intent": "i" }), "missing"), (json!({ "seeds": "x" }), "not a list"), (json!({ "seeds": [] }), "empty")]
         {
-            let refused = translate("plasm_context", arguments(bad)).expect_err("refused");
+            let refused = context(arguments(bad)).expect_err("refused");
             assert!(refused.to_string().contains(says) && refused.to_string().contains("at least one"), "{refused}");
         }
         for seed in [
@@ -138,11 +116,10 @@ mod tests {
             json!({ "api": "a", "entry_id": "a", "entity": "x" }),
             json!({ "api": "a", "catalog": "b", "entity": "x" }),
         ] {
-            let refused = translate("plasm_context", arguments(json!({ "intent": "i", "seeds": [seed] }))).expect_err("refused");
+            let refused = context(arguments(json!({ "intent": "i", "seeds": [seed] }))).expect_err("refused");
             assert!(refused.to_string().contains("exactly one of api, entry_id, catalog"), "{refused}");
         }
-        let refused = translate("plasm", arguments(json!({ "program": "1" }))).expect_err("refused");
+        let refused = run(arguments(json!({ "program": "1" }))).expect_err("refused");
         assert!(refused.to_string().contains("`logical_session_ref` is missing"), "{refused}");
-        assert_eq!(translate("run_js", Arguments::new()).expect("its own"), Arguments::new());
     }
 }
