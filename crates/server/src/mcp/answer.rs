@@ -3,12 +3,15 @@
 
 use super::message_size::{ANSWER_BYTES_MAX, shorten};
 use crate::api::{Failed, LongText, Operation, Shown, Success};
+use heapstead_service::ServiceError;
 use heapstead_types::JsonMeasure;
 use rmcp::model::{CallToolResult, ContentBlock, ProtocolVersion, Resource};
 use serde_json::{Value, json};
 
-/// Where answers speak of sessions, as hosts that were written to them expect it.
+/// Where answers report about logical sessions, as hosts expect it.
 const PLASM: &str = "plasm";
+/// Where refusals have their error code.
+const HEAPSTEAD: &str = "heapstead";
 /// The member that a recovered session's answer begins with.
 const NOTICE: &str = "notice";
 
@@ -32,27 +35,26 @@ impl Reader {
 pub fn of(operation: &Operation, outcome: Result<Success, Failed>, reader: Reader) -> CallToolResult {
     match outcome {
         Ok(Success { body, .. }) => {
-            let is_error = tells_failure(operation, &body);
+            let is_error = (operation.reports_failure)(&body);
             let mut result = with_text(operation, body, reader);
             result.is_error = Some(is_error || result.is_error == Some(true));
             result
         }
-        Err(Failed { error, body: Value::Null }) => CallToolResult::error(vec![ContentBlock::text(error.to_string())]),
-        Err(Failed { body, .. }) => {
+        Err(Failed { error, body: Value::Null }) => refusal(&error),
+        Err(Failed { body, error }) => {
             let mut result = with_text(operation, body, reader);
             result.is_error = Some(true);
+            note(&mut result, HEAPSTEAD, "code", json!(error.code()));
             result
         }
     }
 }
 
-/// `run_js` is there to run code: if that went wrong, so did the call. Others that tell of the same execution did what they are for.
-fn tells_failure(operation: &Operation, body: &Value) -> bool {
-    match operation.name {
-        "run_js" => body.get("error").is_some_and(|error| !error.is_null()),
-        "health_check" => body["status"] == "degraded",
-        _ => false,
-    }
+/// A refused call: the text for the model, the stable code for programs.
+pub fn refusal(error: &ServiceError) -> CallToolResult {
+    let mut result = CallToolResult::error(vec![ContentBlock::text(error.to_string())]);
+    note(&mut result, HEAPSTEAD, "code", json!(error.code()));
+    result
 }
 
 fn with_text(operation: &Operation, mut body: Value, reader: Reader) -> CallToolResult {
@@ -73,10 +75,15 @@ fn with_text(operation: &Operation, mut body: Value, reader: Reader) -> CallTool
     if is_shortened {
         let chars = JsonMeasure::Chars.json(&body.to_string());
         result.content.extend(link_to_result(&body).map(ContentBlock::resource_link));
-        note(&mut result, "cut", json!({ "chars": chars, "shown_chars": shown_chars, "cut_chars": chars.saturating_sub(shown_chars) }));
+        note(
+            &mut result,
+            PLASM,
+            "cut",
+            json!({ "chars": chars, "shown_chars": shown_chars, "cut_chars": chars.saturating_sub(shown_chars) }),
+        );
     }
     if let Some(continuity) = continuity {
-        note(&mut result, "continuity", continuity);
+        note(&mut result, PLASM, "continuity", continuity);
     }
     result
 }
@@ -136,11 +143,10 @@ fn notice(body: &Value) -> Option<String> {
     domain.split("\n\n").next().map(str::to_owned)
 }
 
-/// Says something beside the answer, where sessions have their say.
-fn note(result: &mut CallToolResult, name: &str, value: Value) {
+/// Adds a member to an object in `_meta`.
+fn note(result: &mut CallToolResult, key: &str, name: &str, value: Value) {
     let meta = result.meta.get_or_insert_default();
-    let plasm = meta.entry(PLASM.to_owned()).or_insert_with(|| json!({}));
-    plasm[name] = value;
+    meta.entry(key.to_owned()).or_insert_with(|| json!({}))[name] = value;
 }
 
 /// Where the whole result of an execution is read.

@@ -8,9 +8,6 @@ use serde_json::Value;
 
 /// A result that can tell where its session stands.
 pub trait Carries {
-    /// Whether what it is the result of may have moved the head.
-    const CAN_MOVE_HEAD: bool = false;
-
     fn carry(&mut self, key: &str, metadata: Value);
 }
 
@@ -35,8 +32,6 @@ impl Carries for () {
 }
 
 impl Carries for CallToolResponse {
-    const CAN_MOVE_HEAD: bool = true;
-
     fn carry(&mut self, key: &str, metadata: Value) {
         match self {
             Self::Complete(result) => put(&mut result.meta, key, metadata),
@@ -47,8 +42,6 @@ impl Carries for CallToolResponse {
 }
 
 impl Carries for GetTaskResult {
-    const CAN_MOVE_HEAD: bool = true;
-
     fn carry(&mut self, key: &str, metadata: Value) {
         put(&mut self.meta, key, metadata);
     }
@@ -63,8 +56,6 @@ impl Carries for ReadResourceResponse {
 }
 
 impl Carries for CustomResult {
-    const CAN_MOVE_HEAD: bool = true;
-
     fn carry(&mut self, key: &str, metadata: Value) {
         self.0["_meta"][key] = metadata;
     }

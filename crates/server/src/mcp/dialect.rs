@@ -8,6 +8,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::future::Future;
 
+/// In `_meta` of a tool that can be called as a task. Never sent: rmcp has no field for it, so it is moved on its way out.
+pub const TASK_TOOL: &str = "heapstead/task";
 /// `tools/call` that asks for a task.
 pub const TASK_CALL: &str = "tools/call as task";
 /// Requests of the same name in the later extension take and give something else.
@@ -88,9 +90,16 @@ pub fn agreed_version(result: &ServerResult) -> Option<ProtocolVersion> {
 
 fn listed(list: ListToolsResult) -> ServerResult {
     changed(list, |list| {
-        let run_js = list["tools"].as_array_mut().and_then(|tools| tools.iter_mut().find(|tool| tool["name"] == "run_js"));
-        if let Some(run_js) = run_js {
-            run_js["execution"] = json!({ "taskSupport": "optional" });
+        for tool in list["tools"].as_array_mut().into_iter().flatten() {
+            // Marked where it was described. This version of the protocol has a member of its own for it.
+            let Some(meta) = tool.get_mut("_meta").and_then(Value::as_object_mut) else { continue };
+            let (is_task, is_empty) = (meta.remove(TASK_TOOL).is_some(), meta.is_empty());
+            if let Some(tool) = tool.as_object_mut().filter(|_| is_empty) {
+                tool.remove("_meta");
+            }
+            if is_task {
+                tool["execution"] = json!({ "taskSupport": "optional" });
+            }
         }
     })
 }

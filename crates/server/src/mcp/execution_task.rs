@@ -7,7 +7,7 @@ use heapstead_service::{Caller, ExecutionRecord, Service, ServiceError};
 use heapstead_types::Status;
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, CreateTaskResult, DetailedTask, GetTaskResult, JsonObject, Task, TaskPayload, TaskStatus};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 /// How often a client that waits should ask.
@@ -15,34 +15,34 @@ pub const POLL_INTERVAL_MS: u64 = 500;
 
 /// Whether a call can be answered with a task: one that says how long it waits wants its answer in that time.
 pub fn may_be_task(operation: &Operation, arguments: &Arguments) -> bool {
-    operation.name == "run_js" && arguments.get("wait_secs").is_none_or(Value::is_null)
+    operation.runs_code && arguments.get("wait_secs").is_none_or(Value::is_null)
 }
 
-/// For a `run_js` that waits: how long, and the same call without waiting. None when there is nothing to wait for, or the time is not one that
-/// is allowed, which the operation itself says best.
-pub fn split_wait(operation: &Operation, arguments: &Arguments) -> Option<(Value, Arguments)> {
-    let wait = arguments.get("wait_secs").filter(|_| operation.name == "run_js")?;
+/// For a run that waits: how long, and the same call without waiting. None if it does not wait, or the time is not allowed, which the
+/// operation itself refuses.
+pub fn split_wait(operation: &Operation, arguments: &Arguments) -> Option<(Duration, Arguments)> {
+    let wait = arguments.get("wait_secs").filter(|_| operation.runs_code)?;
     let bound = |name: &str| operation.input["properties"]["wait_secs"].get(name).and_then(Value::as_f64);
     let allowed = bound("minimum").unwrap_or(0.0)..=bound("maximum").unwrap_or(f64::MAX);
     let wait = wait.as_f64().filter(|secs| allowed.contains(secs))?;
     let mut at_once = arguments.clone();
     at_once.remove("wait_secs");
-    Some((wait.into(), at_once))
+    Some((Duration::try_from_secs_f64(wait).unwrap_or_default(), at_once))
 }
 
 /// The task of an execution that has just been accepted.
 pub async fn created(service: &Service, caller: &Caller, begun: &Value) -> Result<CreateTaskResult, ErrorData> {
     let id = begun["execution_id"].as_str().unwrap_or_default();
-    let record = service.execution(caller, id, Duration::ZERO).await.map_err(error)?;
+    let record = service.executions().get(caller, id, Duration::ZERO).await.map_err(error)?;
     Ok(CreateTaskResult::new(task(service, &record)))
 }
 
 pub async fn get(edge: &Edge, caller: &Caller, id: &str) -> Result<GetTaskResult, ErrorData> {
     let service = service(edge)?;
-    let record = service.execution(caller, id, Duration::ZERO).await.map_err(error)?;
+    let record = service.executions().get(caller, id, Duration::ZERO).await.map_err(error)?;
     let task = task(service, &record);
     if matches!(task.status, TaskStatus::Completed) {
-        service.tell(&record).await;
+        service.deliver_notice(&record).await;
     }
     let payload = match task.status {
         TaskStatus::Completed => TaskPayload::Completed { result: as_object(result(edge, record)?) },
@@ -54,18 +54,18 @@ pub async fn get(edge: &Edge, caller: &Caller, id: &str) -> Result<GetTaskResult
 
 /// Cancelling what has ended already is no error here: the client sees what became of it when it asks.
 pub async fn cancel(edge: &Edge, caller: &Caller, id: &str) -> Result<(), ErrorData> {
-    match service(edge)?.cancel(caller, id).await {
-        Err(ServiceError::WrongState(_)) => Ok(()),
+    match service(edge)?.executions().cancel(caller, id).await {
+        Err(ServiceError::Conflict { .. }) => Ok(()),
         other => other.map_err(error),
     }
 }
 
 /// What `run_js` would have answered, had it waited for the end.
 pub fn result(edge: &Edge, record: ExecutionRecord) -> Result<CallToolResult, ErrorData> {
-    let run_js = edge.api.tool("run_js").ok_or_else(no_tasks)?;
+    let run_tool = edge.api.run_tool().ok_or_else(no_tasks)?;
     let body = serde_json::to_value(&record).unwrap_or_default();
     // Every version that has tasks has structured content.
-    Ok(answer::of(run_js, Ok(Success { body, pending: false }), Reader::new(edge.inline_chars_max, None)))
+    Ok(answer::of(run_tool, Ok(Success { body, pending: false }), Reader::new(edge.inline_chars_max, None)))
 }
 
 pub fn service(edge: &Edge) -> Result<&Service, ErrorData> {
@@ -76,11 +76,12 @@ fn no_tasks() -> ErrorData {
     ErrorData::invalid_request("this server keeps nothing, so it has no tasks", None)
 }
 
-/// To whoever asks by id, whatever is wrong is wrong with the id, unless it is us.
+/// The JSON-RPC error of a refusal, with its stable code in `data.code`.
 pub fn error(error: ServiceError) -> ErrorData {
+    let data = Some(json!({ "code": error.code() }));
     match error {
-        ServiceError::Busy(_) | ServiceError::Unavailable(_) => ErrorData::internal_error(error.to_string(), None),
-        _ => ErrorData::invalid_params(error.to_string(), None),
+        ServiceError::Busy { .. } | ServiceError::Unavailable(_) => ErrorData::internal_error(error.to_string(), data),
+        _ => ErrorData::invalid_params(error.to_string(), data),
     }
 }
 

@@ -1,26 +1,27 @@
 //! One MCP connection: what the client may ask, answered by the API.
 
 use super::answer::{self, Reader};
+use super::dialect::TASK_TOOL;
 use super::run_log::RunLog;
-use super::session_meta::{Era, Within};
+use super::session_meta::Era;
 use super::{execution_task, legacy_tasks, progress, resources, tools};
-use crate::api::{self, Arguments, Failed, Operation, Success};
+use crate::api::{Arguments, Failed, NeedsSession, Operation, Success, to_json};
 use crate::edge::Edge;
 use crate::http;
 use axum::http::request::Parts;
 use heapstead_engine::Lane;
-use heapstead_service::{Caller, Connection, PageRoom, ServiceError};
+use heapstead_service::{Caller, Connection, EnteredSession, PageRoom, ServiceError};
 use heapstead_types::Principal;
 use rmcp::ErrorData;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CompleteRequestParams, CompleteResult, ContentBlock,
-    CustomRequest, CustomResult, ErrorCode, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams, InitializeResult,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, Tool,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CompleteRequestParams, CompleteResult, CustomRequest,
+    CustomResult, ErrorCode, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
+    ReadResourceResponse, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::{RequestContext, RoleServer};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use tokio::runtime::Handle;
@@ -48,7 +49,7 @@ impl Handler {
             Some(caller) => caller.clone(),
             None => self.read_caller(context)?,
         };
-        Ok(Caller { within: context.extensions.get::<Within>().map(|Within(id)| *id), ..caller })
+        Ok(Caller { entered: context.extensions.get::<EnteredSession>().cloned(), ..caller })
     }
 
     fn read_caller(&self, context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
@@ -66,23 +67,33 @@ impl Handler {
         })
     }
 
-    /// The tool of this name, or of another name that it has, and the arguments in its own words.
+    /// Whether a call of this name runs code.
+    pub fn runs_code(&self, name: &str) -> bool {
+        let tool = self.edge.api.tool(name).or_else(|| self.edge.api.tool_by_alias(name).map(|(tool, _)| tool));
+        tool.is_some_and(|tool| tool.runs_code)
+    }
+
+    pub fn needs_session(&self, name: &str) -> NeedsSession {
+        let tool = self.edge.api.tool(name).or_else(|| self.edge.api.tool_by_alias(name).map(|(tool, _)| tool));
+        tool.map_or(NeedsSession::Never, |tool| tool.needs_session)
+    }
+
+    /// The tool with this name or alias, and its arguments.
     fn known_as(
         &self,
         caller: &Caller,
         name: &str,
         arguments: Arguments,
     ) -> Result<Result<(&Operation, Arguments), ServiceError>, ErrorData> {
-        let Some(service) = self.edge.service.as_ref().filter(|_| api::tool_of(name) != name) else {
+        let (Some(service), Some((operation, alias))) = (&self.edge.service, self.edge.api.tool_by_alias(name)) else {
             return Ok(Ok((self.tool(name)?, arguments)));
         };
-        let operation = self.tool(api::tool_of(name))?;
-        let said = api::in_own_words(&self.edge.api, name, arguments.clone()).inspect_err(|refused| {
-            if let Some(call) = service.note(operation.name, false, caller, &arguments) {
+        let translated = operation.translate(alias, arguments.clone()).inspect_err(|refused| {
+            if let Some(call) = service.contexts().begin_call(operation.name, false, caller, &arguments) {
                 call.failed(refused);
             }
         });
-        Ok(said.map(|arguments| (operation, arguments)))
+        Ok(translated.map(|arguments| (operation, arguments)))
     }
 
     fn reader(&self, context: &RequestContext<RoleServer>) -> Reader {
@@ -102,7 +113,7 @@ impl Handler {
     /// Does it, tells of its progress, and leaves off when the client says so. A run that was accepted goes on then; one that nobody could
     /// ask for again ends with the call.
     async fn call(&self, operation: &Operation, caller: Caller, arguments: Arguments, context: &RequestContext<RoleServer>) -> Called {
-        let within = caller.within;
+        let entered = caller.entered_id();
         let caller = Caller { room: Some(PageRoom::new(self.edge.inline_chars_max)), ..caller };
         let run_log = self.edge.service.as_ref().and_then(|service| RunLog::asked_for(context, service, &caller, operation, &arguments));
         let work = async {
@@ -121,7 +132,7 @@ impl Handler {
                     run_log.tell(&success.body).await;
                 }
                 match outcome {
-                    Err(failed) if let Some(refusal) = Era::of(context).refusal(&failed.error, within) => Err(refusal),
+                    Err(failed) if let Some(refusal) = Era::of(context).refusal(&failed.error, entered) => Err(refusal),
                     outcome => Ok(answer::of(operation, outcome, self.reader(context))),
                 }
             },
@@ -137,17 +148,17 @@ impl Handler {
         reporter: progress::Reporter,
     ) -> Result<Success, Failed> {
         let Some(service) = &self.edge.service else { return reporter.during(None, operation.call(caller, arguments)).await };
-        let (operation, arguments) = match execution_task::split_wait(operation, &arguments) {
-            Some((wait_secs, at_once)) => {
-                let begun = operation.call(caller.clone(), at_once).await?;
-                let Some(get_execution) = self.edge.api.tool("get_execution") else { return Ok(begun) };
-                let asked = json!({ "execution_id": begun.body["execution_id"], "wait_secs": wait_secs });
-                (get_execution, asked.as_object().cloned().unwrap_or_default())
-            }
-            None => (operation, arguments),
-        };
-        let live = arguments.get("execution_id").and_then(Value::as_str).and_then(|id| service.live(&caller, id));
-        reporter.during(live, operation.call(caller, arguments)).await
+        if let Some((wait, at_once)) = execution_task::split_wait(operation, &arguments) {
+            let begun = operation.call(caller.clone(), at_once).await?;
+            let id = begun.body["execution_id"].as_str().unwrap_or_default();
+            let running = service.executions().running(&caller, id);
+            let record = reporter.during(running, service.execution(&caller, id, wait)).await;
+            let record = record.map_err(|error| Failed { body: operation.failure.body(&error.to_string()), error })?;
+            return Ok(Success { pending: !record.status.is_terminal(), body: to_json(&record) });
+        }
+        let followed = arguments.get("execution_id").and_then(Value::as_str).filter(|_| operation.follows_execution);
+        let running = followed.and_then(|id| service.executions().running(&caller, id));
+        reporter.during(running, operation.call(caller, arguments)).await
     }
 }
 
@@ -156,7 +167,7 @@ impl Drop for Handler {
         let (Some(service), Some(caller), Ok(runtime)) = (&self.edge.service, self.introduced.get(), Handle::try_current()) else { return };
         if let (None, Some(connection)) = (&caller.session, caller.connection.clone()) {
             let service = service.clone();
-            runtime.spawn(async move { service.end_connection(&connection).await });
+            runtime.spawn(async move { service.contexts().delete_of_connection(&connection).await });
         }
     }
 }
@@ -202,8 +213,17 @@ impl ServerHandler for Handler {
         Ok(answer)
     }
 
-    async fn list_tools(&self, _: Option<PaginatedRequestParams>, _: RequestContext<RoleServer>) -> Result<ListToolsResult, ErrorData> {
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
         let mut tools = tools::all(&self.edge.api);
+        if self.declares_tasks(&context) {
+            for tool in tools.iter_mut().filter(|tool| self.runs_code(&tool.name)) {
+                tool.meta.get_or_insert_default().insert(TASK_TOOL.into(), true.into());
+            }
+        }
         if self.edge.plasm_names {
             tools.extend(self.edge.api.aliases().iter().map(tools::tool));
         }
@@ -218,7 +238,7 @@ impl ServerHandler for Handler {
         let caller = self.caller(&context)?;
         let (operation, arguments) = match self.known_as(&caller, &request.name, request.arguments.unwrap_or_default())? {
             Ok(known) => known,
-            Err(refused) => return Ok(CallToolResult::error(vec![ContentBlock::text(refused.to_string())]).into()),
+            Err(refused) => return Ok(answer::refusal(&refused).into()),
         };
         let takes_tasks = is_modern(&context) && context.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks());
         if takes_tasks
@@ -227,7 +247,7 @@ impl ServerHandler for Handler {
         {
             return match operation.call(caller.clone(), arguments).await {
                 Ok(begun) => execution_task::created(service, &caller, &begun.body).await.map(CallToolResponse::Task),
-                Err(failed) if let Some(refusal) = Era::of(&context).refusal(&failed.error, caller.within) => Err(refusal),
+                Err(failed) if let Some(refusal) = Era::of(&context).refusal(&failed.error, caller.entered_id()) => Err(refusal),
                 refused => Ok(answer::of(operation, refused, self.reader(&context)).into()),
             };
         }
@@ -289,8 +309,7 @@ impl ServerHandler for Handler {
             Some(_) if !self.declares_tasks(&context) => Err(no_method(legacy_tasks::known_as(&method))),
             Some(legacy_tasks::Request::Call { name, arguments }) => {
                 let caller = self.caller(&context)?;
-                let refused = |error: ServiceError| ErrorData::invalid_params(error.to_string(), None);
-                let (operation, arguments) = self.known_as(&caller, &name, arguments)?.map_err(refused)?;
+                let (operation, arguments) = self.known_as(&caller, &name, arguments)?.map_err(execution_task::error)?;
                 legacy_tasks::begin(&self.edge, operation, caller, arguments).await
             }
             Some(request) => {

@@ -1,9 +1,9 @@
 //! Streamable HTTP on `/mcp`, for every protocol version.
 
-use super::listen_http::{self, Ears};
+use super::connections::Connections;
+use super::listen_http::{self, Subscription};
 use super::session_meta::Era;
 use super::sessioned::Sessioned;
-use super::sessions::Sessions;
 use super::wire::{self, Batches, Incoming, Refusal, Said};
 use super::{KEEP_ALIVE, listen};
 use crate::edge::Edge;
@@ -42,10 +42,10 @@ pub fn router(edge: Arc<Edge>, shutdown: &Shutdown) -> Router {
 
 struct Mcp {
     edge: Arc<Edge>,
-    service: StreamableHttpService<Sessioned, Sessions>,
+    service: StreamableHttpService<Sessioned, Connections>,
     /// For requests of earlier versions that name their session themselves, and so need no connection.
     unconnected: StreamableHttpService<Sessioned, NeverSessionManager>,
-    sessions: Arc<Sessions>,
+    connections: Arc<Connections>,
     streams_end: CancellationToken,
     unanswered: Arc<Unanswered>,
 }
@@ -61,18 +61,19 @@ impl Mcp {
             .with_sse_retry(None)
             .with_json_response(true)
             .with_cancellation_token(streams_end.clone());
-        let (handlers, sessions) = (edge.clone(), Arc::new(Sessions::new()));
+        let (handlers, connections) = (edge.clone(), Arc::new(Connections::new()));
         let handler = move || Ok(Sessioned::new(handlers.clone()));
         let unconnected = StreamableHttpService::new(handler.clone(), Arc::default(), config.clone().with_legacy_session_mode(false));
-        let service = StreamableHttpService::new(handler, sessions.clone(), config);
-        Self { edge, service, unconnected, sessions, streams_end, unanswered: Arc::default() }
+        let service = StreamableHttpService::new(handler, connections.clone(), config);
+        Self { edge, service, unconnected, connections, streams_end, unanswered: Arc::default() }
     }
 
     /// Somebody else's connection is no connection: the request goes on with a name that none has, and is answered like any such.
     fn hide_foreign(&self, request: &mut Request) -> Result<(), Problem> {
         let caller = http::principal(request.extensions())?;
         let named = request.headers().get(CONNECTION_HEADER).and_then(|value| value.to_str().ok());
-        let hidden = named.filter(|id| self.sessions.is_foreign(id, caller)).map(|id| HeaderValue::from_str(&format!("{id}-of-another")));
+        let hidden =
+            named.filter(|id| self.connections.is_foreign(id, caller)).map(|id| HeaderValue::from_str(&format!("{id}-of-another")));
         if let Some(Ok(hidden)) = hidden {
             request.headers_mut().insert(CONNECTION_HEADER, hidden);
         }
@@ -97,7 +98,7 @@ impl Mcp {
         let of_another_version = text(VERSION_HEADER).is_some_and(|version| version != ProtocolVersion::V_2025_03_26.as_str());
         match text(CONNECTION_HEADER) {
             _ if of_another_version => Batches::Refused,
-            Some(connection) => self.sessions.batches(connection),
+            Some(connection) => self.connections.batches(connection),
             None => Batches::Refused,
         }
     }
@@ -146,7 +147,7 @@ impl Mcp {
         let Some(header) = parts.headers.get(CONNECTION_HEADER) else { return Ok(!by_itself) };
         let header = header.to_str().unwrap_or_default();
         let caller = http::principal(&parts.extensions).map_err(|problem| Box::new(problem.into_response()))?;
-        if self.sessions.connection(header, caller).is_some() {
+        if self.connections.connection(header, caller).is_some() {
             return Ok(true);
         }
         if session.is_some_and(|session| session != header) {
@@ -161,10 +162,10 @@ impl Mcp {
     async fn post_one(&self, mut parts: Parts, Incoming { message, bytes }: Incoming) -> Result<Response, Response> {
         let is_connected = self.is_connected(&mut parts, &message).map_err(|refusal| *refusal)?;
         if let Some((id, meta)) = asks_to_listen(&message)
-            && let Some(ears) = self.ears(&parts).map_err(IntoResponse::into_response)?
-            && (ears.caller.connection.is_some() || !is_connected)
+            && let Some(subscription) = self.subscription(&parts).map_err(IntoResponse::into_response)?
+            && (subscription.caller.connection.is_some() || !is_connected)
         {
-            return listen_http::listen(ears, id, meta, &parts.headers).await;
+            return listen_http::listen(subscription, id, meta, &parts.headers).await;
         }
         if !is_connected {
             return Ok(self.unconnected.handle(Request::from_parts(parts, Body::from(bytes))).await.map(Body::new));
@@ -191,18 +192,18 @@ impl Mcp {
     }
 
     /// Who listens with this request; none where nothing is kept that could be heard.
-    fn ears(&self, parts: &Parts) -> Result<Option<Ears<'_>>, Problem> {
+    fn subscription(&self, parts: &Parts) -> Result<Option<Subscription<'_>>, Problem> {
         let Some(service) = &self.edge.service else { return Ok(None) };
         let mut caller = http::caller(&self.edge, parts)?;
         let header = parts.headers.get(CONNECTION_HEADER).and_then(|value| value.to_str().ok());
-        caller.connection = header.and_then(|id| self.sessions.connection(id, &caller.principal));
-        Ok(Some(Ears { service, caller, end: self.streams_end.clone() }))
+        caller.connection = header.and_then(|id| self.connections.connection(id, &caller.principal));
+        Ok(Some(Subscription { service, caller, end: self.streams_end.clone() }))
     }
 
     /// Goes on with a stream of listening that was lost.
     async fn go_on_listening(&self, parts: &Parts) -> Result<Option<Response>, Response> {
-        match self.ears(parts).map_err(IntoResponse::into_response)? {
-            Some(ears) => listen_http::go_on(ears, &parts.headers).await.map(Some),
+        match self.subscription(parts).map_err(IntoResponse::into_response)? {
+            Some(subscription) => listen_http::go_on(subscription, &parts.headers).await.map(Some),
             None => Ok(None),
         }
     }

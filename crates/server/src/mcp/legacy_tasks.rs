@@ -92,10 +92,10 @@ pub fn plain(answer: CallToolResponse) -> CustomResult {
 /// Accepts the run, and answers with its task. Bad input is refused as the call itself would refuse it, so it is no task either.
 pub async fn begin(edge: &Edge, operation: &Operation, caller: Caller, mut arguments: Arguments) -> Result<CustomResult, ErrorData> {
     let service = service(edge)?;
-    if operation.name != "run_js" {
+    if !operation.runs_code {
         return Err(ErrorData::new(
             rmcp::model::ErrorCode::METHOD_NOT_FOUND,
-            format!("{} can't be called as a task: only run_js can", operation.name),
+            format!("{} can't be called as a task: only tools that run code can", operation.name),
             None,
         ));
     }
@@ -103,23 +103,23 @@ pub async fn begin(edge: &Edge, operation: &Operation, caller: Caller, mut argum
         arguments = at_once;
     }
     let begun = operation.call(caller.clone(), arguments).await;
-    let begun = begun.map_err(|failed| Era::Legacy.refusal(&failed.error, caller.within).unwrap_or_else(|| error(failed.error)))?;
+    let begun = begun.map_err(|failed| Era::Legacy.refusal(&failed.error, caller.entered_id()).unwrap_or_else(|| error(failed.error)))?;
     let id = begun.body["execution_id"].as_str().unwrap_or_default().to_owned();
-    let record = service.execution(&caller, &id, Duration::ZERO).await.map_err(error)?;
+    let record = service.executions().get(&caller, &id, Duration::ZERO).await.map_err(error)?;
     Ok(CustomResult::new(json!({ "task": task_of(service, &record) })))
 }
 
 pub async fn answer(edge: &Edge, caller: &Caller, request: Request) -> Result<CustomResult, ErrorData> {
     let service = service(edge)?;
     let answer = match request {
-        Request::Get(id) => task_of(service, &service.execution(caller, &id, Duration::ZERO).await.map_err(error)?),
+        Request::Get(id) => task_of(service, &service.executions().get(caller, &id, Duration::ZERO).await.map_err(error)?),
         Request::Cancel(id) => {
-            service.cancel(caller, &id).await.map_err(error)?;
-            task_of(service, &service.execution(caller, &id, Duration::ZERO).await.map_err(error)?)
+            service.executions().cancel(caller, &id).await.map_err(error)?;
+            task_of(service, &service.executions().get(caller, &id, Duration::ZERO).await.map_err(error)?)
         }
         Request::Result(id) => {
             let record = ended(service, caller, &id).await?;
-            service.tell(&record).await;
+            service.deliver_notice(&record).await;
             let mut result = execution_task::result(edge, record)?;
             // Peers of this version know no kinds of results.
             result.result_type = None;
@@ -129,7 +129,7 @@ pub async fn answer(edge: &Edge, caller: &Caller, request: Request) -> Result<Cu
         }
         Request::List { cursor } => {
             let request = ListRequest { limit: Some(PAGE_MAX), cursor, ..ListRequest::default() };
-            let list = service.executions(caller, request).await.map_err(error)?;
+            let list = service.executions().list(caller, request).await.map_err(error)?;
             let tasks: Vec<_> = list.executions.iter().map(|summary| task_in_list(service, summary)).collect();
             match list.next_cursor {
                 Some(cursor) => json!({ "tasks": tasks, "nextCursor": cursor }),
@@ -144,7 +144,7 @@ pub async fn answer(edge: &Edge, caller: &Caller, request: Request) -> Result<Cu
 /// The record at its end, however long a queue delays that.
 async fn ended(service: &Service, caller: &Caller, id: &str) -> Result<ExecutionRecord, ErrorData> {
     loop {
-        let record = service.execution(caller, id, WAIT).await.map_err(error)?;
+        let record = service.executions().get(caller, id, WAIT).await.map_err(error)?;
         if record.status.is_terminal() {
             return Ok(record);
         }

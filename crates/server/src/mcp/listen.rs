@@ -4,8 +4,8 @@
 use super::resources;
 use super::session_meta::Era;
 use super::session_methods::failed;
-use heapstead_service::{Caller, Event, Heard, Level, Listener, Scope, Service};
-use heapstead_store::metadata::OpenedSession;
+use heapstead_service::{Caller, Delivery, Event, Level, Scope, Service, Subscriber};
+use heapstead_store::records::OpenedSession;
 use heapstead_types::SessionId;
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -23,10 +23,10 @@ const SUBSCRIPTION_KEY: &str = "io.modelcontextprotocol/subscriptionId";
 const UPDATED: &str = "notifications/resources/updated";
 
 /// What a client is told: method and parameters of a notification.
-pub type Told = (&'static str, Value);
+pub type Notification = (&'static str, Value);
 
 /// What is told of an event.
-pub fn told(event: Event) -> Told {
+pub fn told(event: Event) -> Notification {
     match event {
         Event::Updated(topic) => (UPDATED, json!({ "uri": resources::uri(&topic) })),
         Event::Log { level, execution, text } => (
@@ -40,8 +40,8 @@ pub fn told(event: Event) -> Told {
 }
 
 /// After events were lost: whatever a listener watches may have changed.
-pub fn everything_changed(service: &Service, scope: &Scope) -> Vec<Told> {
-    service.subscribed(scope).into_iter().map(|topic| told(Event::Updated(topic))).collect()
+pub fn everything_changed(service: &Service, scope: &Scope) -> Vec<Notification> {
+    service.events().topics(scope).into_iter().map(|topic| told(Event::Updated(topic))).collect()
 }
 
 /// Whether this connection was told before, as the one that asked for it.
@@ -63,7 +63,7 @@ pub async fn on_connection(
         context.ct.cancelled().await;
         return Err(cancelled());
     };
-    let (mut listener, _) = service.listen_to_session(session, None).map_err(failed)?;
+    let (mut listener, _) = service.events().of_session(session, None).map_err(failed)?;
     notify(&context.peer, (BEGUN, json!({}))).await?;
     loop {
         let heard = tokio::select! {
@@ -72,23 +72,23 @@ pub async fn on_connection(
             heard = listener.next() => heard,
         };
         match heard {
-            Heard::Event(_, event) if was_told(&event, caller.connection.as_ref().map(|connection| connection.id.as_str())) => {}
-            Heard::Event(_, event) => notify(&context.peer, of_session(told(event), session.id)).await?,
-            Heard::Ended => return Ok(CustomResult::new(json!({}))),
-            Heard::CutOff => {
+            Delivery::Event(_, event) if was_told(&event, caller.connection.as_ref().map(|connection| connection.id.as_str())) => {}
+            Delivery::Event(_, event) => notify(&context.peer, of_session(told(event), session.id)).await?,
+            Delivery::Ended => return Ok(CustomResult::new(json!({}))),
+            Delivery::Lagged => {
                 return Err(ErrorData::internal_error("this listener reads too slowly and has missed something: listen again", None));
             }
         }
     }
 }
 
-fn of_session((method, mut params): Told, session: SessionId) -> Told {
+fn of_session((method, mut params): Notification, session: SessionId) -> Notification {
     params["_meta"][Era::Legacy.key()] = json!({ "sessionId": session });
     (method, params)
 }
 
 /// Waits until it is handed on, so that a slow client falls behind here and nowhere else.
-pub async fn notify(peer: &Peer<RoleServer>, (method, params): Told) -> Result<(), ErrorData> {
+pub async fn notify(peer: &Peer<RoleServer>, (method, params): Notification) -> Result<(), ErrorData> {
     let notification = ServerNotification::CustomNotification(CustomNotification::new(method, Some(params)));
     peer.send_notification(notification).await.map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
@@ -102,7 +102,7 @@ pub struct Pump {
 
 impl Pump {
     pub fn start(service: &Service, scope: Scope, peer: Peer<RoleServer>) -> Result<Self, ErrorData> {
-        let (listener, _) = service.listen(scope.clone(), None).map_err(failed)?;
+        let (listener, _) = service.events().receive(scope.clone(), None).map_err(failed)?;
         let task = tokio::spawn(pump(service.clone(), scope.clone(), listener, peer)).abort_handle();
         Ok(Self { service: service.clone(), scope, task })
     }
@@ -111,16 +111,16 @@ impl Pump {
 impl Drop for Pump {
     fn drop(&mut self) {
         self.task.abort();
-        self.service.forget_scope(&self.scope);
+        self.service.events().remove_scope(&self.scope);
     }
 }
 
-async fn pump(service: Service, scope: Scope, mut listener: Listener, peer: Peer<RoleServer>) {
+async fn pump(service: Service, scope: Scope, mut listener: Subscriber, peer: Peer<RoleServer>) {
     loop {
         let news = match listener.next().await {
-            Heard::Event(_, event) => vec![told(event)],
-            Heard::Ended => return,
-            Heard::CutOff => match service.listen(scope.clone(), None) {
+            Delivery::Event(_, event) => vec![told(event)],
+            Delivery::Ended => return,
+            Delivery::Lagged => match service.events().receive(scope.clone(), None) {
                 Ok((again, _)) => {
                     listener = again;
                     everything_changed(&service, &scope)
@@ -144,16 +144,16 @@ pub async fn on_request(
     session: Option<&OpenedSession>,
     context: &SubscriptionContext,
 ) -> Result<(), ErrorData> {
-    let own = RequestScope { service, scope: service.request_scope() };
-    let (mut listener, _) = service.listen(own.scope.clone(), None).map_err(failed)?;
+    let own = RequestScope { service, scope: service.events().request_scope() };
+    let (mut listener, _) = service.events().receive(own.scope.clone(), None).map_err(failed)?;
     for uri in context.accepted().resource_subscriptions.iter().flatten() {
         if let Some(topic) = resources::topic(uri) {
             // Of what is not known, or not the caller's, nothing will ever be heard.
-            let _ = service.subscribe(caller, &own.scope, topic).await;
+            let _ = service.events().subscribe(caller, &own.scope, topic).await;
         }
     }
     let mut of_session = match session {
-        Some(session) => Some(service.listen_to_session(session, None).map_err(failed)?.0),
+        Some(session) => Some(service.events().of_session(session, None).map_err(failed)?.0),
         None => None,
     };
     let level_min = context.request_context().meta.log_level().map(level);
@@ -165,7 +165,7 @@ pub async fn on_request(
             heard = next_of(of_session.as_mut()) => heard,
         };
         match heard {
-            Heard::Event(_, Event::Updated(topic)) => {
+            Delivery::Event(_, Event::Updated(topic)) => {
                 let mut updated = ResourceUpdatedNotificationParam::new(resources::uri(&topic));
                 if let Some(session) = session {
                     updated.meta.get_or_insert_default().insert(Era::Modern.key().into(), json!({ "sessionId": session.id }));
@@ -173,15 +173,15 @@ pub async fn on_request(
                 let updated = ServerNotification::ResourceUpdatedNotification(ResourceUpdatedNotification::new(updated));
                 context.sink().send(updated).await.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
             }
-            Heard::Event(_, Event::Log { level, .. }) if level_min.is_none_or(|min| level < min) => {}
-            Heard::Event(_, event) => {
+            Delivery::Event(_, Event::Log { level, .. }) if level_min.is_none_or(|min| level < min) => {}
+            Delivery::Event(_, event) => {
                 let (method, mut params) = told(event);
                 params["_meta"] =
                     json!({ SUBSCRIPTION_KEY: context.sink().id(), Era::Modern.key(): { "sessionId": session.map(|session| session.id) } });
                 notify(&context.request_context().peer, (method, params)).await?;
             }
-            Heard::Ended => return Ok(()),
-            Heard::CutOff => {
+            Delivery::Ended => return Ok(()),
+            Delivery::Lagged => {
                 return Err(ErrorData::internal_error("this listener reads too slowly and has missed something: listen again", None));
             }
         }
@@ -195,16 +195,16 @@ struct RequestScope<'a> {
 
 impl Drop for RequestScope<'_> {
     fn drop(&mut self) {
-        self.service.forget_scope(&self.scope);
+        self.service.events().remove_scope(&self.scope);
     }
 }
 
 /// What happens in the session, and its end; nothing ever where there is none. Changes of resources are told to whom asked for them by name.
-async fn next_of(listener: Option<&mut Listener>) -> Heard {
+async fn next_of(listener: Option<&mut Subscriber>) -> Delivery {
     let Some(listener) = listener else { return std::future::pending().await };
     loop {
         match listener.next().await {
-            Heard::Event(_, Event::Updated(_)) => {}
+            Delivery::Event(_, Event::Updated(_)) => {}
             heard => return heard,
         }
     }

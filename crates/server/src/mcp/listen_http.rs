@@ -5,7 +5,7 @@
 //! listen.<session, or - for the connection>.<row>.<events heard>.<the request's id as JSON, in hex>
 //! ```
 
-use super::listen::{self, Told};
+use super::listen::{self, Notification};
 use super::session_meta::Era;
 use super::session_methods as methods;
 use super::{KEEP_ALIVE, wire};
@@ -14,7 +14,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::{Stream, StreamExt, stream};
-use heapstead_service::{Caller, Heard, Listener, Position, Scope, Service};
+use heapstead_service::{Caller, Delivery, EnteredSession, Position, Scope, Service, Subscriber};
 use heapstead_types::SessionId;
 use rmcp::ErrorData;
 use rmcp::model::{JsonObject, RequestId};
@@ -30,7 +30,7 @@ const PREFIX: &str = "listen.";
 const EVENTS: &str = "text/event-stream";
 
 /// Who listens, and on what.
-pub struct Ears<'a> {
+pub struct Subscription<'a> {
     pub service: &'a Service,
     pub caller: Caller,
     /// The server's streams end then.
@@ -55,7 +55,7 @@ fn last_event(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// Answers `messages/listen`. Without session metadata the scope is the caller's connection, which then has to be there.
-pub async fn listen(ears: Ears<'_>, id: RequestId, meta: &JsonObject, headers: &HeaderMap) -> Result<Response, Response> {
+pub async fn listen(subscription: Subscription<'_>, id: RequestId, meta: &JsonObject, headers: &HeaderMap) -> Result<Response, Response> {
     let refuse = |error: ErrorData| {
         let body = serde_json::to_string(&wire::refusal(error, Some(id.clone()))).unwrap_or_default();
         ([(header::CONTENT_TYPE, "application/json")], body).into_response()
@@ -64,34 +64,36 @@ pub async fn listen(ears: Ears<'_>, id: RequestId, meta: &JsonObject, headers: &
     let session = match Era::Legacy.read(meta).map_err(refuse)? {
         None => None,
         Some(named) => {
-            let session = methods::find(ears.service, &ears.caller, &named.id, Era::Legacy).await.map_err(refuse)?;
+            let session = methods::find(subscription.service, &subscription.caller, &named.id, Era::Legacy).await.map_err(refuse)?;
             if let Some(state) = &named.state {
-                ears.service.open_state(session.id, state).await.map_err(|error| refuse(methods::failed(error)))?;
+                subscription.service.sessions().open_state(session.id(), state).await.map_err(|error| refuse(methods::failed(error)))?;
             }
             Some(session)
         }
     };
-    let scope_id = session.as_ref().map(|session| session.id);
+    let scope_id = session.as_ref().map(EnteredSession::id);
     // Only the place in a row of the same scope means anything here.
     let after = last_event(headers).and_then(|id| id.parse::<EventId>().ok()).filter(|id| id.session == scope_id).map(|id| id.position);
     let heard = match &session {
-        Some(session) => ears.service.listen_to_session(session, after),
-        None => ears.service.listen(connection_scope(&ears.caller).ok_or_else(no_connection)?, after),
+        Some(session) => subscription.service.events().of_session(session.session(), after),
+        None => subscription.service.events().receive(connection_scope(&subscription.caller).ok_or_else(no_connection)?, after),
     };
     let (listener, missed) = heard.map_err(|error| refuse(methods::failed(error)))?;
-    Ok(ears.stream(Ear::new(listener, scope_id, id), missed, vec![(listen::BEGUN, json!({}))]))
+    Ok(subscription.stream(EventStream::new(listener, scope_id, id), missed, vec![(listen::BEGUN, json!({}))]))
 }
 
 /// Goes on with a stream that its client lost.
-pub async fn go_on(ears: Ears<'_>, headers: &HeaderMap) -> Result<Response, Response> {
+pub async fn go_on(subscription: Subscription<'_>, headers: &HeaderMap) -> Result<Response, Response> {
     http::require_accept(headers, EVENTS).map_err(IntoResponse::into_response)?;
     let last = last_event(headers).and_then(|id| id.parse::<EventId>().ok());
     let last = last.ok_or_else(|| Problem::bad_input("`Last-Event-ID` is not the id of an event").into_response())?;
     let heard = match last.session {
-        None => ears.service.listen(connection_scope(&ears.caller).ok_or_else(no_connection)?, Some(last.position)),
-        Some(id) => match methods::find(ears.service, &ears.caller, &id.to_string(), Era::Legacy).await {
-            Ok(session) => ears.service.listen_to_session(&session, Some(last.position)),
-            Err(_) => match ears.service.listen_to_rest(&ears.caller, id, last.position).await {
+        None => {
+            subscription.service.events().receive(connection_scope(&subscription.caller).ok_or_else(no_connection)?, Some(last.position))
+        }
+        Some(id) => match methods::find(subscription.service, &subscription.caller, &id.to_string(), Era::Legacy).await {
+            Ok(session) => subscription.service.events().of_session(session.session(), Some(last.position)),
+            Err(_) => match subscription.service.events().of_ended_session(&subscription.caller, id, last.position).await {
                 Ok(Some(listener)) => Ok((listener, false)),
                 Err(error) => Err(error),
                 // It never was one of the caller's, or all that is left to hear is the answer.
@@ -100,7 +102,7 @@ pub async fn go_on(ears: Ears<'_>, headers: &HeaderMap) -> Result<Response, Resp
         },
     };
     let (listener, missed) = heard.map_err(|error| Problem::from(error).into_response())?;
-    Ok(ears.stream(Ear::new(listener, last.session, last.request), missed, Vec::new()))
+    Ok(subscription.stream(EventStream::new(listener, last.session, last.request), missed, Vec::new()))
 }
 
 fn connection_scope(caller: &Caller) -> Option<Scope> {
@@ -112,18 +114,18 @@ fn no_connection() -> Response {
 }
 
 /// One stream.
-struct Ear {
-    listener: Listener,
+struct EventStream {
+    listener: Subscriber,
     session: Option<SessionId>,
     request: RequestId,
     /// What is told before anything else.
-    first: VecDeque<Told>,
+    first: VecDeque<Notification>,
     connection: Option<String>,
     over: bool,
 }
 
-impl Ear {
-    fn new(listener: Listener, session: Option<SessionId>, request: RequestId) -> Self {
+impl EventStream {
+    fn new(listener: Subscriber, session: Option<SessionId>, request: RequestId) -> Self {
         Self { listener, session, request, first: VecDeque::new(), connection: None, over: false }
     }
 
@@ -136,19 +138,19 @@ impl Ear {
         }
         loop {
             match self.listener.next().await {
-                Heard::Event(_, event) if listen::was_told(&event, self.connection.as_deref()) => {}
-                Heard::Event(position, event) => return Some(self.event(position, listen::told(event))),
-                Heard::Ended => {
+                Delivery::Event(_, event) if listen::was_told(&event, self.connection.as_deref()) => {}
+                Delivery::Event(position, event) => return Some(self.event(position, listen::told(event))),
+                Delivery::Ended => {
                     self.over = true;
                     return Some(answer(&self.request));
                 }
                 // The client comes back from where it was, and is told that it missed something.
-                Heard::CutOff => return None,
+                Delivery::Lagged => return None,
             }
         }
     }
 
-    fn event(&self, position: Position, (method, params): Told) -> SseEvent {
+    fn event(&self, position: Position, (method, params): Notification) -> SseEvent {
         let id = EventId { session: self.session, position, request: self.request.clone() };
         let message = json!({ "jsonrpc": "2.0", "method": method, "params": params });
         SseEvent::default().id(id.to_string()).data(message.to_string())
@@ -160,31 +162,33 @@ fn answer(request: &RequestId) -> SseEvent {
     SseEvent::default().data(json!({ "jsonrpc": "2.0", "id": request, "result": {} }).to_string())
 }
 
-impl Ears<'_> {
-    fn stream(self, mut ear: Ear, missed: bool, first: Vec<Told>) -> Response {
-        ear.first.extend(first);
-        let scope = match ear.session {
+impl Subscription<'_> {
+    fn stream(self, mut stream_of_events: EventStream, missed: bool, first: Vec<Notification>) -> Response {
+        stream_of_events.first.extend(first);
+        let scope = match stream_of_events.session {
             Some(id) => Some(Scope::Session(id)),
             None => connection_scope(&self.caller),
         };
         if let (true, Some(scope)) = (missed, scope) {
-            ear.first.extend(listen::everything_changed(self.service, &scope));
+            stream_of_events.first.extend(listen::everything_changed(self.service, &scope));
         }
-        ear.connection = self.caller.connection.as_ref().map(|connection| connection.id.clone());
-        let events = events(ear).take_until(self.end.cancelled_owned());
+        stream_of_events.connection = self.caller.connection.as_ref().map(|connection| connection.id.clone());
+        let events = events(stream_of_events).take_until(self.end.cancelled_owned());
         Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response()
     }
 }
 
-fn events(ear: Ear) -> impl Stream<Item = Result<SseEvent, Infallible>> {
-    stream::unfold(ear, |mut ear| async move { ear.next().await.map(|event| (Ok(event), ear)) })
+fn events(stream_of_events: EventStream) -> impl Stream<Item = Result<SseEvent, Infallible>> {
+    stream::unfold(stream_of_events, |mut stream_of_events| async move {
+        stream_of_events.next().await.map(|event| (Ok(event), stream_of_events))
+    })
 }
 
 impl fmt::Display for EventId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let session = self.session.map_or_else(|| "-".to_owned(), |id| id.to_string());
         let request = serde_json::to_string(&self.request).unwrap_or_default();
-        write!(f, "{PREFIX}{session}.{:x}.{}.{}", self.position.row, self.position.event, hex::encode(request))
+        write!(f, "{PREFIX}{session}.{:x}.{}.{}", self.position.buffer, self.position.event, hex::encode(request))
     }
 }
 
@@ -202,7 +206,8 @@ impl FromStr for EventId {
             "-" => None,
             id => Some(id.parse().map_err(|_| NoEventId)?),
         };
-        let position = Position { row: u64::from_str_radix(row, 16).map_err(|_| NoEventId)?, event: event.parse().map_err(|_| NoEventId)? };
+        let position =
+            Position { buffer: u64::from_str_radix(row, 16).map_err(|_| NoEventId)?, event: event.parse().map_err(|_| NoEventId)? };
         let request: Value = serde_json::from_slice(&hex::decode(request).map_err(|_| NoEventId)?).map_err(|_| NoEventId)?;
         Ok(Self { session, position, request: serde_json::from_value(request).map_err(|_| NoEventId)? })
     }
@@ -216,7 +221,7 @@ mod tests {
     fn the_id_of_an_event_is_read_as_it_is_written_and_nothing_else_is_one() {
         for session in [None, Some(SessionId::from_random([7; 32]))] {
             for request in [RequestId::Number(7), RequestId::String("a.b\n".into())] {
-                let id = EventId { session, position: Position { row: u64::MAX, event: 12 }, request };
+                let id = EventId { session, position: Position { buffer: u64::MAX, event: 12 }, request };
                 let written = id.to_string();
                 assert!(written.bytes().all(|byte| byte.is_ascii_graphic()));
                 assert_eq!(written.parse(), Ok(id));

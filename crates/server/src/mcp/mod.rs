@@ -9,6 +9,7 @@
 mod answer;
 mod batch;
 mod carries;
+mod connections;
 mod dialect;
 mod execution_task;
 mod handler;
@@ -24,7 +25,6 @@ mod run_log;
 mod session_meta;
 mod session_methods;
 mod sessioned;
-mod sessions;
 pub mod sse;
 pub mod stdio;
 mod tools;

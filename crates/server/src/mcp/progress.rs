@@ -1,7 +1,7 @@
 //! Signs of life while a call waits: whenever there is new output, and every few seconds anyway.
 
 use super::session_meta::Era;
-use heapstead_service::{Caller, Event, Live, Progress, Service};
+use heapstead_service::{Caller, Event, Progress, RunningExecution, Service};
 use heapstead_types::SessionId;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RequestContext, RoleServer};
@@ -46,9 +46,9 @@ impl Reporter {
     }
 
     /// Waits for the work, and tells of the execution it waits for meanwhile.
-    pub async fn during<T>(&self, execution: Option<Arc<Live>>, work: impl Future<Output = T>) -> T {
+    pub async fn during<T>(&self, execution: Option<Arc<RunningExecution>>, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
-        let mut watched = execution.map(|live| Watched { progress: live.watch(), session: live.session });
+        let mut watched = execution.map(|execution| Watched { progress: execution.watch(), session: execution.session });
         // What was written before anybody watched is news too.
         if let Some(watched) = watched.as_mut().filter(|watched| watched.progress.borrow().output.bytes > 0) {
             watched.progress.mark_changed();
@@ -77,7 +77,7 @@ impl Reporter {
         let mut progress = ProgressNotificationParam::new(self.token.clone(), secs).with_message(message.clone());
         if let (Some(service), Some(session)) = (&self.service, watched.and_then(|watched| watched.session)) {
             let token = serde_json::to_value(&self.token).unwrap_or_default();
-            service.tell_session(session, Event::Progress { token, secs, message, connection: self.connection.clone() });
+            service.events().publish_to_session(session, Event::Progress { token, secs, message, connection: self.connection.clone() });
             progress.meta.get_or_insert_default().insert(self.era.key().into(), json!({ "sessionId": session }));
         }
         // Whoever no longer listens misses nothing.

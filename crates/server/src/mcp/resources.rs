@@ -2,9 +2,10 @@
 
 use super::execution_task;
 use super::message_size::{ANSWER_BYTES_MAX, MESSAGE_BYTES_MAX, shorten};
-use crate::api::Failed;
+use crate::api::to_json;
 use crate::edge::Edge;
-use heapstead_service::{Caller, ListRequest, ServiceError, Topic};
+use heapstead_service::{Caller, ListRequest, ResultRange, ServiceError, Topic};
+use heapstead_store::outputs::{BYTE_LIMIT_MAX, PageRequest};
 use heapstead_types::JsonMeasure;
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -13,6 +14,7 @@ use rmcp::model::{
 };
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 const PREFIX: &str = "heapstead://executions/";
 const SESSIONS_PREFIX: &str = "heapstead://sessions/";
@@ -21,7 +23,7 @@ const HEAD_SUFFIX: &str = "/head";
 const PAGE_MAX: u32 = 100;
 /// Output that is read for one answer. How much of it is shown depends on how long it becomes in JSON; the rest is under the address that the
 /// answer names.
-const OUTPUT_BYTES_MAX: u64 = MESSAGE_BYTES_MAX as u64;
+const OUTPUT_BYTES_MAX: u64 = if (MESSAGE_BYTES_MAX as u64) < BYTE_LIMIT_MAX { MESSAGE_BYTES_MAX as u64 } else { BYTE_LIMIT_MAX };
 /// Where an answer says how to go on.
 const NEXT: &str = "heapstead/next";
 
@@ -36,7 +38,7 @@ enum Part {
 pub async fn list(edge: &Edge, caller: &Caller, cursor: Option<String>) -> Result<ListResourcesResult, ErrorData> {
     let service = execution_task::service(edge)?;
     let request = ListRequest { limit: Some(PAGE_MAX), cursor, ..ListRequest::default() };
-    let page = service.executions(caller, request).await.map_err(execution_task::error)?;
+    let page = service.executions().list(caller, request).await.map_err(execution_task::error)?;
     let resources = page.executions.iter().map(|execution| {
         Resource::new(format!("{PREFIX}{}", execution.execution_id), execution.execution_id.as_str())
             .with_title(format!("Execution of {}", execution.started_at))
@@ -69,40 +71,34 @@ pub fn templates() -> ListResourceTemplatesResult {
 pub async fn read(edge: &Edge, caller: &Caller, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let not_found = |why: String| ErrorData::resource_not_found(why, Some(json!({ "uri": shown_uri(uri) })));
     if let Some(Topic::Head(id)) = topic(uri) {
-        let view = execution_task::service(edge)?.show_session(caller, &id.to_string()).await.map_err(|error| refused(uri, error))?;
+        let view = execution_task::service(edge)?.sessions().show(caller, &id.to_string()).await.map_err(|error| refused(uri, error))?;
         let text = serde_json::to_string(&view).unwrap_or_default();
         let contents = ResourceContents::text(text, uri).with_mime_type("application/json");
         return Ok(ReadResourceResult::new(vec![contents]).with_ttl_ms(0).with_cache_scope(CacheScope::Private));
     }
     let (id, part) = parse(uri).ok_or_else(|| not_found(format!("there is no resource `{}`: they begin with {PREFIX}", shown_uri(uri))))?;
-    let (tool, arguments) = match part {
-        Part::Record => ("get_execution", json!({ "execution_id": id })),
-        Part::Result { byte_offset } => ("get_execution", json!({ "execution_id": id, "result_offset": byte_offset })),
-        Part::Output { byte_offset } => {
-            ("get_execution_output", json!({ "execution_id": id, "byte_offset": byte_offset, "byte_limit": OUTPUT_BYTES_MAX }))
-        }
-    };
-    let operation = edge.api.tool(tool).ok_or_else(|| not_found("this server keeps nothing, so it has no resources".into()))?;
-    let answered = operation.call(caller.clone(), arguments.as_object().cloned().unwrap_or_default()).await;
-    let body = answered.map_err(|Failed { error, .. }| refused(uri, error))?.body;
-    let text = |member: &str| body[member].as_str().unwrap_or_default();
+    let service = execution_task::service(edge)?;
     let contents = match part {
         Part::Record => {
-            let record = match operation.long_text {
-                Some(long_text) => shorten(&body, &long_text, JsonMeasure::NestedBytes, ANSWER_BYTES_MAX),
-                None => body,
+            let record = to_json(&service.execution(caller, id, Duration::ZERO).await.map_err(|error| refused(uri, error))?);
+            let record = match edge.api.run_tool().and_then(|tool| tool.long_text) {
+                Some(long_text) => shorten(&record, &long_text, JsonMeasure::NestedBytes, ANSWER_BYTES_MAX),
+                None => record,
             };
             ResourceContents::text(record.to_string(), uri).with_mime_type("application/json")
         }
-        Part::Output { .. } => {
-            let shown = Shown::of(text("data"), &body["start_byte"], &body["total_bytes"]);
-            shown.contents(uri, &format!("{PREFIX}{id}/output"))
+        Part::Output { byte_offset } => {
+            let page = PageRequest::Bytes { offset: byte_offset, limit: OUTPUT_BYTES_MAX };
+            let page = service.executions().output(caller, id, page, Duration::ZERO).await.map_err(|error| refused(uri, error))?;
+            Shown::of(&page.data, page.start_byte, page.total_bytes).contents(uri, &format!("{PREFIX}{id}/output"))
         }
-        Part::Result { .. } if body["result"].is_null() => {
-            return Err(not_found(format!("execution `{id}` has no result: it is {}", text("status"))));
-        }
-        Part::Result { .. } => {
-            let shown = Shown::of(text("result"), &body["result_offset"], &body["result_bytes"]);
+        Part::Result { byte_offset } => {
+            let record = service.execution(caller, id, Duration::ZERO).await.map_err(|error| refused(uri, error))?;
+            let record = record.with_part(ResultRange { offset: byte_offset, limit: None }, caller.room);
+            let (Some(result), Some(part)) = (&record.result, &record.part) else {
+                return Err(not_found(format!("execution `{id}` has no result: it is {}", record.status.as_str())));
+            };
+            let shown = Shown::of(result, part.result_offset, part.result_bytes);
             let is_json = shown.is_whole() && serde_json::from_str::<IgnoredAny>(shown.text).is_ok();
             shown.contents(uri, &format!("{PREFIX}{id}/result")).with_mime_type(if is_json { "application/json" } else { "text/plain" })
         }
@@ -119,8 +115,7 @@ struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    fn of(text: &'a str, start: &Value, total: &Value) -> Self {
-        let (start, total) = (start.as_u64().unwrap_or_default(), total.as_u64().unwrap_or_default());
+    fn of(text: &'a str, start: u64, total: u64) -> Self {
         let text = JsonMeasure::Bytes.prefix(text, ANSWER_BYTES_MAX);
         Self { text, start, end: start + text.len() as u64, total }
     }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 pub struct RunLog {
     peer: Peer<RoleServer>,
     level_min: Level,
-    within: Option<SessionId>,
+    entered: Option<SessionId>,
 }
 
 impl RunLog {
@@ -25,13 +25,10 @@ impl RunLog {
         arguments: &Arguments,
     ) -> Option<Self> {
         let level_min = context.meta.log_level().filter(|_| Era::of(context) == Era::Modern).map(listen::level)?;
-        let sees_an_end = match operation.name {
-            "run_js" => true,
-            // What ended before was told to whoever waited then, and is no news.
-            "get_execution" => arguments.get("execution_id").and_then(Value::as_str).is_some_and(|id| service.live(caller, id).is_some()),
-            _ => false,
-        };
-        sees_an_end.then(|| Self { peer: context.peer.clone(), level_min, within: caller.within })
+        // The end of an execution that ended before was logged to the caller that waited then.
+        let is_running = |id: &str| service.executions().running(caller, id).is_some();
+        let follows = operation.follows_execution && arguments.get("execution_id").and_then(Value::as_str).is_some_and(is_running);
+        (operation.runs_code || follows).then(|| Self { peer: context.peer.clone(), level_min, entered: caller.entered_id() })
     }
 
     /// Sends what the record in an answer has to tell: warnings, and the end if it has come.
@@ -43,7 +40,7 @@ impl RunLog {
         messages.extend(status.filter(|status| status.is_terminal()).map(|status| end_message(status, record["error"].as_str())));
         for (level, text) in messages.into_iter().filter(|(level, _)| *level >= self.level_min) {
             let (method, mut params) = listen::told(Event::log(level, execution.clone(), &text));
-            if let Some(session) = self.within {
+            if let Some(session) = self.entered {
                 params["_meta"] = json!({ Era::Modern.key(): { "sessionId": session } });
             }
             // A client that has left misses nothing that the record does not have.

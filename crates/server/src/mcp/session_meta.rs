@@ -1,6 +1,6 @@
 //! The session that a request names beside its arguments, in `_meta`: how it is read, refused and answered in both eras of the protocol.
 
-use heapstead_service::{STATE_BYTES_MAX, ServiceError};
+use heapstead_service::{Noun, STATE_BYTES_MAX, ServiceError};
 use heapstead_types::SessionId;
 use rmcp::ErrorData;
 use rmcp::model::{ErrorCode, JsonObject};
@@ -21,10 +21,6 @@ pub enum Era {
     /// Since 2026-07-28, where every request speaks of itself.
     Modern,
 }
-
-/// Names the session that a call is in, once it was found.
-#[derive(Debug, Clone, Copy)]
-pub struct Within(pub SessionId);
 
 /// What a request says of its session.
 #[derive(Debug, PartialEq, Eq)]
@@ -86,7 +82,7 @@ impl Era {
             Self::Legacy => ErrorCode(-32043),
             Self::Modern => ErrorCode(-31043),
         };
-        ErrorData::new(code, "Session not found", Some(json!({ "sessionId": id })))
+        ErrorData::new(code, "Session not found", Some(json!({ "sessionId": id, "code": heapstead_types::ErrorCode::SessionNotFound })))
     }
 
     pub fn required(self) -> ErrorData {
@@ -95,16 +91,16 @@ impl Era {
             Self::Modern => ErrorCode(-31044),
         };
         let hint = format!("open a session with sessions/create, and send it in `_meta[\"{}\"]`", self.key());
-        ErrorData::new(code, "Session required", Some(json!({ "hint": hint })))
+        ErrorData::new(code, "Session required", Some(json!({ "hint": hint, "code": heapstead_types::ErrorCode::SessionRequired })))
     }
 
     /// What of a refusal is the protocol's to tell, and not a tool's.
-    pub fn refusal(self, error: &ServiceError, within: Option<SessionId>) -> Option<ErrorData> {
+    pub fn refusal(self, error: &ServiceError, entered: Option<SessionId>) -> Option<ErrorData> {
         match error {
-            ServiceError::SessionRequired(_) => Some(self.required()),
+            ServiceError::SessionRequired | ServiceError::NoSession => Some(self.required()),
             // It ended between being found and being used.
-            ServiceError::NotFound { what: "session", name } | ServiceError::SessionEnded(name)
-                if within.is_some_and(|id| id.to_string() == *name) =>
+            ServiceError::NotFound { what: Noun::Session, name } | ServiceError::SessionEnded(name)
+                if entered.is_some_and(|id| id.to_string() == *name) =>
             {
                 Some(self.not_found(name))
             }

@@ -3,8 +3,8 @@
 pub use super::execution_task::error as failed;
 
 use super::session_meta::{Era, session_id};
-use heapstead_service::{Caller, Service, ServiceError};
-use heapstead_store::metadata::OpenedSession;
+use heapstead_service::{Caller, EnteredSession, Service, ServiceError};
+use heapstead_store::records::OpenedSession;
 use rmcp::ErrorData;
 use rmcp::model::CustomResult;
 use serde_json::{Value, json};
@@ -33,14 +33,14 @@ impl Method {
 }
 
 pub async fn create(service: &Service, caller: &Caller) -> Result<CustomResult, ErrorData> {
-    let session = service.open_session(caller).await.map_err(failed)?;
+    let session = service.sessions().open(caller).await.map_err(failed)?;
     session_result(service, &session).await
 }
 
 /// Ends the session that the request is in.
 pub async fn delete(service: &Service, caller: &Caller, era: Era) -> Result<CustomResult, ErrorData> {
-    let id = caller.within.ok_or_else(|| era.required())?.to_string();
-    match service.end_session(caller, &id).await {
+    let id = caller.entered_id().ok_or_else(|| era.required())?.to_string();
+    match service.sessions().end(caller, &id).await {
         Ok(()) => Ok(CustomResult::new(json!({}))),
         // Somebody else was faster.
         Err(ServiceError::NotFound { .. }) => Err(era.not_found(&id)),
@@ -54,7 +54,7 @@ pub async fn list(service: &Service, caller: &Caller, params: &Value) -> Result<
         Some(Value::String(cursor)) => Some(cursor.as_str()),
         Some(_) => return Err(ErrorData::invalid_params("`cursor` is not a string", None)),
     };
-    let page = service.opened_sessions(caller, cursor, Some(PAGE_MAX)).await.map_err(failed)?;
+    let page = service.sessions().list_opened(caller, cursor, Some(PAGE_MAX)).await.map_err(failed)?;
     let sessions: Vec<_> = page
         .sessions
         .into_iter()
@@ -75,23 +75,32 @@ pub async fn list(service: &Service, caller: &Caller, params: &Value) -> Result<
 pub async fn resume(service: &Service, caller: &Caller, params: &Value, era: Era) -> Result<CustomResult, ErrorData> {
     let id = params.get("sessionId").ok_or_else(|| ErrorData::invalid_params("`sessionId` is missing", None))?;
     let id = session_id(id).map_err(|why| ErrorData::invalid_params(format!("`sessionId` {why}"), None))?;
-    let session = find(service, caller, &id, era).await?;
-    session_result(service, &session).await
+    let entered = find(service, caller, &id, era).await?;
+    session_result(service, entered.session()).await
 }
 
-/// A session of this caller that has not ended, noted as used.
-pub async fn find(service: &Service, caller: &Caller, id: &str, era: Era) -> Result<OpenedSession, ErrorData> {
+/// Enters a session of this caller, and refreshes its TTL.
+pub async fn find(service: &Service, caller: &Caller, id: &str, era: Era) -> Result<EnteredSession, ErrorData> {
     let parsed = id.parse().map_err(|_| era.not_found(id))?;
-    match service.enter_session(caller, parsed).await {
-        Ok(session) => Ok(session),
-        Err(ServiceError::NotFound { .. }) => Err(era.not_found(id)),
-        Err(error) => Err(failed(error)),
+    service.sessions().enter(caller, parsed).await.map_err(|error| not_entered(error, id, era))
+}
+
+/// As `find`, for a request that runs code: accepting the run refreshes the TTL.
+pub async fn find_for_run(service: &Service, caller: &Caller, id: &str, era: Era) -> Result<EnteredSession, ErrorData> {
+    let parsed = id.parse().map_err(|_| era.not_found(id))?;
+    service.sessions().enter_for_run(caller, parsed).await.map_err(|error| not_entered(error, id, era))
+}
+
+fn not_entered(error: ServiceError, id: &str, era: Era) -> ErrorData {
+    match error {
+        ServiceError::NotFound { .. } => era.not_found(id),
+        error => failed(error),
     }
 }
 
 /// As answers tell it: what the client is to send with its next request.
 pub async fn metadata(service: &Service, session: &OpenedSession) -> Result<Value, ServiceError> {
-    let mut metadata = json!({ "sessionId": session.id, "state": service.seal_state(session).await? });
+    let mut metadata = json!({ "sessionId": session.id, "state": service.sessions().seal_state(session).await? });
     if let Some(expires_at) = session.expires_at {
         metadata["expiresAt"] = heapstead_service::iso_8601(expires_at).into();
     }

@@ -1,17 +1,18 @@
-//! Every request goes through here: the session that it names is found and noted as used before it is answered, and the answer tells the client
-//! where that session stands now.
+//! Every request goes through here: the session that it names in `_meta` is resolved and authorised once, before it is answered, and the
+//! answer reports the session's new head.
 #![expect(deprecated, reason = "the versions before 2026-07-28 have logging")]
 
 use super::carries::Carries;
+use super::dialect::TASK_CALL;
 use super::handler::{Handler, no_method};
 use super::listen::{self, Pump};
 use super::resources;
-use super::session_meta::{EXTENSION, Era, Within};
+use super::session_meta::{EXTENSION, Era};
 use super::session_methods::{self as methods, Method};
-use crate::api;
+use crate::api::NeedsSession;
 use crate::edge::Edge;
-use heapstead_service::{Caller, Scope, Service, Topic};
-use heapstead_store::metadata::{Head, OpenedSession};
+use heapstead_service::{Caller, EnteredSession, Scope, Service, Topic};
+use heapstead_store::records::{Head, OpenedSession};
 use rmcp::ErrorData;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
@@ -37,7 +38,16 @@ pub struct Sessioned {
 /// A request while it is answered, and the session it is in.
 struct Visit {
     era: Era,
-    within: Option<(Caller, OpenedSession, Option<Head>)>,
+    entered: Option<(Caller, EnteredSession, Option<Head>)>,
+}
+
+/// When a request refreshes the TTL of the session that it names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refresh {
+    /// When it enters the session.
+    Now,
+    /// When the run that it starts is accepted.
+    ByRun,
 }
 
 impl Sessioned {
@@ -50,48 +60,53 @@ impl Sessioned {
         Self { gone, ..self }
     }
 
-    async fn enter(&self, context: &mut RequestContext<RoleServer>) -> Result<Visit, ErrorData> {
-        let visit = self.visit(context).await?;
-        if let Some((_, session, _)) = &visit.within {
-            context.extensions.insert(Within(session.id));
+    async fn enter(&self, context: &mut RequestContext<RoleServer>, refresh: Refresh) -> Result<Visit, ErrorData> {
+        let visit = self.visit(context, refresh).await?;
+        if let Some((_, entered, _)) = &visit.entered {
+            context.extensions.insert(entered.clone());
         }
         Ok(visit)
     }
 
-    async fn visit(&self, context: &RequestContext<RoleServer>) -> Result<Visit, ErrorData> {
+    /// Resolves and authorises the session that a request names. This is the only time that it is read.
+    async fn visit(&self, context: &RequestContext<RoleServer>, refresh: Refresh) -> Result<Visit, ErrorData> {
         let era = Era::of(context);
-        let Some(named) = era.read(&context.meta)? else { return Ok(Visit { era, within: None }) };
+        let Some(named) = era.read(&context.meta)? else { return Ok(Visit { era, entered: None }) };
         let Some(service) = &self.edge.service else {
             return Err(ErrorData::invalid_params("this server keeps nothing, so it has no sessions: leave the session out", None));
         };
         let mut caller = self.handler.caller(context)?;
-        let session = methods::find(service, &caller, &named.id, era).await?;
-        let seen = match &named.state {
-            Some(state) => Some(service.open_state(session.id, state).await.map_err(methods::failed)?),
+        let entered = match refresh {
+            Refresh::Now => methods::find(service, &caller, &named.id, era).await?,
+            Refresh::ByRun => methods::find_for_run(service, &caller, &named.id, era).await?,
+        };
+        let known_head = match &named.state {
+            Some(state) => Some(service.sessions().open_state(entered.id(), state).await.map_err(methods::failed)?),
             None => None,
         };
-        caller.within = Some(session.id);
-        Ok(Visit { era, within: Some((caller, session, seen)) })
+        caller.entered = Some(entered.clone());
+        Ok(Visit { era, entered: Some((caller, entered, known_head)) })
     }
 
     /// Adds to an answer where its session stands, if the client can't know.
     async fn leave<R: Carries>(&self, visit: Visit, mut result: R) -> R {
-        let (Some((caller, before, seen)), Some(service)) = (visit.within, &self.edge.service) else { return result };
-        let now = match R::CAN_MOVE_HEAD {
-            true => match service.opened(&caller, before.id).await {
-                Ok(now) => now,
-                // It ended meanwhile, which the next request will be told.
-                Err(_) => return result,
-            },
-            false => before.clone(),
-        };
-        let knows = seen.unwrap_or(before.head());
-        if knows != now.head()
+        let (Some((caller, entered, known_head)), Some(service)) = (visit.entered, &self.edge.service) else { return result };
+        // If it has ended meanwhile, the next request fails.
+        let Some(now) = service.sessions().current(&caller, &entered).await else { return result };
+        if known_head.unwrap_or(entered.session().head()) != now.head()
             && let Ok(metadata) = methods::metadata(service, &now).await
         {
             result.carry(visit.era.key(), metadata);
         }
         result
+    }
+
+    /// As `leave`, for a request that should have run code and may have been refused: then nothing has refreshed the TTL of its session.
+    async fn finish<R: Carries>(&self, visit: Visit, result: Result<R, ErrorData>) -> Result<R, ErrorData> {
+        if let (Some((_, entered, _)), Some(service)) = (&visit.entered, &self.edge.service) {
+            service.sessions().leave(entered).await;
+        }
+        Ok(self.leave(visit, result?).await)
     }
 
     async fn session_request(
@@ -105,7 +120,7 @@ impl Sessioned {
         if method == Method::Create && era.read(&context.meta)?.is_some() {
             return Err(ErrorData::invalid_params("sessions/create opens a new session, so it can't be sent in one", None));
         }
-        let visit = self.enter(&mut context).await?;
+        let visit = self.enter(&mut context, Refresh::Now).await?;
         let caller = self.handler.caller(&context)?;
         let params = request.params.unwrap_or_else(|| json!({}));
         match method {
@@ -126,7 +141,7 @@ impl Sessioned {
         mut context: RequestContext<RoleServer>,
     ) -> Result<(&Service, Caller, Scope, Topic), ErrorData> {
         let Some(service) = &self.edge.service else { return Err(no_method(method)) };
-        self.enter(&mut context).await?;
+        self.enter(&mut context, Refresh::Now).await?;
         let caller = self.handler.caller(&context)?;
         let unknown = || {
             let text = format!(
@@ -136,7 +151,7 @@ impl Sessioned {
             ErrorData::resource_not_found(text, Some(json!({ "uri": resources::shown_uri(uri) })))
         };
         let topic = resources::topic(uri).ok_or_else(unknown)?;
-        let scope = match (caller.within, &caller.connection) {
+        let scope = match (caller.entered_id(), &caller.connection) {
             (Some(session), _) => Scope::Session(session),
             (None, Some(connection)) => Scope::Connection(connection.id.clone()),
             (None, None) => return Err(Era::of(&context).required()),
@@ -158,7 +173,7 @@ impl Sessioned {
 macro_rules! in_session {
     ($($name:ident($request:ty) -> $result:ty;)*) => { $(
         async fn $name(&self, request: $request, mut context: RequestContext<RoleServer>) -> Result<$result, ErrorData> {
-            let visit = self.enter(&mut context).await?;
+            let visit = self.enter(&mut context, Refresh::Now).await?;
             let result = self.handler.$name(request, context).await?;
             Ok(self.leave(visit, result).await)
         }
@@ -181,7 +196,6 @@ impl ServerHandler for Sessioned {
     }
 
     in_session! {
-        call_tool(CallToolRequestParams) -> CallToolResponse;
         get_task(GetTaskParams) -> GetTaskResult;
         cancel_task(CancelTaskParams) -> ();
         list_resources(Option<PaginatedRequestParams>) -> ListResourcesResult;
@@ -191,12 +205,23 @@ impl ServerHandler for Sessioned {
         complete(CompleteRequestParams) -> CompleteResult;
     }
 
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        mut context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let refresh = if self.handler.runs_code(&request.name) { Refresh::ByRun } else { Refresh::Now };
+        let visit = self.enter(&mut context, refresh).await?;
+        let result = self.handler.call_tool(request, context).await;
+        self.finish(visit, result).await
+    }
+
     async fn initialize(
         &self,
         request: InitializeRequestParams,
         mut context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
-        let visit = self.enter(&mut context).await?;
+        let visit = self.enter(&mut context, Refresh::Now).await?;
         let mut result = self.handler.initialize(request, context).await?;
         result.capabilities.logging = self.get_info().capabilities.logging;
         Ok(self.leave(visit, result).await)
@@ -206,27 +231,27 @@ impl ServerHandler for Sessioned {
         let peer = context.peer.clone();
         let (service, caller, scope, topic) = self.subscription("resources/subscribe", &request.uri, context).await?;
         self.pump(service, &scope, peer)?;
-        service.subscribe(&caller, &scope, topic).await.map_err(|error| resources::refused(&request.uri, error))
+        service.events().subscribe(&caller, &scope, topic).await.map_err(|error| resources::refused(&request.uri, error))
     }
 
     async fn unsubscribe(&self, request: UnsubscribeRequestParams, context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
         let (service, _, scope, topic) = self.subscription("resources/unsubscribe", &request.uri, context).await?;
-        service.unsubscribe(&scope, &topic);
+        service.events().unsubscribe(&scope, &topic);
         Ok(())
     }
 
     async fn set_level(&self, request: SetLevelRequestParams, mut context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
         let Some(service) = &self.edge.service else { return Err(no_method("logging/setLevel")) };
-        self.enter(&mut context).await?;
+        self.enter(&mut context, Refresh::Now).await?;
         let caller = self.handler.caller(&context)?;
-        let scope = match (caller.within, &caller.connection) {
+        let scope = match (caller.entered_id(), &caller.connection) {
             (Some(session), _) => Scope::Session(session),
             // Those of its runs outside of sessions.
             (None, Some(connection)) => Scope::Connection(connection.id.clone()),
             (None, None) => return Ok(()),
         };
         self.pump(service, &scope, context.peer.clone())?;
-        service.set_log_level(&scope, listen::level(request.level));
+        service.events().set_log_level(&scope, listen::level(request.level));
         Ok(())
     }
 
@@ -240,17 +265,17 @@ impl ServerHandler for Sessioned {
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let Some(service) = &self.edge.service else { return Err(no_method("subscriptions/listen")) };
-        let visit = self.visit(context.request_context()).await?;
+        let visit = self.visit(context.request_context(), Refresh::Now).await?;
         let caller = self.handler.caller(context.request_context())?;
-        listen::on_request(service, &caller, visit.within.as_ref().map(|(_, session, _)| session), &context).await
+        listen::on_request(service, &caller, visit.session(), &context).await
     }
 
     async fn ping(&self, mut context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
-        self.enter(&mut context).await.map(drop)
+        self.enter(&mut context, Refresh::Now).await.map(drop)
     }
 
     async fn discover(&self, mut context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
-        self.enter(&mut context).await?;
+        self.enter(&mut context, Refresh::Now).await?;
         Ok(DiscoverResult::from_server_info(self.supported_protocol_versions().into_owned(), self.get_info()))
     }
 
@@ -259,13 +284,14 @@ impl ServerHandler for Sessioned {
         request: Option<PaginatedRequestParams>,
         mut context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let visit = self.enter(&mut context).await?;
+        let visit = self.enter(&mut context, Refresh::Now).await?;
         let mut list = self.handler.list_tools(request, context).await?;
         let runs_require = self.edge.service.as_ref().is_some_and(|service| service.policy().require_session);
         // A connection has a context of its own; where there is none, a session has to be named.
-        let requires = |name: &str| match api::tool_of(name) {
-            "run_js" => runs_require,
-            tool => visit.era == Era::Modern && tool.starts_with("context_"),
+        let requires = |name: &str| match self.handler.needs_session(name) {
+            NeedsSession::Never => false,
+            NeedsSession::IfRequired => runs_require,
+            NeedsSession::WithoutConnection => visit.era == Era::Modern,
         };
         for tool in list.tools.iter_mut().filter(|tool| requires(&tool.name)) {
             let text = format!("{}\n\nIt needs a session: {REQUIRED}", tool.description.as_deref().unwrap_or_default());
@@ -281,18 +307,19 @@ impl ServerHandler for Sessioned {
             Some(method) => self.session_request(method, request, context).await?,
             None if request.method == listen::METHOD && era == Era::Legacy => {
                 let Some(service) = &self.edge.service else { return Err(no_method(listen::METHOD)) };
-                let visit = self.enter(&mut context).await?;
+                let visit = self.enter(&mut context, Refresh::Now).await?;
                 let caller = self.handler.caller(&context)?;
-                let listening = listen::on_connection(service, &caller, visit.within.as_ref().map(|(_, session, _)| session), &context);
+                let listening = listen::on_connection(service, &caller, visit.session(), &context);
                 tokio::select! {
                     answer = listening => answer?,
                     () = self.gone.cancelled() => return Err(ErrorData::internal_error("the client has left", None)),
                 }
             }
             None => {
-                let visit = self.enter(&mut context).await?;
-                let result = self.handler.on_custom_request(request, context).await?;
-                self.leave(visit, result).await
+                let refresh = if request.method == TASK_CALL { Refresh::ByRun } else { Refresh::Now };
+                let visit = self.enter(&mut context, refresh).await?;
+                let result = self.handler.on_custom_request(request, context).await;
+                self.finish(visit, result).await?
             }
         };
         if let (Era::Modern, Some(members)) = (era, result.0.as_object_mut()) {
@@ -302,6 +329,12 @@ impl ServerHandler for Sessioned {
     }
 }
 
-/// For the description of a tool that can't be called without.
+impl Visit {
+    fn session(&self) -> Option<&OpenedSession> {
+        self.entered.as_ref().map(|(_, entered, _)| entered.session())
+    }
+}
+
+/// For the description of a tool that needs a session.
 const REQUIRED: &str =
     "name one with `session`, or open one (`sessions/create`, or `session_context` where there is that tool) and call in it.";

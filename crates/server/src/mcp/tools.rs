@@ -10,7 +10,7 @@ pub fn all(api: &Api) -> Vec<Tool> {
 }
 
 pub fn tool(operation: &Operation) -> Tool {
-    let mut tool = Tool::new(operation.name, operation.description, object(&operation.input));
+    let mut tool = Tool::new(operation.name, operation.text, object(&operation.input));
     tool.title = Some(operation.title.to_owned());
     tool.output_schema = Some(object(&output_schema(operation)));
     tool.annotations = Some(annotations(operation));
@@ -18,12 +18,10 @@ pub fn tool(operation: &Operation) -> Tool {
 }
 
 fn annotations(operation: &Operation) -> ToolAnnotations {
-    // HTTP's methods say it already: PUT and DELETE do away with what was there and may be repeated.
-    let replaces = matches!(operation.route.method, "PUT" | "DELETE");
     ToolAnnotations::with_title(operation.title)
         .read_only(operation.read_only)
-        .destructive(replaces || operation.name == "cancel_execution")
-        .idempotent(operation.read_only || replaces)
+        .destructive(operation.destructive)
+        .idempotent(operation.is_idempotent())
         .open_world(false)
 }
 

@@ -18,7 +18,7 @@ use std::time::Duration;
 /// A client that says nothing for so long has forgotten us. Much longer than any call can wait.
 const IDLE_MAX: Duration = Duration::from_secs(24 * 3600);
 
-pub struct Sessions {
+pub struct Connections {
     local: LocalSessionManager,
     /// The least recently used first.
     used: Mutex<LruCache<SessionId, Known>>,
@@ -32,7 +32,7 @@ struct Known {
     connection: Arc<Connection>,
 }
 
-impl Sessions {
+impl Connections {
     pub fn new() -> Self {
         let mut local = LocalSessionManager::default();
         local.session_config.keep_alive = Some(IDLE_MAX);
@@ -78,7 +78,7 @@ fn owner(message: &ClientJsonRpcMessage) -> Option<Principal> {
 
 type Outcome<T> = Result<T, LocalSessionManagerError>;
 
-impl SessionManager for Sessions {
+impl SessionManager for Connections {
     type Error = LocalSessionManagerError;
     type Transport = Dialect<WorkerTransport<LocalSessionWorker>>;
 
