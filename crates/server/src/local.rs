@@ -2,7 +2,7 @@
 
 use crate::cli::FlagError;
 use heapstead_engine::{Artifacts, ArtifactsError, Config, Engine, StartError};
-use heapstead_store::{FileHeaps, HeapStoreError, Metadata, MetadataError, Owner};
+use heapstead_store::{Database, HeapStore, HeapStoreError, Owner, RecordsError};
 use heapstead_types::Failure;
 use std::path::Path;
 use std::time::Duration;
@@ -25,13 +25,13 @@ pub enum LocalError {
     #[error(transparent)]
     Heaps(#[from] HeapStoreError),
     #[error(transparent)]
-    Metadata(#[from] MetadataError),
+    Database(#[from] RecordsError),
 }
 
 impl From<LocalError> for Failure {
     fn from(error: LocalError) -> Self {
         match error {
-            LocalError::Flags(_) | LocalError::Heaps(_) | LocalError::Metadata(_) => Self::Store(error.to_string()),
+            LocalError::Flags(_) | LocalError::Heaps(_) | LocalError::Database(_) => Self::Store(error.to_string()),
             LocalError::Parts(_) | LocalError::Engine(_) => Self::NoWorker(error.to_string()),
         }
     }
@@ -51,13 +51,13 @@ pub async fn start_engine(notice: impl FnOnce()) -> Result<Engine, LocalError> {
 }
 
 /// Opens the heap folder. The default one lies where anybody could have made it first, so it has to be ours.
-pub fn open_heaps(folder: &Path) -> Result<FileHeaps, LocalError> {
+pub fn open_heaps(folder: &Path) -> Result<HeapStore, LocalError> {
     let owner = if folder == Path::new(HEAP_FOLDER_DEFAULT) { Owner::Us } else { Owner::Anyone };
-    Ok(FileHeaps::open(folder, owner)?)
+    Ok(HeapStore::in_folder(folder, owner)?)
 }
 
-/// Opens the metadata database, under the same rule.
-pub fn open_metadata(folder: &Path) -> Result<Metadata, LocalError> {
+/// Opens the database, under the same rule.
+pub fn open_database(folder: &Path) -> Result<Database, LocalError> {
     let owner = if folder == Path::new(DATABASE_FOLDER_DEFAULT) { Owner::Us } else { Owner::Anyone };
-    Ok(Metadata::open(folder, owner)?)
+    Ok(Database::open(folder, owner)?)
 }

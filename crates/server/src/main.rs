@@ -1,16 +1,5 @@
-//! The `heapstead` binary: hands over to the command that was asked for.
-#![deny(unsafe_code)]
-
-mod api;
-mod auth;
-mod cli;
-mod edge;
-mod http;
-mod local;
-mod mcp;
-mod metrics;
-mod rest;
+//! The `heapstead` binary.
 
 fn main() -> std::process::ExitCode {
-    cli::main()
+    heapstead::main()
 }

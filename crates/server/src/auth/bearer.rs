@@ -1,9 +1,9 @@
-//! The credentials in a request's headers: `Authorization: Bearer …` and nothing else, so that none end up in addresses and their logs.
+//! Reads the credentials of a request from `Authorization: Bearer …` only, so that none end up in URLs and access logs.
 
 use super::refusal::{Reason, Refusal};
 use axum::http::{HeaderMap, header};
 
-/// Longer than any token that identity providers give out.
+/// Longer than the tokens of any identity provider.
 const CHARS_MAX: usize = 16 << 10;
 
 pub fn credentials(headers: &HeaderMap) -> Result<&str, Refusal> {

@@ -1,7 +1,7 @@
-//! The issuer's keys, fetched from its address, kept, and kept fresh: by the clock, and when a JWT names a key that is not among them.
+//! The issuer's public keys: fetched from its JWKS URL, cached, and refreshed periodically and when a JWT names an unknown key.
 //!
-//! What is kept goes on working while the issuer can't be reached. Strangers can name any key they like, so asking out of turn happens one at a
-//! time and not too often.
+//! Cached keys keep working while the issuer is unreachable. An unauthenticated client can name any key id, so unscheduled fetches are
+//! serialised and rate-limited.
 
 use super::keys::{Key, Keys};
 use jsonwebtoken::Algorithm;
@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// A key that the issuer has withdrawn works for so long at most.
+/// Maximum time that a key works after the issuer has withdrawn it.
 const REFRESH: Duration = Duration::from_secs(5 * 60);
 const RETRY: Duration = Duration::from_secs(10);
-/// Between two fetches because of a key that is not known.
+/// Minimum interval between fetches caused by unknown key ids.
 const OUT_OF_TURN_MIN: Duration = Duration::from_secs(10);
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 /// A hundred times what issuers publish.
@@ -23,21 +23,21 @@ const SET_BYTES_MAX: usize = 1 << 20;
 pub enum FetchError {
     #[error("there is no answer: {0}")]
     Unreachable(String),
-    #[error("the answer is {0}")]
+    #[error("the response status is {0}")]
     Status(reqwest::StatusCode),
-    #[error("the answer is longer than {SET_BYTES_MAX} bytes")]
+    #[error("the response is longer than {SET_BYTES_MAX} bytes")]
     TooLong,
-    #[error("the answer is not a JSON Web Key Set: {0}")]
+    #[error("the response is not a JSON Web Key Set: {0}")]
     NotASet(serde_json::Error),
-    #[error("there is no key in it that is meant for signatures and is RSA, P-256, P-384 or Ed25519")]
+    #[error("the set has no signature key of type RSA, P-256, P-384 or Ed25519")]
     NoKeys,
 }
 
-/// Why there is no key.
+/// Why a key could not be found.
 #[derive(Debug, PartialEq, Eq)]
 pub enum NoKey {
     Unknown,
-    /// None was ever fetched.
+    /// No key set has been fetched yet.
     Unavailable,
 }
 
@@ -53,12 +53,12 @@ pub struct Jwks {
     url: Url,
     pace: Pace,
     keys: Mutex<Option<Arc<Keys>>>,
-    /// When keys were last asked for out of turn. Held while they are.
+    /// Time of the last unscheduled fetch. The lock is held during a fetch.
     out_of_turn: tokio::sync::Mutex<Option<Instant>>,
 }
 
 impl Jwks {
-    /// Without an answer from the issuer it goes on trying, and the server starts: it may have been down first.
+    /// If the issuer does not answer, the server starts anyway and keeps retrying, because the issuer may start later.
     pub async fn open(url: &Url) -> reqwest::Result<Arc<Self>> {
         Self::open_at_pace(url, Pace { refresh: REFRESH, retry: RETRY, out_of_turn_min: OUT_OF_TURN_MIN }).await
     }
@@ -75,7 +75,7 @@ impl Jwks {
         if let Some(key) = known.as_ref().and_then(|keys| keys.find(id, algorithm)) {
             return Ok(key.clone());
         }
-        // In a task of its own: whoever asked may leave, and others wait for the same answer.
+        // In a separate task, because the request that started it may be cancelled while others wait for the result.
         let jwks = self.clone();
         let _ = tokio::spawn(async move { jwks.refresh_out_of_turn(known).await }).await;
         let keys = self.keys().ok_or(NoKey::Unavailable)?;
@@ -86,7 +86,7 @@ impl Jwks {
         let mut last = self.out_of_turn.lock().await;
         let is_known = |keys: &Option<Arc<Keys>>| keys.as_ref().map(Arc::as_ptr) == known.as_ref().map(Arc::as_ptr);
         let too_soon = last.is_some_and(|last| last.elapsed() < self.pace.out_of_turn_min);
-        // While we waited for our turn, somebody else may have brought newer ones.
+        // Another request may have fetched newer keys while this one waited for the lock.
         if is_known(&self.keys()) && !too_soon {
             let _ = self.refresh().await;
             *last = Some(Instant::now());
@@ -102,7 +102,7 @@ impl Jwks {
                 Ok(())
             }
             Err(error) => {
-                tracing::warn!(url = %self.url, %error, "the issuer's keys can't be fetched; those that are known go on working");
+                tracing::warn!(url = %self.url, %error, "the issuer's keys can't be fetched; cached keys keep working");
                 Err(error)
             }
         }
@@ -117,7 +117,7 @@ impl Jwks {
     }
 }
 
-/// Ends with the keys that it keeps fresh.
+/// Ends when the keys are dropped.
 async fn keep_fresh(jwks: std::sync::Weak<Jwks>, mut pause: Duration) {
     loop {
         sleep(pause).await;
@@ -126,18 +126,18 @@ async fn keep_fresh(jwks: std::sync::Weak<Jwks>, mut pause: Duration) {
     }
 }
 
-/// How many keys there are at this address.
+/// Number of keys at this URL.
 pub async fn probe(url: &Url) -> Result<usize, FetchError> {
     let client = client(url).map_err(|error| FetchError::Unreachable(error.to_string()))?;
     Ok(fetch(&client, url).await?.len())
 }
 
 fn client(url: &Url) -> reqwest::Result<Client> {
-    // TLS asks for the process's choice of cryptography; where one was made already, that one holds.
+    // TLS needs a process-wide crypto provider. If one is already installed, it stays.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    // Keys are believed because of where they come from, so nobody may point elsewhere.
+    // The keys are trusted because of their URL, so redirects are not followed.
     let builder = Client::builder().timeout(FETCH_TIMEOUT).redirect(redirect::Policy::none());
-    // A proxy's idea of this machine is another one.
+    // A proxy would resolve localhost to its own machine.
     if is_this_machine(url) { builder.no_proxy() } else { builder }.build()
 }
 
@@ -177,7 +177,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
     use tokio::sync::watch;
 
-    /// An issuer: what it publishes, and how often it was asked.
+    /// A test issuer: the keys it publishes, and how often they were fetched.
     struct Issuer {
         url: Url,
         published: watch::Sender<Value>,
@@ -213,7 +213,7 @@ mod tests {
     const NEVER: u64 = 3_600_000;
 
     #[tokio::test]
-    async fn a_key_that_is_not_known_is_asked_for_once_by_all_and_not_again_at_once() {
+    async fn an_unknown_key_is_fetched_once_for_all_requests_and_rate_limited() {
         let issuer = issuer(&["old"]).await;
         let jwks = Jwks::open_at_pace(&issuer.url, pace(NEVER, NEVER)).await.expect("opened");
         assert!(jwks.key(Some("old"), Algorithm::EdDSA).await.is_ok());
@@ -236,11 +236,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_fetch_goes_on_when_whoever_asked_leaves() {
+    async fn a_fetch_continues_when_its_request_is_cancelled() {
         let issuer = issuer(&["old"]).await;
         let jwks = Jwks::open_at_pace(&issuer.url, pace(NEVER, NEVER)).await.expect("opened");
         issuer.published.send_replace(set(&["new"]));
-        // Polled once, and given up.
+        // Polled once and then dropped.
         let mut leaving = Box::pin(jwks.key(Some("new"), Algorithm::EdDSA));
         assert!(futures_util::poll!(&mut leaving).is_pending());
         drop(leaving);
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn keys_are_kept_fresh_by_the_clock_and_kept_when_the_answer_makes_no_sense() {
+    async fn keys_are_refreshed_periodically_and_kept_on_an_invalid_response() {
         let issuer = issuer(&["old"]).await;
         let jwks = Jwks::open_at_pace(&issuer.url, pace(20, NEVER)).await.expect("opened");
         let asked_again = async |times: usize| {
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_any_keys_it_can_not_be_told() {
+    async fn without_a_key_set_authentication_is_unavailable() {
         let nobody = "http://127.0.0.1:1/keys".parse().expect("an address");
         let jwks = Jwks::open_at_pace(&nobody, pace(NEVER, 0)).await.expect("opened");
         assert_eq!(jwks.key(Some("any"), Algorithm::EdDSA).await.err(), Some(NoKey::Unavailable));

@@ -1,4 +1,4 @@
-//! JWTs of an issuer that the operator trusts: signature, issuer, audience and times checked, and the owner that they name.
+//! Validates JWTs of a trusted issuer: signature, issuer, audience and times. Returns the owner they name.
 
 use super::jwks::{Jwks, NoKey};
 use super::refusal::{Reason, Refusal};
@@ -9,9 +9,9 @@ use reqwest::Url;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// Clocks differ by so much.
+/// Allowed clock difference.
 const LEEWAY_SECS: u64 = 30;
-/// The tenant of those whose JWT names none.
+/// The tenant for a JWT without a tenant claim.
 const TENANT_DEFAULT: &str = "default";
 
 #[derive(Debug, Clone)]
@@ -36,10 +36,10 @@ impl Jwt {
 
     pub async fn principal(&self, text: &str) -> Result<Principal, Refusal> {
         let refused = |error: jsonwebtoken::errors::Error| Reason::Jwt(error.to_string());
-        // `none` is no algorithm, so that a header with it can't even be read.
+        // `none` is not a known algorithm, so parsing such a header fails.
         let header = decode_header(text).map_err(refused)?;
         if header.crit.is_some() {
-            return Err(Reason::Jwt("it demands extensions (`crit`) that are not understood".into()).into());
+            return Err(Reason::Jwt("it requires extensions (`crit`) that are not supported".into()).into());
         }
         let key = self.keys.key(header.kid.as_deref(), header.alg).await.map_err(|none| match none {
             NoKey::Unknown => Reason::UnknownKey.into(),

@@ -1,4 +1,4 @@
-//! The keys in a JSON Web Key Set that a JWT may be signed with: public ones, for signatures, of the kinds that we check.
+//! The usable keys of a JSON Web Key Set: public signature keys with a supported algorithm.
 
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyOperations, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
@@ -23,7 +23,7 @@ struct Set {
 }
 
 impl Keys {
-    /// Keys that we can't use are for somebody else, and no reason to refuse the others.
+    /// Skips unusable keys instead of refusing the whole set, because they may be meant for other uses.
     pub fn read(json: &[u8]) -> Result<Self, serde_json::Error> {
         let set: Set = serde_json::from_slice(json)?;
         Ok(Self(set.keys.into_iter().filter_map(|key| Key::new(&serde_json::from_value(key).ok()?)).collect()))
@@ -33,7 +33,7 @@ impl Keys {
         self.0.len()
     }
 
-    /// The key that a JWT names. One that names none can only mean the only one there is.
+    /// The key that a JWT names. A JWT without a key id matches only if the set has exactly one key.
     pub fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Option<&Key> {
         let mut fitting = self.0.iter().filter(|key| key.algorithms.contains(&algorithm) && (id.is_none() || key.id.as_deref() == id));
         let found = fitting.next()?;
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jwt_without_a_key_id_means_the_only_key_there_is() {
+    fn a_jwt_without_a_key_id_matches_a_single_key() {
         let key = |id: &str| json!({ "kty": "OKP", "crv": "Ed25519", "kid": id, "x": "AAAA" });
         let keys = |keys: Value| Keys::read(json!({ "keys": keys }).to_string().as_bytes()).expect("a set");
         let one = keys(json!([key("a")]));

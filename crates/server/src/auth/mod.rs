@@ -1,10 +1,10 @@
-//! Who calls: the one place where the headers of a request become a principal, or a refusal.
+//! Authentication: turns the headers of a request into a principal or a refusal. No other place does.
 //!
 //! ```text
 //! Authorization: Bearer hst_…   ─► tokens ─► the file that `heapstead auth` writes
 //! Authorization: Bearer eyJ…    ─► jwt ────► jwks, the keys that the issuer publishes
 //! ```
-//! Every request is asked, also those within a connection: what was allowed a moment ago may not be now.
+//! Every request is authenticated, also on an open connection, because a token may have been revoked since.
 
 mod bearer;
 mod jwks;
@@ -29,20 +29,20 @@ use refusal::Reason;
 use std::path::PathBuf;
 use tokens::Tokens;
 
-/// What the operator decided about who may call.
+/// The operator's authentication settings.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
-    /// The file of bearer tokens.
+    /// Path of the bearer token file.
     pub tokens: Option<PathBuf>,
     pub jwt: Option<JwtSettings>,
 }
 
-/// What an execute session is taken up again by.
+/// Which identity must match to resume an execute session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Resolution {
-    /// The tenant and the logical session, which is one principal's anyway
+    /// The tenant and the logical session, which belongs to one principal
     Shared,
-    /// The principal too
+    /// The principal as well
     Delegated,
 }
 
@@ -50,11 +50,11 @@ pub enum Resolution {
 pub enum AuthError {
     #[error(transparent)]
     Tokens(#[from] TokenFileError),
-    #[error("the keys at `--jwks-url` can't be asked for: {0}")]
+    #[error("the keys at `--jwks-url` can't be fetched: {0}")]
     Client(reqwest::Error),
 }
 
-/// Without either, nobody is asked who they are, and everybody is the same.
+/// Without tokens and JWTs, requests are not authenticated and all have the same principal.
 #[derive(Default)]
 pub struct Authenticator {
     tokens: Option<Tokens>,
@@ -62,7 +62,7 @@ pub struct Authenticator {
 }
 
 impl Authenticator {
-    /// To be called inside the runtime: keys are fetched, and kept fresh.
+    /// Must be called inside the runtime: it fetches keys and keeps them fresh.
     pub async fn open(settings: &Settings) -> Result<Self, AuthError> {
         let tokens = settings.tokens.as_deref().map(Tokens::open).transpose()?;
         let jwt = match &settings.jwt {
@@ -72,7 +72,7 @@ impl Authenticator {
         Ok(Self { tokens, jwt })
     }
 
-    /// Whether credentials are asked for.
+    /// Whether credentials are required.
     pub fn is_on(&self) -> bool {
         self.tokens.is_some() || self.jwt.is_some()
     }

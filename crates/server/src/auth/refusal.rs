@@ -1,26 +1,26 @@
-//! Why somebody is not let in: told to the operator in full, to whoever asks only as far as it helps those who may come in.
+//! Why a request is refused: the log has the full reason, and the client learns only what helps a legitimate user.
 
 use crate::http::Problem;
 use axum::http::StatusCode;
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// No credentials, or none of a kind that is taken here.
+    /// No credentials, or of an unsupported kind.
     Missing,
-    /// All the same to the caller, whatever the reason: a thief learns nothing from it.
+    /// The client gets the same response for every reason, so that an attacker learns nothing from it.
     Invalid(Reason),
-    /// It can't be told now whether they are good.
+    /// The credentials cannot be checked at the moment.
     Unavailable,
 }
 
-/// For the log, at `debug`.
+/// Logged at `debug`.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
-    #[error("there is more than one `Authorization`")]
+    #[error("there is more than one `Authorization` header")]
     GivenTwice,
-    #[error("`Authorization` holds no token")]
+    #[error("the `Authorization` header has no token")]
     Malformed,
-    #[error("the token is of a kind that is not asked for here")]
+    #[error("this kind of token is not accepted here")]
     UnknownKind,
     #[error("there is no such token: never given out, revoked, or mistyped")]
     UnknownToken,
@@ -28,9 +28,9 @@ pub enum Reason {
     ExpiredToken { id: String },
     #[error("the JWT is refused: {0}")]
     Jwt(String),
-    #[error("the issuer publishes no key that the JWT could be signed with")]
+    #[error("the issuer publishes no key for this JWT")]
     UnknownKey,
-    #[error("the JWT's `{claim}` can't be part of an owner: {why}")]
+    #[error("the JWT's claim `{claim}` is not valid in an owner: {why}")]
     NoOwner { claim: String, why: String },
 }
 
@@ -49,7 +49,7 @@ impl From<Refusal> for Problem {
             }
             Refusal::Invalid(_) => Self::new(StatusCode::UNAUTHORIZED, "the credentials are not valid here, or not any more")
                 .challenging(r#"Bearer realm="heapstead", error="invalid_token""#),
-            Refusal::Unavailable => Self::unavailable("the keys that credentials are checked with can't be had now"),
+            Refusal::Unavailable => Self::unavailable("the keys to check credentials are not available at the moment"),
         }
     }
 }

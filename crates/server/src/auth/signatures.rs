@@ -1,5 +1,5 @@
-//! Signatures of JWTs, checked with public keys by the cryptography that TLS already brings. There is nothing here for `none`, nor for `HS…`,
-//! whose key would be a secret: no key that an issuer publishes can be mistaken for one.
+//! Verifies JWT signatures with public keys, using the crypto library of TLS. `none` and `HS…` are not implemented: the key of `HS…` is a
+//! secret, so a published key cannot be misused as one.
 
 use jsonwebtoken::crypto::{CryptoProvider, JwtVerifier, KeyUtils};
 use jsonwebtoken::errors::{ErrorKind, Result};
@@ -13,9 +13,9 @@ static PROVIDER: CryptoProvider = CryptoProvider {
     key_utils: KeyUtils::new_unimplemented(),
 };
 
-/// To be called before any JWT is read.
+/// Must be called before any JWT is read.
 pub fn install() {
-    // Where it was done before, it was done by us.
+    // An error means that an earlier call has installed it.
     let _ = PROVIDER.install_default();
 }
 

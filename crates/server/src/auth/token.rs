@@ -1,14 +1,15 @@
-//! A bearer token that we give out: `hst_<id>_<secret>`, both in hex. The id finds it in the file, the secret is what nobody else has.
+//! A bearer token that Heapstead issues: `hst_<id>_<secret>`, both in hex. The id finds its entry in the token file; the secret
+//! authenticates.
 
 use rustix::rand::{GetRandomFlags, getrandom};
 use sha2::{Digest, Sha256};
 
-/// Lets people and secret scanners know one when they see it.
+/// Lets people and secret scanners recognise a token.
 const PREFIX: &str = "hst_";
 const ID_BYTES: usize = 6;
 const SECRET_BYTES: usize = 32;
 
-/// Never shown by `Debug`, and kept by nobody: the file has its digest.
+/// Never shown by `Debug` and never stored: the file has its digest.
 pub struct Token {
     pub id: String,
     text: String,
@@ -36,7 +37,7 @@ impl Token {
         (is_hex(id, ID_BYTES) && is_hex(secret, SECRET_BYTES)).then_some(id)
     }
 
-    /// What is kept instead of the token. A plain hash is enough: slow ones are for passwords, which can be guessed; 32 random bytes can't be.
+    /// Stored instead of the token. A plain hash is enough: slow hashes protect guessable passwords, and 32 random bytes cannot be guessed.
     pub fn digest(text: &str) -> TokenDigest {
         Sha256::digest(text).into()
     }

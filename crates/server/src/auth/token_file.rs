@@ -1,4 +1,4 @@
-//! The file of bearer tokens: TOML, one table per token, with the digest in place of the token itself.
+//! The bearer token file: TOML with one table per token, which holds the digest instead of the token.
 //!
 //! ```toml
 //! [[tokens]]
@@ -9,7 +9,7 @@
 //! created_at = "2026-11-16T02:21:37Z"
 //! expires_at = "2026-12-16T02:21:37Z"      # optional
 //! ```
-//! It is replaced whole, by a rename, so that a reader sees the old one or the new one; whoever changes it holds a lock beside it.
+//! The file is replaced atomically by a rename, so that a reader sees the old or the new version. Writers hold a lock file next to it.
 
 use super::token::TokenDigest;
 use heapstead_types::Principal;
@@ -22,10 +22,10 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Some ten thousand tokens.
+/// About ten thousand tokens.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 const NAME_CHARS_MAX: usize = 100;
-const HEAD: &str = "# Who may call this server. `heapstead auth add|ls|revoke` keeps it; comments do not last.\n\n";
+const HEAD: &str = "# Bearer tokens of this server, managed by `heapstead auth add|ls|revoke`. Comments are not preserved.\n\n";
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 const OPEN_TO_THE_WORLD: u32 = 0o007;
 
@@ -37,15 +37,15 @@ pub enum TokenFileError {
     Missing { path: PathBuf },
     #[error("{}: {why}", path.display())]
     Malformed { path: PathBuf, why: String },
-    #[error("{path} can be changed by others (mode {mode:03o}), who could let themselves in: `chmod 600 {path}`", path = path.display())]
+    #[error("{path} is writable by other users (mode {mode:03o}), who could add tokens: run `chmod 600 {path}`", path = path.display())]
     Writable { path: PathBuf, mode: u32 },
-    #[error("there is no randomness: {0}")]
+    #[error("the operating system gave no random bytes: {0}")]
     Randomness(io::Error),
     #[error("there is no token `{id}`")]
     Unknown { id: String },
 }
 
-/// A token, as far as it is kept.
+/// The stored part of a token.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
@@ -83,7 +83,7 @@ impl TokenFile {
         Self { path: path.into() }
     }
 
-    /// Everything in it, provided that nobody else could have written it.
+    /// Reads all entries. Refuses a file that other users could have written.
     pub fn read(&self) -> Result<Vec<Entry>, TokenFileError> {
         let file = File::open(&self.path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => TokenFileError::Missing { path: self.path.clone() },
@@ -104,13 +104,13 @@ impl TokenFile {
         Ok(contents.tokens)
     }
 
-    /// What is wrong with who may read it, if anything is.
+    /// The file mode, if it allows access to other users.
     pub fn too_open(&self) -> io::Result<Option<u32>> {
         let mode = std::fs::metadata(&self.path)?.mode() & 0o777;
         Ok((mode & OPEN_TO_THE_WORLD != 0).then_some(mode))
     }
 
-    /// Adds a token, and makes the file if there is none.
+    /// Adds a token. Creates the file if it is missing.
     pub fn add(&self, entry: Entry) -> Result<(), TokenFileError> {
         check(&entry).map_err(|why| TokenFileError::Malformed { path: self.path.clone(), why })?;
         self.change(|entries| {
@@ -119,7 +119,7 @@ impl TokenFile {
         })
     }
 
-    /// Answers with what it was.
+    /// Removes a token and returns its entry.
     pub fn revoke(&self, id: &str) -> Result<Entry, TokenFileError> {
         self.change(|entries| {
             let found = entries.iter().position(|entry| entry.id == id);
@@ -147,7 +147,7 @@ impl TokenFile {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
-        // Its mode is 0600 from the first moment.
+        // Created with mode 0600.
         let mut new = tempfile::NamedTempFile::new_in(folder)?;
         new.write_all(text.as_bytes())?;
         new.as_file().sync_all()?;
@@ -167,7 +167,7 @@ impl TokenFile {
 }
 
 fn check(entry: &Entry) -> Result<(), String> {
-    // The two that need no authentication can't be had by it.
+    // A token cannot have one of the two owners without authentication.
     if entry.owner.tenant().is_none() {
         return Err(format!("the owner of token `{}` is `{}`: expected TENANT/SUBJECT", entry.id, entry.owner));
     }
@@ -180,7 +180,7 @@ fn check(entry: &Entry) -> Result<(), String> {
 }
 
 mod as_text {
-    //! An owner as it is shown.
+    //! Serialises an owner in its text form.
 
     use heapstead_types::Principal;
     use serde::{Deserialize, Deserializer, Serializer, de};

@@ -1,4 +1,4 @@
-//! Bearer tokens that are good now: the file of tokens, in memory, read anew when it changes.
+//! The valid bearer tokens: the token file in memory, reloaded when it changes.
 
 use super::refusal::Reason;
 use super::token::{Token, TokenDigest};
@@ -23,11 +23,11 @@ struct State {
 impl Tokens {
     pub fn open(path: &Path) -> Result<Self, TokenFileError> {
         let file = TokenFile::new(path);
-        // Watched first, so that no change falls in between.
+        // The watch starts before the first read, so that no change is missed.
         let watch = Watch::new(path);
         let by_id = by_id(file.read()?);
         if by_id.is_empty() {
-            tracing::warn!(file = %path.display(), "there is no token yet: `heapstead auth add OWNER` makes one");
+            tracing::warn!(file = %path.display(), "there are no tokens yet: create one with `heapstead auth add OWNER`");
         }
         Ok(Self { file, state: Mutex::new(State { watch, by_id }) })
     }
@@ -39,7 +39,7 @@ impl Tokens {
             state.by_id = self.read_anew();
         }
         let entry = Token::id_in(text).and_then(|id| state.by_id.get(id));
-        // Compared whether or not there is one, and in the same time wherever they differ.
+        // The comparison takes constant time and happens even if the id is unknown.
         let expected = entry.map_or(TokenDigest::default(), |entry| entry.sha256);
         let is_it = bool::from(expected.ct_eq(&digest));
         match entry {
@@ -49,12 +49,12 @@ impl Tokens {
         }
     }
 
-    /// A file that can't be read lets nobody in: what it no longer says can't be told from what it still does.
+    /// If the file cannot be read, all tokens are refused, because a revocation might be missed otherwise.
     fn read_anew(&self) -> HashMap<String, Entry> {
         match self.file.read() {
             Ok(entries) => by_id(entries),
             Err(error) => {
-                tracing::error!(%error, "no bearer token is taken until this is put right");
+                tracing::error!(%error, "all bearer tokens are refused until this is fixed");
                 HashMap::new()
             }
         }
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_good_from_the_moment_it_is_added_until_it_expires_or_is_revoked() {
+    fn a_token_is_valid_from_its_creation_until_it_expires_or_is_revoked() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("tokens.toml");
         let file = TokenFile::new(&path);
@@ -96,7 +96,7 @@ mod tests {
         let expired = add(&file, "acme/bob", Some(SignedDuration::from_hours(-1)));
         assert_eq!(tokens.owner(second.text()), Ok("acme/bob".parse().expect("an owner")));
         assert_eq!(tokens.owner(expired.text()), Err(Reason::ExpiredToken { id: expired.id }));
-        // The id of one with the secret of another.
+        // The id of one token with the secret of another.
         let crossed = format!("hst_{}_{}", first.id, second.text().rsplit('_').next().expect("a secret"));
         for text in [crossed.as_str(), "hst_", "x"] {
             assert_eq!(tokens.owner(text), Err(Reason::UnknownToken), "{text}");
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_can_not_be_read_lets_nobody_in_until_it_can() {
+    fn an_unreadable_file_refuses_all_tokens_until_it_is_readable() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("tokens.toml");
         assert!(matches!(Tokens::open(&path), Err(TokenFileError::Missing { .. })));

@@ -1,7 +1,7 @@
-//! Whether a file may have changed since it was last looked at, without looking at it every time.
+//! Detects whether a file may have changed since the last check, without a `stat` per request.
 //!
-//! The kernel queues an event the moment anything in the file's folder is written or renamed, so asking it is exact: who asks after a change
-//! hears of it. File systems that tell of nothing (those of other machines) are looked at once a second.
+//! The kernel queues an inotify event whenever anything in the file's folder is written or renamed, so a check after a change always sees
+//! it. File systems without events (network file systems) are checked once a second.
 
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::io::Errno;
@@ -12,24 +12,24 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Some dozen events; the rest is read the next time round.
+/// A few dozen events. The rest is read on the next check.
 const EVENT_BYTES: usize = 4 << 10;
 
 pub struct Watch {
     path: PathBuf,
-    /// None where the kernel has no watches left.
+    /// `None` if the kernel's limit of watches is reached.
     events: Option<OwnedFd>,
     seen: Option<Stamp>,
     looked_at: Instant,
 }
 
-/// What differs between two versions of a file: a replaced one is another inode, a rewritten one has another time.
+/// Identifies a version of a file: a replaced file has a different inode, a rewritten one a different time.
 type Stamp = (u64, u64, i64, i64, u64);
 
 impl Watch {
     pub fn new(path: &Path) -> Self {
-        let events =
-            watch_folder(path).inspect_err(|error| tracing::warn!(%error, "changes of the file of tokens are seen within a second"));
+        let events = watch_folder(path)
+            .inspect_err(|error| tracing::warn!(%error, "changes of the token file are noticed within a second, not immediately"));
         Self { path: path.into(), events: events.ok(), seen: stamp(path), looked_at: Instant::now() }
     }
 
@@ -60,7 +60,7 @@ fn watch_folder(path: &Path) -> rustix::io::Result<OwnedFd> {
     Ok(events)
 }
 
-/// Takes what was told; whether it was anything.
+/// Reads all pending events. Returns whether there were any.
 fn drain(events: &OwnedFd) -> bool {
     let (mut told, mut bytes) = (false, [0u8; EVENT_BYTES]);
     loop {
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_is_heard_of_at_once_and_once() {
+    fn a_change_is_noticed_immediately_and_once() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("tokens.toml");
         fs::write(&path, "one").expect("a file");

@@ -1,4 +1,4 @@
-//! `heapstead auth`: tokens given out, listed and taken back. A running server knows of each change at once.
+//! `heapstead auth`: adds, lists and revokes tokens. A running server applies each change immediately.
 
 use super::EXIT_BAD_INPUT;
 use super::colours::Colours;
@@ -17,13 +17,13 @@ use std::time::Duration;
 
 pub const EXAMPLES: &str = "\
 Examples:
-  heapstead auth add acme/ann --auth-tokens tokens.toml      prints a token, this once
+  heapstead auth add acme/ann --auth-tokens tokens.toml      prints the token once
   heapstead auth add acme/ci --expires 30d --name pipeline   with HEAPSTEAD_AUTH_TOKENS set
-  heapstead auth ls                                          ids, owners, ages; never the tokens
-  heapstead auth revoke ID                                   from the next request on
+  heapstead auth ls                                          ids, owners and ages, never the tokens
+  heapstead auth revoke ID                                   refuses it from the next request on
   heapstead serve --http-port 8420 --auth-tokens tokens.toml
 
-Exit code: 0 done, 1 not done, 2 bad input.";
+Exit code: 0 success, 1 failure, 2 invalid input.";
 
 #[derive(clap::Args)]
 pub struct AuthOptions {
@@ -33,26 +33,26 @@ pub struct AuthOptions {
 
 #[derive(Subcommand)]
 enum AuthCommand {
-    /// Give out a token: it is printed once, and kept nowhere
+    /// Create a token; it is printed once and not stored
     #[command(after_help = EXAMPLES)]
     Add(AddOptions),
-    /// List the tokens that were given out
+    /// List tokens
     #[command(after_help = EXAMPLES)]
     Ls(FileOptions),
-    /// Take a token back
+    /// Revoke a token
     #[command(after_help = EXAMPLES)]
     Revoke(RevokeOptions),
 }
 
 #[derive(clap::Args)]
 struct AddOptions {
-    /// On whose behalf its bearer acts: TENANT/SUBJECT
+    /// Principal that the token authenticates as: TENANT/SUBJECT
     #[arg(value_name = "OWNER", value_parser = owner)]
     owner: Principal,
-    /// How long it is good, e.g. 12h, 30d; for ever without it
+    /// Lifetime of the token, e.g. 12h, 30d; if omitted, it does not expire
     #[arg(long, value_name = "TIME", value_parser = duration)]
     expires: Option<Duration>,
-    /// What it is for, in your own words
+    /// Description of the token
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     #[command(flatten)]
@@ -61,7 +61,7 @@ struct AddOptions {
 
 #[derive(clap::Args)]
 struct RevokeOptions {
-    /// Id of the token, as `ls` shows it
+    /// Id of the token, as shown by `ls`
     #[arg(value_name = "ID")]
     id: String,
     #[command(flatten)]
@@ -97,7 +97,7 @@ fn owner(text: &str) -> Result<Principal, String> {
     let owner: Principal = text.parse().map_err(|error| format!("{error}"))?;
     match owner.tenant() {
         Some(_) => Ok(owner),
-        None => Err("expected TENANT/SUBJECT: this one needs no token".into()),
+        None => Err("expected TENANT/SUBJECT: this owner needs no token".into()),
     }
 }
 
@@ -114,7 +114,7 @@ pub fn auth(options: AuthOptions) -> ExitCode {
         Failed::Flags(_) => ExitCode::from(EXIT_BAD_INPUT),
         Failed::File(error) => {
             if let TokenFileError::Unknown { .. } = error {
-                screen.aside("next: `heapstead auth ls` lists those that are there");
+                screen.aside("next: `heapstead auth ls` lists the existing tokens");
             }
             ExitCode::FAILURE
         }
@@ -180,7 +180,7 @@ fn revoke(screen: &mut Screen, options: &RevokeOptions) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Not the digest either, which is nobody's business.
+/// Leaves out the digest, which must not be shown.
 fn shown(entry: &Entry) -> Value {
     let mut shown = json!({ "id": entry.id, "owner": entry.owner.to_string(), "created_at": entry.created_at.to_string() });
     if let Some(name) = &entry.name {

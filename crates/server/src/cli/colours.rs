@@ -1,4 +1,4 @@
-//! Colours, on a terminal that wants them and nowhere else.
+//! Terminal colours, only on a terminal that supports them.
 
 use std::io::IsTerminal;
 
@@ -8,7 +8,7 @@ pub struct Colours {
 }
 
 impl Colours {
-    /// For a stream: only if it is a terminal, and <https://no-color.org> is not asked for.
+    /// Colours for a stream if it is a terminal and <https://no-color.org> is not set.
     pub fn of(stream: &impl IsTerminal) -> Self {
         let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
             || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_terminal_gets_plain_text() {
+    fn without_a_terminal_text_is_plain() {
         let file = std::fs::File::open("/dev/null").expect("a file");
         assert_eq!(Colours::of(&file).red("x"), "x");
         assert_eq!(Colours { on: true }.red("x"), "\x1b[31mx\x1b[0m");

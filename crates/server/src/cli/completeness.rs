@@ -1,9 +1,9 @@
-//! Whether input that does not compile would, if it went on: the parser's complaint then lies behind its last character.
+//! Whether input with a syntax error is incomplete: then the parser reports the error after the last character.
 //!
-//! The parser itself decides, where a count of brackets would have to tell a division from a regular expression. Code that does not compile
-//! has not run, so asking is free of effects.
+//! The parser decides, because counting brackets would have to tell a division from a regular expression. Code that does not compile has
+//! not run, so trying has no side effects.
 
-/// `input` was refused with this text, which ends in `at main.js:<line>:<column>`, both counted from 1.
+/// `input` was refused with this message, which ends in `at main.js:<line>:<column>`, both counted from 1.
 pub fn ended_early(input: &str, syntax_error: &str) -> bool {
     let Some((line, column)) = position(syntax_error) else { return false };
     let input = input.trim_end();
@@ -30,7 +30,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_complaint_about_the_end_asks_for_more() {
+    fn only_an_error_at_the_end_means_incomplete_input() {
         check("foo(", 2, 22, true);
         check("foo(1,\n 2", 2, 3, true);
         check("/* x", 1, 5, true);

@@ -1,11 +1,11 @@
-//! The file that `--config` names: flags of the server, without their dashes, as TOML.
+//! The `--config` file: server flags without their dashes, as TOML.
 //!
 //! ```toml
 //! http-port = 8420
 //! allowed-hosts = ["localhost", "heapstead.example"]
 //! stateless = false
 //! ```
-//! Its values become the defaults of the flags, so that what is given on the command line or as a variable counts more.
+//! Its values become the defaults of the flags, so the command line and environment variables take precedence.
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgMatches, Command};
@@ -15,9 +15,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use toml::Value;
 
-/// The command whose flags the file may hold.
+/// The command whose flags the file may contain.
 const SERVER: &str = "serve";
-/// The flag that names the file, which is no key in it.
+/// The flag that names the file. It is not a key in it.
 const CONFIG: &str = "config";
 
 #[derive(Debug, thiserror::Error)]
@@ -32,7 +32,7 @@ pub enum ConfigError {
     BadValue { path: PathBuf, key: String, value: String, allowed: String },
 }
 
-/// The command with the file's values as its defaults, if the arguments that matched name a file.
+/// The command with the file's values as defaults, if the parsed arguments name a file.
 pub fn with_file(command: Command, matches: &ArgMatches) -> Result<Option<Command>, ConfigError> {
     let (path, matches) = chosen(matches);
     let Some(file) = matches.try_get_one::<PathBuf>(CONFIG).ok().flatten() else { return Ok(None) };
@@ -40,7 +40,7 @@ pub fn with_file(command: Command, matches: &ArgMatches) -> Result<Option<Comman
     Ok(Some(with_defaults(command, &path, &settings)))
 }
 
-/// The subcommand that was chosen, however deep.
+/// The chosen subcommand at any depth.
 fn chosen(matches: &ArgMatches) -> (Vec<String>, &ArgMatches) {
     let (mut path, mut deepest) = (Vec::new(), matches);
     while let Some((name, deeper)) = deepest.subcommand() {
@@ -50,7 +50,7 @@ fn chosen(matches: &ArgMatches) -> (Vec<String>, &ArgMatches) {
     (path, deepest)
 }
 
-/// A flag's id, and its value as the command line would have it.
+/// A flag's id, and its value as on the command line.
 type Setting = (String, String);
 
 fn read(path: &Path, command: &Command) -> Result<Vec<Setting>, ConfigError> {
@@ -83,7 +83,7 @@ fn allowed_keys(command: &Command, key: &str) -> String {
     }
 }
 
-/// The value as text, if it is of the type that the flag takes; else what was expected.
+/// The value as text if it has the flag's type; else the expected type.
 fn as_argument(flag: &Arg, value: &Value) -> Result<String, &'static str> {
     let parsed = flag.get_value_parser().type_id();
     let is_number = [TypeId::of::<u16>(), TypeId::of::<u32>(), TypeId::of::<u64>()].iter().any(|number| parsed == *number);
@@ -102,7 +102,7 @@ fn as_argument(flag: &Arg, value: &Value) -> Result<String, &'static str> {
     }
 }
 
-/// Whether the flag takes this value; else what it takes.
+/// Checks that the flag accepts this value; else returns what it accepts.
 fn check(flag: &Arg, text: &str) -> Result<(), String> {
     let alone = Command::new(SERVER).no_binary_name(true).arg(flag.clone());
     let flag = flag.get_long().unwrap_or_default();
@@ -112,7 +112,7 @@ fn check(flag: &Arg, text: &str) -> Result<(), String> {
     })
 }
 
-/// Only the command that was chosen reads the file, and only for flags that it has.
+/// Only the chosen command reads the file, and only for flags that it has.
 fn with_defaults(command: Command, path: &[String], settings: &[Setting]) -> Command {
     if let Some((name, deeper)) = path.split_first() {
         return command.mut_subcommand(name, |subcommand| with_defaults(subcommand, deeper, settings));

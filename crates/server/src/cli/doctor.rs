@@ -1,4 +1,4 @@
-//! `heapstead doctor`: looks at everything a run needs, one line each, and says how to get what is missing.
+//! `heapstead doctor`: checks everything a run needs, one line each, and says how to fix what is missing.
 
 use super::colours::Colours;
 use super::flags::{HeapPlace, ServeOptions};
@@ -8,8 +8,7 @@ use super::serve;
 use crate::auth::{self, TokenFile};
 use crate::local::{self, LocalError};
 use heapstead_engine::Artifacts;
-use heapstead_service::{ContextPlace, End, Mode, Request, Run};
-use heapstead_store::HeapStore;
+use heapstead_service::{ContextPlace, ExecutionOutcome, OneShot, OneShotMode, OneShotRequest};
 use heapstead_types::Limits;
 use rustix::fs::{Access, access, statvfs};
 use std::net::SocketAddr;
@@ -20,16 +19,16 @@ use tokio::net::TcpListener;
 
 pub const EXAMPLES: &str = "\
 Examples:
-  heapstead doctor                             one line per check
-  heapstead doctor --http-port 8420            also whether the port is free
-  heapstead doctor --config heapstead.toml     what a server with this file needs
-  heapstead doctor --json                      for programs
+  heapstead doctor                             prints one line per check
+  heapstead doctor --http-port 8420            also checks that the port is free
+  heapstead doctor --config heapstead.toml     checks what a server with this file needs
+  heapstead doctor --json                      prints JSON
 
-Exit code: 0 when everything is there, 1 when something is missing.";
+Exit code: 0 if everything is present, 1 if something is missing.";
 
-/// What the worker demands: Linux 5.19 and newer have it.
+/// Required by the worker; Linux 5.19 and newer have it.
 const LANDLOCK_ABI_MIN: i64 = 2;
-/// Some hundred small heaps.
+/// Space for a few hundred small heaps.
 const FREE_MB_MIN: u64 = 256;
 
 #[derive(clap::Args)]
@@ -51,9 +50,9 @@ struct Report {
 struct Check {
     name: &'static str,
     ok: bool,
-    /// What was found.
+    /// The finding.
     detail: String,
-    /// How to get what is missing.
+    /// How to fix the problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     fix: Option<String>,
 }
@@ -79,7 +78,7 @@ pub async fn doctor(options: DoctorOptions) -> ExitCode {
             report.checks.push(check);
         }
     };
-    // Each is shown as soon as it is known; the engine, which may take a while, comes after what it may lack.
+    // Each result is shown as soon as it is known. The engine is slow, so it comes after the checks of what it needs.
     take(parts());
     take(kernel_checks());
     take(vec![engine().await]);
@@ -107,7 +106,7 @@ fn line(check: &Check) -> String {
     format!("{mark} {}: {}{fix}\n", check.name, check.detail)
 }
 
-/// The files that make an engine.
+/// The files of the engine.
 fn parts() -> Vec<Check> {
     const FIX: &str = "run `make build`, or set HEAPSTEAD_ENGINE_DIR to the folder that holds the engine's parts";
     let (host, worker) = match Artifacts::find() {
@@ -164,7 +163,7 @@ fn kernel_checks() -> Vec<Check> {
     ]
 }
 
-/// The whole way: an engine, a confined worker, code in it.
+/// ExecutionOutcome to end: starts an engine and runs code in a confined worker.
 async fn engine() -> Check {
     let began = Instant::now();
     let found = match local::start_engine(|| Screen::new().aside("starting the engine …")).await {
@@ -172,17 +171,19 @@ async fn engine() -> Check {
         Ok(engine) => {
             let started_ms = began.elapsed().as_millis();
             let began = Instant::now();
-            let run = Run::begin(&engine, Request { code: "1+1".into(), mode: Mode::Stateless, limits: Limits::default() }).await;
+            let run =
+                OneShot::begin(&engine, OneShotRequest { code: "1+1".into(), mode: OneShotMode::Stateless, limits: Limits::default() })
+                    .await;
             match run.finish().await.end {
-                End::Completed { result, .. } if result == "2" => {
+                ExecutionOutcome::Completed { result, .. } if result == "2" => {
                     Ok(format!("{}, started in {started_ms} ms, ran 1+1 in {} ms", engine.info().id, began.elapsed().as_millis()))
                 }
-                End::Completed { result, .. } => Err(format!("1+1 gave {result}")),
+                ExecutionOutcome::Completed { result, .. } => Err(format!("1+1 gave {result}")),
                 end => Err(format!("1+1 did not run: {}", end.error().unwrap_or_default())),
             }
         }
     };
-    Check::new("engine", found, "put right what is missing above; if nothing is, build the parts anew with `make build`")
+    Check::new("engine", found, "fix what is missing above; if nothing is, rebuild the parts with `make build`")
 }
 
 async fn heaps(server: &ServeOptions) -> Vec<Check> {
@@ -191,7 +192,7 @@ async fn heaps(server: &ServeOptions) -> Vec<Check> {
         Ok(HeapPlace::Folder(folder)) => heap_folder(folder),
         Ok(HeapPlace::Bucket { settings, cache }) => {
             let opened = server.stores.heaps.open();
-            // A bucket that does not answer takes its time.
+            // A bucket that does not answer takes until its timeout.
             let found = match opened {
                 Ok(heaps) => tokio::task::spawn_blocking(move || heaps.check()).await.map_err(|error| error.to_string()),
                 Err(error) => Err(error.to_string()),
@@ -227,15 +228,15 @@ fn heap_folder(folder: &Path) -> Vec<Check> {
 
 async fn database(server: &ServeOptions) -> Check {
     let folder = &server.stores.session_db_path;
-    let found = match local::open_metadata(folder) {
-        Ok(metadata) => metadata.check().await.map_err(LocalError::from),
+    let found = match local::open_database(folder) {
+        Ok(database) => database.records.check().await.map_err(LocalError::from),
         Err(error) => Err(error),
     };
     let fix = "give this account the right to write there, or choose another folder with `--session-db-path DIR`";
     Check::new("database", found.map(|()| format!("{} can be read and written", folder.display())), fix)
 }
 
-/// What conversations are remembered in, if they are.
+/// The context store, if there is one.
 async fn contexts(server: &ServeOptions) -> Vec<Check> {
     let settings = match server.contexts.settings(&server.stores.session_db_path) {
         Err(error) => return vec![Check::new("contexts", Err(error), "put the flags right")],
@@ -244,7 +245,7 @@ async fn contexts(server: &ServeOptions) -> Vec<Check> {
     let Some(settings) = settings else { return Vec::new() };
     let fix = match &settings.place {
         ContextPlace::Redis { .. } => {
-            "start Redis, or check `--redis-url` and `--context-key-file`; a server would serve without it, and remember nothing"
+            "start Redis, or check `--redis-url` and `--context-key-file`; without it, a server runs without contexts"
         }
         _ => {
             "give this account the right to write there, or choose another folder with `--session-db-path DIR`; check `--context-key-file`"
@@ -253,7 +254,7 @@ async fn contexts(server: &ServeOptions) -> Vec<Check> {
     vec![Check::new("contexts", settings.check().await, fix)]
 }
 
-/// Who may call, as far as anybody is asked.
+/// Authentication, if it is configured.
 async fn authentication(server: &ServeOptions) -> Vec<Check> {
     let settings = match server.auth.check_exposure(server.bind_host).and_then(|()| server.auth.settings()) {
         Ok(settings) => settings,
@@ -264,7 +265,7 @@ async fn authentication(server: &ServeOptions) -> Vec<Check> {
         checks.push(Check::new(
             "tokens",
             tokens(path),
-            "let this account alone read and write the file (`chmod 600`), or choose another with `--auth-tokens FILE`",
+            "make the file accessible to this account only (`chmod 600`), or choose another with `--auth-tokens FILE`",
         ));
     }
     if let Some(jwt) = &settings.jwt {
@@ -273,7 +274,7 @@ async fn authentication(server: &ServeOptions) -> Vec<Check> {
         checks.push(Check::new(
             "JWKS",
             found,
-            "check `--jwks-url`, and that this machine reaches it; the issuer's documentation names the address",
+            "check `--jwks-url`, and that this machine can reach it; the issuer's documentation names the URL",
         ));
     }
     checks
@@ -284,12 +285,12 @@ fn tokens(path: &Path) -> Result<String, String> {
     let count = file.read().map_err(|error| error.to_string())?.len();
     match file.too_open() {
         Ok(None) => Ok(format!("{count} in {}", path.display())),
-        Ok(Some(mode)) => Err(format!("{} can be read by everybody on this machine (mode {mode:03o})", path.display())),
-        Err(error) => Err(format!("{} can't be looked at: {error}", path.display())),
+        Ok(Some(mode)) => Err(format!("{} is readable by all users of this machine (mode {mode:03o})", path.display())),
+        Err(error) => Err(format!("{} can't be inspected: {error}", path.display())),
     }
 }
 
-/// Those that are asked for: without any the server speaks over standard input and output.
+/// The configured ports. Without any, the server uses stdio.
 async fn ports(server: &ServeOptions) -> Vec<Check> {
     let mut checks = Vec::new();
     for port in [server.http_port, server.sse_port].into_iter().flatten() {
@@ -303,7 +304,7 @@ async fn ports(server: &ServeOptions) -> Vec<Check> {
 }
 
 fn free_space(folder: &Path) -> Result<String, String> {
-    let disk = statvfs(folder).map_err(|error| format!("{} can't be asked: {error}", folder.display()))?;
+    let disk = statvfs(folder).map_err(|error| format!("{} can't be queried: {error}", folder.display()))?;
     let free_mb = (disk.f_bavail * disk.f_frsize) >> 20;
     match free_mb {
         FREE_MB_MIN.. => Ok(format!("{free_mb} MB free")),

@@ -1,4 +1,4 @@
-//! `heapstead executions`: what ran and what runs, its output as it is written, and its end on demand.
+//! `heapstead executions`: lists executions, shows their records, follows their output and cancels them.
 
 use super::backend::{Backend, BackendError, ExecutionQuery, Needs};
 use super::colours::Colours;
@@ -14,19 +14,19 @@ use std::time::Duration;
 
 pub const EXAMPLES: &str = "\
 Examples:
-  heapstead executions ls                               those of the last 24 hours, and all that run
-  heapstead executions ls --status failed --limit 10    the last ten that failed, however old
-  heapstead executions show ID --url URL                the record of one, of a running server
-  heapstead executions output ID --follow               output as it is written, until the run ends
-  heapstead executions cancel ID                        wherever on this machine it runs
+  heapstead executions ls                               executions of the last 24 hours, and running ones
+  heapstead executions ls --status failed --limit 10    the last ten failed executions, of any age
+  heapstead executions show ID --url URL                the record of an execution on a running server
+  heapstead executions output ID --follow               follows the output until the run ends
+  heapstead executions cancel ID                        cancels it, whichever local process runs it
 
-Exit code: 0 done, 1 not done, 2 bad input; of `output --follow` that of the run:
+Exit code: 0 success, 1 failure, 2 invalid input. With `output --follow`, that of the run:
 0 completed, 1 failed, 124 timed out, 130 cancelled.";
 
-/// Bytes of output asked for at once.
+/// Bytes of output per request.
 const PAGE_BYTES: u64 = 256 << 10;
-const NONE_OF_A_DAY: &str = "there are none; `--limit 100` also lists those that ended more than 24 hours ago";
-/// So long a server is asked to wait for more output, before it is asked again.
+const NONE_OF_A_DAY: &str = "there are none; `--limit 100` also lists executions that ended more than 24 hours ago";
+/// How long a server waits for more output per request.
 const FOLLOW_WAIT: Duration = Duration::from_secs(30);
 
 #[derive(clap::Args)]
@@ -43,26 +43,26 @@ enum ExecutionsCommand {
     /// Show the record of an execution
     #[command(after_help = EXAMPLES)]
     Show(Box<OneOptions>),
-    /// Print what an execution wrote with `console`
+    /// Print the console output of an execution
     #[command(after_help = EXAMPLES)]
     Output(Box<OutputOptions>),
-    /// Stop an execution, whatever it is doing
+    /// Cancel an execution
     #[command(after_help = EXAMPLES)]
     Cancel(Box<OneOptions>),
 }
 
 #[derive(clap::Args)]
 struct LsOptions {
-    /// Only those that stand like this
+    /// Filter by status
     #[arg(long, value_name = "STATUS", value_parser = status)]
     status: Option<Status>,
-    /// Only those of this session
+    /// Filter by session
     #[arg(long, value_name = "NAME")]
     session: Option<String>,
-    /// At most this many, 1 to 10000, however old
+    /// Maximum number of executions, 1 to 10000, of any age
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     limit: Option<u32>,
-    /// Go on where an earlier list ended
+    /// Continue from the cursor of an earlier list
     #[arg(long, value_name = "CURSOR")]
     cursor: Option<String>,
     #[command(flatten)]
@@ -83,7 +83,7 @@ struct OutputOptions {
     /// Id of the execution
     #[arg(value_name = "ID")]
     execution: String,
-    /// Go on as it is written, and end with the run
+    /// Follow the output until the execution ends
     #[arg(short, long)]
     follow: bool,
     #[command(flatten)]

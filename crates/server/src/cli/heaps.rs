@@ -1,4 +1,4 @@
-//! `heapstead heaps`: heaps listed, shown, taken out, brought in, and collected when nothing refers to them any more.
+//! `heapstead heaps`: lists, shows, exports and imports heaps, and removes unreferenced ones.
 
 use super::EXIT_BAD_INPUT;
 use super::backend::{Backend, BackendError, HeapFile, Needs};
@@ -18,17 +18,17 @@ pub const EXAMPLES: &str = "\
 Examples:
   heapstead heaps ls                               heaps in the default folder
   heapstead heaps ls --url http://127.0.0.1:8420   heaps of a running server
-  heapstead heaps show KEY --json                  size, age, engine and tags, for programs
-  heapstead heaps export KEY my.heap               writes my.heap, and my.heap.json with the engine's id
-  heapstead heaps import my.heap --url URL         brings it in elsewhere
-  heapstead heaps gc --dry-run                     what would be removed
-  heapstead heaps gc --unknown --dry-run           also of what `heapstead run` left, which is in no database
+  heapstead heaps show KEY --json                  size, age, engine and tags as JSON
+  heapstead heaps export KEY my.heap               writes my.heap, and my.heap.json with the engine id
+  heapstead heaps import my.heap --url URL         imports it on another server
+  heapstead heaps gc --dry-run                     prints what would be removed
+  heapstead heaps gc --unknown --dry-run           also heaps of `heapstead run`, which no database knows
 
-Exit code: 0 done, 1 not done, 2 bad input.";
+Exit code: 0 success, 1 failure, 2 invalid input.";
 
-/// Heaps on a page unless something else is asked for.
+/// Default page size.
 const PAGE_HEAPS: u32 = 100;
-/// Heaps asked for at once when all are wanted.
+/// Heaps per request when all are listed.
 const BATCH_HEAPS: u32 = 1000;
 const STANDARD: &str = "-";
 
@@ -40,32 +40,32 @@ pub struct HeapsOptions {
 
 #[derive(Subcommand)]
 enum HeapsCommand {
-    /// List heaps, in the order of their keys
+    /// List heaps, sorted by key
     #[command(after_help = EXAMPLES)]
     Ls(Box<LsOptions>),
     /// Show size, age, engine and tags of a heap
     #[command(after_help = EXAMPLES)]
     Show(Box<ShowOptions>),
-    /// Write a heap to a file, and the id of its engine beside it
+    /// Write a heap to a file, and the id of its engine to a second file
     #[command(after_help = EXAMPLES)]
     Export(Box<ExportOptions>),
-    /// Bring in a heap that was exported; everything that a read verifies is verified first
+    /// Import an exported heap after verifying it
     #[command(after_help = EXAMPLES)]
     Import(Box<ImportOptions>),
-    /// Remove heaps past their time that no tag, no session, no recent log entry and no running execution refers to
+    /// Remove expired heaps that no tag, session, recent log entry or running execution refers to
     #[command(after_help = EXAMPLES)]
     Gc(Box<GcOptions>),
 }
 
 #[derive(clap::Args)]
 struct LsOptions {
-    /// At most this many, 1 to 10000
+    /// Maximum number of heaps, 1 to 10000
     #[arg(long, value_name = "COUNT", default_value_t = PAGE_HEAPS, value_parser = clap::value_parser!(u32).range(1..=10_000), conflicts_with = "all")]
     limit: u32,
-    /// Go on after this heap
+    /// Continue after this heap
     #[arg(long, value_name = "KEY", value_parser = heap_key)]
     cursor: Option<HeapKey>,
-    /// All of them
+    /// List all heaps
     #[arg(long)]
     all: bool,
     #[command(flatten)]
@@ -86,7 +86,7 @@ struct ExportOptions {
     /// Key of the heap: 64 lowercase hex digits
     #[arg(value_name = "KEY", value_parser = heap_key)]
     heap: HeapKey,
-    /// File to write; `-` is standard output; without it, KEY.heap
+    /// File to write; `-` is standard output; default: KEY.heap
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     #[command(flatten)]
@@ -95,10 +95,10 @@ struct ExportOptions {
 
 #[derive(clap::Args)]
 struct ImportOptions {
-    /// File that `export` wrote; `-` is standard input
+    /// File written by `export`; `-` is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Id of the engine that wrote the heap; without it, FILE.json says so; without both, the version of V8 in the heap is what it is judged by
+    /// Id of the engine that wrote the heap; default: the id in FILE.json; without either, the heap's V8 version is checked
     #[arg(long, value_name = "ID")]
     engine: Option<EngineId>,
     #[command(flatten)]
@@ -107,10 +107,10 @@ struct ImportOptions {
 
 #[derive(clap::Args)]
 struct GcOptions {
-    /// Only tell what would be removed
+    /// Only print what would be removed
     #[arg(long)]
     dry_run: bool,
-    /// Also those that this database knows nothing of; only where no other server uses the same store
+    /// Also remove heaps that this database does not know; use it only if no other server shares the store
     #[arg(long)]
     unknown: bool,
     #[command(flatten)]
@@ -141,7 +141,7 @@ pub async fn heaps(options: HeapsOptions) -> ExitCode {
     }
 }
 
-/// Says what went wrong and what to do next.
+/// Prints the error and the next step.
 pub fn failed(screen: &Screen, error: &BackendError) -> ExitCode {
     screen.error(&error.to_string());
     if let Some(hint) = error.next_step() {
@@ -234,14 +234,14 @@ async fn export(screen: &mut Screen, options: ExportOptions) -> Result<(), Backe
     Ok(())
 }
 
-/// The file beside a heap that says which engine wrote it.
+/// The file next to a heap that names the engine that wrote it.
 fn sidecar(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(".json");
     name.into()
 }
 
-/// Whole or not at all.
+/// Writes a file atomically.
 fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), BackendError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let written = tempfile::NamedTempFile::new_in(folder).and_then(|mut file| {
@@ -266,7 +266,7 @@ async fn import(screen: &mut Screen, options: ImportOptions) -> Result<(), Backe
     }
     screen.note(&format!("heap {}", text(&answer["heap"])));
     if !is_known {
-        screen.aside("its engine is not known: it is judged by the version of V8 in it when it is used; `--engine ID` would say more");
+        screen.aside("its engine is not known: the heap's V8 version is checked when it is used; `--engine ID` names the engine");
     }
     Ok(())
 }
@@ -280,7 +280,7 @@ fn read_file(path: &Path) -> Result<Vec<u8>, BackendError> {
     read.map_err(|error| BackendError::File { what: "read", path: path.into(), error })
 }
 
-/// What the file beside a heap says; none where there is no such file.
+/// Reads the engine id next to a heap. `None` if there is no such file.
 fn read_engine(sidecar: &Path) -> Result<Option<EngineId>, BackendError> {
     let bytes = match std::fs::read(sidecar) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -1,18 +1,18 @@
-//! Ctrl-C: cancels the run that is going; a second one, or one when nothing runs, leaves.
+//! Ctrl-C handling: the first cancels the current run; a second one, or one while idle, exits.
 
 use heapstead_engine::Canceller;
 use heapstead_types::Failure;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// What shells expect of a program that was interrupted: 128 and the signal's number.
+/// Exit code of an interrupted program by shell convention: 128 plus the signal number.
 pub const EXIT_INTERRUPTED: u8 = 130;
 
-/// What an interrupt means while nothing runs.
+/// What an interrupt does while nothing runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhenIdle {
     Leave,
-    /// The line editor reads Ctrl-C as a key, and has the terminal in its own mode.
+    /// The line editor reads Ctrl-C as a key and controls the terminal mode.
     GoOn,
 }
 
@@ -24,15 +24,15 @@ enum Going {
     #[default]
     Nothing,
     Run(Canceller),
-    /// Cancelled, and not over yet.
+    /// Cancelled, but not yet ended.
     Cancelled,
 }
 
-/// Stands for one run; with it goes the right to cancel it.
+/// Guard for one run: while it exists, an interrupt cancels the run.
 pub struct Watch<'a>(&'a Interrupts);
 
 impl Interrupts {
-    /// Listens from now on. To be called inside the runtime.
+    /// Starts listening. Must be called inside the runtime.
     pub fn listen(when_idle: WhenIdle) -> Result<Self, Failure> {
         let interrupts = Self::default();
         let mut signals =
@@ -51,7 +51,7 @@ impl Interrupts {
         Ok(interrupts)
     }
 
-    /// From now until the watch is dropped, an interrupt cancels this run.
+    /// Until the guard is dropped, an interrupt cancels this run.
     pub fn watch(&self, run: Option<Canceller>) -> Watch<'_> {
         *self.going() = run.map_or(Going::Nothing, Going::Run);
         Watch(self)

@@ -1,4 +1,4 @@
-//! Lines for the REPL: from a line editor with history on a terminal, read plainly from anything else.
+//! Input lines of the REPL: from a line editor with history on a terminal, else read plainly.
 
 use heapstead_types::limits::SOURCE_BYTES_MAX;
 use rustyline::error::ReadlineError;
@@ -12,7 +12,7 @@ const HISTORY_LINES_MAX: usize = 10_000;
 
 pub enum Line {
     Text(String),
-    /// Ctrl-C: whatever was typed is dropped.
+    /// Ctrl-C: the typed input is dropped.
     Interrupted,
     /// Ctrl-D, or the end of a script.
     End,
@@ -24,13 +24,13 @@ pub enum Lines {
 }
 
 impl Lines {
-    /// A line editor that remembers what was typed before, if there is a place to remember it in.
+    /// A line editor with a history file, if there is a place for one.
     pub fn of_terminal() -> rustyline::Result<Self> {
         let config = Config::builder().max_history_size(HISTORY_LINES_MAX)?.history_ignore_space(true).build();
         let mut editor = Box::new(DefaultEditor::with_config(config)?);
         let history = history_file();
         if let Some(file) = &history {
-            // There is none at first.
+            // It does not exist at first.
             let _ = editor.load_history(file);
         }
         Ok(Self::Terminal { editor, history })
@@ -48,11 +48,11 @@ impl Lines {
         }
     }
 
-    /// Keeps an input, all its lines together, for the arrow keys, in this session and later ones.
+    /// Adds a complete input to the history, for this session and later ones.
     pub fn remember(&mut self, input: &str) {
         if let Self::Terminal { editor, history } = self {
             let added = editor.add_history_entry(input).unwrap_or(false);
-            // Written at once, so that a session that is killed keeps its history. Without a file there is still the session's own.
+            // Saved immediately, so that a killed session keeps its history. Without a file, the history lasts for this session.
             if let (true, Some(file)) = (added, history) {
                 let _ = editor.append_history(file);
             }
@@ -72,7 +72,7 @@ fn next_of_script() -> io::Result<Line> {
     String::from_utf8(line).map(|text| Line::Text(text.trim_end_matches(['\n', '\r']).to_owned())).map_err(io::Error::other)
 }
 
-/// In the XDG state folder; rustyline makes it readable for us alone.
+/// In the XDG state folder; rustyline creates it readable by its owner only.
 fn history_file() -> Option<PathBuf> {
     let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;

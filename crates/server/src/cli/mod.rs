@@ -1,4 +1,4 @@
-//! The command line: one file per command, and what they share.
+//! The command line: one file per command, and shared code.
 
 mod auth;
 mod backend;
@@ -29,9 +29,9 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// Keeps JavaScript alive between runs: each run gets a confined V8 of its own, and goes on from the heap that an earlier one left.
+/// Runs JavaScript that stays alive between runs: each run gets its own confined V8 and continues from the heap of an earlier run.
 ///
-/// Without a command it serves: `heapstead --http-port 8420` is `heapstead serve --http-port 8420`, and `heapstead` alone speaks MCP on
+/// Without a command, it serves: `heapstead --http-port 8420` means `heapstead serve --http-port 8420`, and `heapstead` alone serves MCP on
 /// standard input and output.
 #[derive(Parser)]
 #[command(name = "heapstead", version, propagate_version = true, subcommand_required = true, after_help = serve::EXAMPLES)]
@@ -48,10 +48,10 @@ enum Command {
     /// Run JavaScript or TypeScript once, from a file, standard input or the command line
     #[command(after_help = run::EXAMPLES)]
     Run(Box<run::RunOptions>),
-    /// Type JavaScript or TypeScript line by line; every line goes on from the heap of the one before
+    /// Type JavaScript or TypeScript line by line; each line continues from the heap of the previous one
     #[command(after_help = repl::EXAMPLES)]
     Repl(Box<repl::ReplOptions>),
-    /// List, show, export, import and collect heaps
+    /// List, show, export, import and remove heaps
     #[command(after_help = heaps::EXAMPLES)]
     Heaps(heaps::HeapsOptions),
     /// List, show, follow and cancel executions
@@ -60,10 +60,10 @@ enum Command {
     /// List, show, fork and end sessions
     #[command(after_help = sessions::EXAMPLES)]
     Sessions(sessions::SessionsOptions),
-    /// Give out, list and revoke the tokens that callers of a server show
+    /// Add, list and revoke the tokens that authenticate clients of a server
     #[command(after_help = auth::EXAMPLES)]
     Auth(auth::AuthOptions),
-    /// Check that everything a server with these flags needs is there, and say how to get what is not
+    /// Check that everything a server with these flags needs is present, and say how to fix what is not
     #[command(after_help = doctor::EXAMPLES)]
     Doctor(Box<doctor::DoctorOptions>),
     /// Print a page of the reference documentation
@@ -71,9 +71,9 @@ enum Command {
     Reference(reference::ReferenceOptions),
 }
 
-/// What clap uses for its own complaints about arguments.
+/// The exit code that clap uses for invalid arguments.
 const EXIT_BAD_INPUT: u8 = 2;
-/// One thread for signals and timers, one for the run: a command does one thing at a time.
+/// One thread for signals and timers, one for the run.
 const THREADS_MIN: usize = 2;
 
 pub fn main() -> ExitCode {
@@ -106,7 +106,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Arguments, then variables, then the file that they name, then defaults. What clap finds wrong it says itself, and leaves.
+/// Precedence: arguments, environment variables, the `--config` file, defaults. clap reports invalid arguments itself and exits.
 fn parse(arguments: Vec<OsString>) -> Result<Command, config::ConfigError> {
     let arguments = with_command(arguments);
     let mut matches = Cli::command().get_matches_from(&arguments);
@@ -117,7 +117,7 @@ fn parse(arguments: Vec<OsString>) -> Result<Command, config::ConfigError> {
     Ok(cli.command)
 }
 
-/// Whoever names no command wants a server.
+/// Without a command, inserts `serve`.
 fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let own = ["-h", "--help", "-V", "--version"];
     let first = arguments.get(1).map(|first| first.to_string_lossy());
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_names_no_command_wants_a_server() {
+    fn without_a_command_serve_is_inserted() {
         let with = |arguments: &[&str]| with_command(arguments.iter().map(OsString::from).collect());
         assert_eq!(with(&["heapstead"]), ["heapstead", "serve"]);
         assert_eq!(with(&["heapstead", "--http-port", "1"]), ["heapstead", "serve", "--http-port", "1"]);

@@ -1,5 +1,6 @@
-//! `heapstead reference`, for whoever works on Heapstead: pages of the reference documentation, made from the code itself.
+//! `heapstead reference`, for developers: prints pages of the reference documentation, generated from the code.
 
+mod errors;
 mod flags;
 mod tools;
 
@@ -13,10 +14,12 @@ pub struct ReferenceOptions {
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Page {
-    /// Every flag, variable and key
+    /// Every flag, variable and configuration key
     Flags,
     /// Every operation of the API
     Tools,
+    /// Every error code
+    Errors,
 }
 
 pub async fn reference(options: ReferenceOptions) -> ExitCode {
@@ -24,6 +27,7 @@ pub async fn reference(options: ReferenceOptions) -> ExitCode {
     let page = match options.page {
         Page::Flags => Ok(flags::page()),
         Page::Tools => tools::page().await,
+        Page::Errors => Ok(errors::page()),
     };
     match page {
         Ok(page) => screen.output(page.as_bytes()),

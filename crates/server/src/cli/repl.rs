@@ -1,4 +1,4 @@
-//! `heapstead repl`: every input is one run, on the heap that the one before left.
+//! `heapstead repl`: every input is one run that continues from the heap of the previous one.
 
 use super::completeness::ended_early;
 use super::flags::{HeapStoreOptions, LimitOptions, OriginOptions};
@@ -8,7 +8,7 @@ use super::screen::Screen;
 use super::source;
 use crate::local;
 use heapstead_engine::Engine;
-use heapstead_service::{End, Finished, HeapAccess, Mode, OnMissingHeap, Origin, Request, Run};
+use heapstead_service::{ExecutionOutcome, FinishedRun, HeapCache, InputHeap, OnMissingHeap, OneShot, OneShotMode, OneShotRequest};
 use heapstead_types::{Failure, Limits, limits};
 use std::io::IsTerminal;
 use std::path::Path;
@@ -17,31 +17,31 @@ use tokio::runtime::Runtime;
 
 pub const EXAMPLES: &str = "\
 Examples:
-  heapstead repl                 a fresh heap
-  heapstead repl --heap KEY      goes on where a run or another session left off
+  heapstead repl                 starts with a fresh heap
+  heapstead repl --heap KEY      continues from the heap of an earlier run
   heapstead repl < lines.txt     without a terminal: reads lines, prints results
 
-Inside, `.help` lists the commands.";
+In the REPL, `.help` lists the commands.";
 
 const HELP: &str = "\
-.heap         show the key of the heap the next line begins from
+.heap         show the key of the heap that the next line starts from
 .undo         go back to the heap before the last line
 .load FILE    run a file
 .help         this list
-.exit         leave, as Ctrl-D does
+.exit         exit, like Ctrl-D
 
-A line that is not finished goes on in the next one. Ctrl-C stops a line that runs, or drops one that is being typed.
-What `let`, `const`, `class` and `function` declare at the top lives on, and may be declared again.";
+An incomplete line continues on the next one. Ctrl-C cancels a running line, or drops the line being typed.
+Top-level `let`, `const`, `class` and `function` declarations persist, and may be declared again.";
 
 const PROMPT: &str = "> ";
 const PROMPT_MORE: &str = "... ";
-/// How far back `.undo` reaches.
+/// Maximum number of `.undo` steps.
 const UNDO_MAX: usize = 10_000;
 
 #[derive(clap::Args)]
 pub struct ReplOptions {
     #[command(flatten)]
-    origin: OriginOptions,
+    input: OriginOptions,
     #[command(flatten)]
     limits: LimitOptions,
     #[command(flatten)]
@@ -54,7 +54,7 @@ pub fn repl(runtime: &Runtime, options: ReplOptions) -> ExitCode {
         Ok(session) => session,
         Err(failure) => {
             let screen = Screen::new();
-            screen.troubles(&Finished::never_began(failure));
+            screen.troubles(&FinishedRun::never_began(failure));
             return ExitCode::FAILURE;
         }
     };
@@ -80,17 +80,17 @@ pub fn repl(runtime: &Runtime, options: ReplOptions) -> ExitCode {
 
 struct Session {
     engine: Engine,
-    heaps: HeapAccess,
+    heaps: HeapCache,
     limits: Limits,
     interrupts: Interrupts,
     screen: Screen,
-    /// Where the next line begins.
-    origin: Origin,
-    /// Where earlier lines began, the latest last.
-    before: Vec<Origin>,
+    /// The heap the next line starts from.
+    input: InputHeap,
+    /// The heaps earlier lines started from, newest last.
+    before: Vec<InputHeap>,
 }
 
-/// What a line typed at the first prompt asks for.
+/// The meaning of a line typed at the first prompt.
 enum Asked<'a> {
     Heap,
     Undo,
@@ -125,15 +125,15 @@ impl Session {
         let interrupts = Interrupts::listen(if on_terminal { WhenIdle::GoOn } else { WhenIdle::Leave })?;
         let heaps = options.heaps.open()?;
         let engine = local::start_engine(|| screen.aside("starting the engine …")).await?;
-        let heaps = HeapAccess::new(heaps, engine.info().clone());
-        Ok(Self { engine, heaps, limits: options.limits.limits(), interrupts, screen, origin: options.origin.origin(), before: Vec::new() })
+        let heaps = HeapCache::new(heaps, engine.info().clone());
+        Ok(Self { engine, heaps, limits: options.limits.limits(), interrupts, screen, input: options.input.input(), before: Vec::new() })
     }
 
-    /// Takes input until its end.
+    /// Reads and evaluates input until its end.
     fn converse(&mut self, runtime: &Runtime, lines: &mut Lines) -> std::io::Result<()> {
         let mut input = String::new();
-        // What became of the input so far, when it only lacks its end.
-        let mut unfinished: Option<Finished> = None;
+        // The result of the input so far, if it is incomplete.
+        let mut unfinished: Option<FinishedRun> = None;
         loop {
             match lines.next(if input.is_empty() { PROMPT } else { PROMPT_MORE })? {
                 Line::End => {
@@ -172,7 +172,7 @@ impl Session {
         }
     }
 
-    /// Carries out a command. False when it was the last.
+    /// Executes a REPL command. Returns false if it ends the session.
     fn obey(&mut self, runtime: &Runtime, line: &str) -> bool {
         match Asked::parse(line) {
             Asked::Heap => self.screen.result(&self.describe_heap()),
@@ -193,45 +193,45 @@ impl Session {
         true
     }
 
-    /// Runs an input and shows what came of it, unless all it lacks is its end: then that comes back, for somebody to go on typing.
-    async fn evaluate(&mut self, input: &str) -> Option<Finished> {
+    /// Runs an input and shows its result. If the input is incomplete, returns the result instead, so that the user can continue typing.
+    async fn evaluate(&mut self, input: &str) -> Option<FinishedRun> {
         if let Err(error) = limits::code(input) {
             self.screen.error(&error.to_string());
             return None;
         }
         let finished = self.run(input.to_owned()).await;
-        if matches!(&finished.end, End::Failed(Failure::Syntax(error)) if ended_early(input, error)) {
+        if matches!(&finished.end, ExecutionOutcome::Failed(Failure::Syntax(error)) if ended_early(input, error)) {
             return Some(finished);
         }
         self.show(&finished);
         None
     }
 
-    /// Runs code on the heap of the line before. Only a run that completed moves on to a new heap.
-    async fn run(&mut self, code: String) -> Finished {
-        let mode = Mode::Stateful { heaps: self.heaps.clone(), origin: self.origin };
-        let mut run = Run::begin(&self.engine, Request { code, mode, limits: self.limits }).await;
+    /// Runs code on the heap of the previous line. Only a completed run moves to a new heap.
+    async fn run(&mut self, code: String) -> FinishedRun {
+        let mode = OneShotMode::Stateful { heaps: self.heaps.clone(), input: self.input };
+        let mut run = OneShot::begin(&self.engine, OneShotRequest { code, mode, limits: self.limits }).await;
         let watch = self.interrupts.watch(run.canceller());
         while let Some(bytes) = run.next_output().await {
             self.screen.output(&bytes);
         }
         let finished = run.finish().await;
         drop(watch);
-        if let End::Completed { heap: Some(key), .. } = finished.end {
-            self.before.push(self.origin);
+        if let ExecutionOutcome::Completed { heap: Some(key), .. } = finished.end {
+            self.before.push(self.input);
             if self.before.len() > UNDO_MAX {
                 self.before.remove(0);
             }
-            // A heap that this session made and that has vanished is a loss to be told of, not to be passed over.
-            self.origin = Origin::Heap { key, on_missing: OnMissingHeap::Fail };
+            // If a heap of this session is missing, the next line must fail instead of silently starting fresh.
+            self.input = InputHeap::Heap { key, on_missing: OnMissingHeap::Fail };
         }
         finished
     }
 
     fn undo(&mut self) {
         match self.before.pop() {
-            Some(origin) => {
-                self.origin = origin;
+            Some(input) => {
+                self.input = input;
                 let heap = self.describe_heap();
                 self.screen.aside(&format!("back to {heap}"));
             }
@@ -239,17 +239,17 @@ impl Session {
         }
     }
 
-    fn show(&mut self, finished: &Finished) {
-        if let End::Completed { result, .. } = &finished.end {
+    fn show(&mut self, finished: &FinishedRun) {
+        if let ExecutionOutcome::Completed { result, .. } = &finished.end {
             self.screen.result(result);
         }
         self.screen.troubles(finished);
     }
 
     fn describe_heap(&self) -> String {
-        match self.origin {
-            Origin::Heap { key, .. } => key.to_string(),
-            Origin::Fresh => "a fresh heap".into(),
+        match self.input {
+            InputHeap::Heap { key, .. } => key.to_string(),
+            InputHeap::Fresh => "a fresh heap".into(),
         }
     }
 }

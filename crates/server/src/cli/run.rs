@@ -1,4 +1,4 @@
-//! `heapstead run`: one run, whose exit code tells how it ended.
+//! `heapstead run`: runs code once; the exit code reports how it ended.
 
 use super::EXIT_BAD_INPUT;
 use super::flags::{FlagError, HeapStoreOptions, LimitOptions, OriginOptions};
@@ -7,22 +7,22 @@ use super::screen::Screen;
 use super::source::{SourceError, SourceOptions};
 use crate::local::{self, LocalError};
 use heapstead_engine::Engine;
-use heapstead_service::{End, ExecutionRecord, Finished, HeapAccess, Mode, Origin, Request, Run};
+use heapstead_service::{ExecutionOutcome, ExecutionRecord, FinishedRun, HeapCache, InputHeap, OneShot, OneShotMode, OneShotRequest};
 use heapstead_types::{Failure, HeapKey, Limits, Status};
 use std::process::ExitCode;
 use std::time::Instant;
 
 pub const EXAMPLES: &str = "\
 Examples:
-  heapstead run -e 'let n = 41'              prints the key of the heap it leaves
-  heapstead run -e '++n' --heap KEY          goes on from there
-  heapstead run script.ts                    TypeScript works as it is
-  echo '6 * 7' | heapstead run - --json      the whole record, for programs
+  heapstead run -e 'let n = 41'              prints the key of the new heap
+  heapstead run -e '++n' --heap KEY          continues from that heap
+  heapstead run script.ts                    runs TypeScript
+  echo '6 * 7' | heapstead run - --json      prints the whole record as JSON
 
-Output and result go to standard output, all else to standard error.
-Exit code: 0 completed, 1 failed, 2 bad input, 124 timed out, 130 cancelled.";
+Output and result go to standard output, everything else to standard error.
+Exit code: 0 completed, 1 failed, 2 invalid input, 124 timed out, 130 cancelled.";
 
-/// What timeout(1) uses.
+/// The exit code that timeout(1) uses.
 const EXIT_TIMED_OUT: u8 = 124;
 
 #[derive(clap::Args)]
@@ -30,28 +30,28 @@ pub struct RunOptions {
     #[command(flatten)]
     source: SourceOptions,
     #[command(flatten)]
-    origin: OriginOptions,
-    /// Keep no heap, and begin from none
+    input: OriginOptions,
+    /// Start without a heap and store none
     #[arg(long, env = "HEAPSTEAD_STATELESS", value_parser = clap::builder::BoolishValueParser::new())]
     stateless: bool,
     #[command(flatten)]
     limits: LimitOptions,
     #[command(flatten)]
     heaps: HeapStoreOptions,
-    /// Print one JSON object: the record of the run, and its output
+    /// Print one JSON object: the record of the run and its output
     #[arg(long)]
     json: bool,
 }
 
-/// What is to be run, once all of it has been found good.
+/// A validated run.
 struct Plan {
     code: String,
     limits: Limits,
-    /// Where heaps are and where to begin; none when stateless.
-    state: Option<(HeapStoreOptions, Origin)>,
+    /// The heap store and the heap to start from. `None` if stateless.
+    state: Option<(HeapStoreOptions, InputHeap)>,
 }
 
-/// What makes a run not worth starting.
+/// Why a run is not started.
 #[derive(Debug, thiserror::Error)]
 enum BadInput {
     #[error(transparent)]
@@ -64,20 +64,20 @@ enum BadInput {
 
 impl RunOptions {
     fn plan(self) -> Result<Plan, BadInput> {
-        // Not left to clap, for which a variable that says `false` is a flag that was given.
-        let state = match (self.stateless, self.origin.origin()) {
-            (true, Origin::Heap { key, .. }) => return Err(BadInput::HeapWhenStateless { key }),
-            (true, Origin::Fresh) => None,
-            (false, origin) => {
+        // Checked here because clap treats a variable set to `false` as a given flag.
+        let state = match (self.stateless, self.input.input()) {
+            (true, InputHeap::Heap { key, .. }) => return Err(BadInput::HeapWhenStateless { key }),
+            (true, InputHeap::Fresh) => None,
+            (false, input) => {
                 self.heaps.place()?;
-                Some((self.heaps, origin))
+                Some((self.heaps, input))
             }
         };
         Ok(Plan { code: self.source.read()?, limits: self.limits.limits(), state })
     }
 }
 
-/// The record as `--json` prints it.
+/// The record as printed by `--json`.
 #[derive(serde::Serialize)]
 struct Printed<'a> {
     #[serde(flatten)]
@@ -107,13 +107,13 @@ pub async fn run(options: RunOptions) -> ExitCode {
     ExitCode::from(exit_code(finished.end.status()))
 }
 
-/// From the plan to the end, with output handed over as it comes.
-async fn execute(plan: Plan, mut output: impl FnMut(&[u8])) -> Finished {
+/// Executes the plan and passes output on as it arrives.
+async fn execute(plan: Plan, mut output: impl FnMut(&[u8])) -> FinishedRun {
     let (engine, mode, interrupts) = match prepare(plan.state).await {
         Ok(prepared) => prepared,
-        Err(failure) => return Finished::never_began(failure),
+        Err(failure) => return FinishedRun::never_began(failure),
     };
-    let mut run = Run::begin(&engine, Request { code: plan.code, mode, limits: plan.limits }).await;
+    let mut run = OneShot::begin(&engine, OneShotRequest { code: plan.code, mode, limits: plan.limits }).await;
     let watch = interrupts.watch(run.canceller());
     while let Some(bytes) = run.next_output().await {
         output(&bytes);
@@ -123,21 +123,21 @@ async fn execute(plan: Plan, mut output: impl FnMut(&[u8])) -> Finished {
     finished
 }
 
-async fn prepare(state: Option<(HeapStoreOptions, Origin)>) -> Result<(Engine, Mode, Interrupts), Failure> {
+async fn prepare(state: Option<(HeapStoreOptions, InputHeap)>) -> Result<(Engine, OneShotMode, Interrupts), Failure> {
     let interrupts = Interrupts::listen(WhenIdle::Leave)?;
-    // The store first: a bad one is told at once.
-    let state = state.map(|(heaps, origin)| Ok::<_, LocalError>((heaps.open()?, origin))).transpose()?;
+    // The store is opened first, so that its errors are reported immediately.
+    let state = state.map(|(heaps, input)| Ok::<_, LocalError>((heaps.open()?, input))).transpose()?;
     let engine = local::start_engine(|| Screen::new().aside("starting the engine …")).await?;
     let mode = match state {
-        None => Mode::Stateless,
-        Some((heaps, origin)) => Mode::Stateful { heaps: HeapAccess::new(heaps, engine.info().clone()), origin },
+        None => OneShotMode::Stateless,
+        Some((heaps, input)) => OneShotMode::Stateful { heaps: HeapCache::new(heaps, engine.info().clone()), input },
     };
     Ok((engine, mode, interrupts))
 }
 
-fn show(screen: &mut Screen, finished: &Finished, began: Instant) {
-    if let End::Completed { result, .. } = &finished.end {
-        // Code that is run for its output has no result to speak of.
+fn show(screen: &mut Screen, finished: &FinishedRun, began: Instant) {
+    if let ExecutionOutcome::Completed { result, .. } = &finished.end {
+        // `undefined` is not printed, because code run for its output has no result.
         if result != "undefined" {
             screen.result(result);
         }

@@ -1,15 +1,15 @@
-//! What a run looks like to somebody who watches: output and result on standard output, everything about the run on standard error.
+//! Prints runs for the terminal: output and result on standard output, everything else on standard error.
 
 use super::colours::Colours;
 use super::hints;
-use heapstead_service::Finished;
+use heapstead_service::FinishedRun;
 use std::io::{self, Write};
 
 pub struct Screen {
     out: Colours,
     err: Colours,
     at_line_start: bool,
-    /// Nobody reads standard output any more, as after `| head`. The run goes on: its heap is wanted all the same.
+    /// Standard output is closed, as after `| head`. The run continues, because its heap is still needed.
     closed: bool,
 }
 
@@ -18,7 +18,7 @@ impl Screen {
         Self { out: Colours::of(&io::stdout()), err: Colours::of(&io::stderr()), at_line_start: true, closed: false }
     }
 
-    /// Console output, at once and as it is.
+    /// Prints console output immediately and unchanged.
     pub fn output(&mut self, bytes: &[u8]) {
         if self.closed {
             return;
@@ -30,20 +30,20 @@ impl Screen {
         }
     }
 
-    /// Whether nobody reads standard output any more.
+    /// Whether standard output is closed.
     pub fn is_closed(&self) -> bool {
         self.closed
     }
 
-    /// The result, on a line of its own.
+    /// Prints the result on its own line.
     pub fn result(&mut self, text: &str) {
         let separator = if self.at_line_start { "" } else { "\n" };
         let line = format!("{separator}{}\n", painted(self.out, text));
         self.output(line.as_bytes());
     }
 
-    /// What went wrong and what helps, and what the caller should know besides.
-    pub fn troubles(&self, finished: &Finished) {
+    /// Prints the error with a hint, and warnings.
+    pub fn troubles(&self, finished: &FinishedRun) {
         for warning in &finished.record.warnings {
             self.note(&format!("{} {warning}", self.err.yellow("warning:")));
         }
@@ -63,18 +63,18 @@ impl Screen {
         self.note(&format!("{} {text}", self.err.red("error:")));
     }
 
-    /// Something about the run, on standard error. If that is closed too, there is nobody to tell.
+    /// Prints a note about the run on standard error. If that is closed too, the note is dropped.
     pub fn note(&self, text: &str) {
         let _ = writeln!(io::stderr().lock(), "{text}");
     }
 
-    /// A remark that matters less than what is around it.
+    /// Prints a less important note.
     pub fn aside(&self, text: &str) {
         self.note(&self.err.dim(text));
     }
 }
 
-/// By its look: the text is JSON where JSON can hold the value, else an inspection.
+/// Coloured by its form: the text is JSON if JSON can represent the value, else an inspection.
 fn painted(colours: Colours, result: &str) -> String {
     match result.as_bytes() {
         b"undefined" => colours.dim(result),

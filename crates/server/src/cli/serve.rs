@@ -1,4 +1,4 @@
-//! `heapstead serve`, and `heapstead` alone: the server, on standard input and output or on ports.
+//! `heapstead serve`, and `heapstead` without a command: the server, on stdio or on ports.
 
 use super::flags::ServeOptions;
 use super::screen::Screen;
@@ -23,12 +23,12 @@ use tokio_util::sync::CancellationToken;
 
 pub const EXAMPLES: &str = "\
 Examples:
-  heapstead                                     speaks MCP on standard input and output
+  heapstead                                     serves MCP on standard input and output
   heapstead serve --http-port 8420              MCP on /mcp, REST on /api, documentation on /docs
-  heapstead serve --http-port 8420 --stateless  nothing is kept
-  heapstead serve --config heapstead.toml       flags from a file, e.g. http-port = 8420";
+  heapstead serve --http-port 8420 --stateless  stores nothing
+  heapstead serve --config heapstead.toml       reads flags from a file, e.g. http-port = 8420";
 
-/// Between the signal and the end of runs that have not ended by themselves.
+/// Time between the signal and the cancellation of runs that have not ended.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, thiserror::Error)]
@@ -41,9 +41,9 @@ pub enum ServeError {
     Auth(#[from] AuthError),
     #[error("can't listen on {address}: {error}. {}", listen_hint(error))]
     Listen { address: String, error: io::Error },
-    #[error("contexts can't be kept: {0}")]
+    #[error("the context store can't be opened: {0}")]
     Contexts(#[from] ContextStoreError),
-    #[error("a catalog can't be used: {0}")]
+    #[error("a catalog can't be loaded: {0}")]
     Catalog(#[from] CatalogError),
     #[error("signals can't be handled: {0}")]
     Signals(io::Error),
@@ -53,13 +53,13 @@ pub enum ServeError {
     Serving(io::Error),
 }
 
-/// What helps when a port can't be had.
+/// Suggests a fix if a port cannot be used.
 pub fn listen_hint(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::AddrInUse => {
-            "Something listens there already, another Heapstead perhaps: use that one, stop it, or choose another port (`--http-port PORT`; with make, `make run PORT=8421`)"
+            "The port is in use, perhaps by another Heapstead: use that one, stop it, or choose another port (`--http-port PORT`; with make, `make run PORT=8421`)"
         }
-        io::ErrorKind::PermissionDenied => "Ports below 1024 are for the administrator: choose a higher one",
+        io::ErrorKind::PermissionDenied => "Ports below 1024 need root: choose a higher one",
         io::ErrorKind::AddrNotAvailable => "`--bind-host` has to be an address of this machine",
         _ => "Choose another port or address",
     }
@@ -88,23 +88,23 @@ async fn try_serve(options: ServeOptions) -> Result<(), ServeError> {
     let mut who_may_call = options.auth.settings().map_err(LocalError::Flags)?;
     match options.http_port.or(options.sse_port) {
         Some(_) => options.auth.check_exposure(options.bind_host).map_err(LocalError::Flags)?,
-        // Whoever started us is the only one who can call.
+        // Only the process that started the server can call it.
         None => who_may_call = Settings::default(),
     }
     let asked = shutdown_signal().map_err(ServeError::Signals)?;
-    // Ports first: one that is taken is told before anything is started.
+    // Ports first, so that a port in use is reported before anything starts.
     let http = listen(&options, options.http_port).await?;
     let sse = listen(&options, options.sse_port).await?;
     let authenticator = Authenticator::open(&who_may_call).await?;
     let edge = Arc::new(open(&options, authenticator).await?);
-    tracing::debug!(authentication = edge.authenticator.is_on(), "everything is open");
+    tracing::debug!(authentication = edge.authenticator.is_on(), "all stores are open");
     let mut served = Ok(());
     match (http, sse) {
         (None, None) => {
             let (shutdown, drained) = (Shutdown::new(asked), CancellationToken::new());
             let serving = async {
                 let served = mcp::stdio::serve(edge.clone(), &shutdown).await;
-                // The client that started us has left, so nobody will ask for the end.
+                // The client that started the server has disconnected, so no other shutdown request will come.
                 shutdown.asked.cancel();
                 drained.cancel();
                 served
@@ -125,17 +125,17 @@ async fn try_serve(options: ServeOptions) -> Result<(), ServeError> {
         }
     }
     if let Some(service) = &edge.service {
-        service.close_contexts().await;
+        service.contexts().close().await;
     }
     served.map_err(ServeError::Serving)
 }
 
-/// Brings everything that runs to its end once that is asked for. Whoever waits for it hears of it.
+/// When shutdown is requested, ends everything that runs, and notifies waiting callers.
 async fn close(edge: &Edge, shutdown: &Shutdown, drained: &CancellationToken) {
     shutdown.asked.cancelled().await;
     match &edge.service {
         Some(service) => service.close(SHUTDOWN_GRACE).await,
-        // Nothing is kept: runs are over when their callers are.
+        // Stateless mode: a run ends with its connection.
         None => drop(tokio::time::timeout(SHUTDOWN_GRACE, drained.cancelled()).await),
     }
     shutdown.over.cancel();
@@ -163,13 +163,13 @@ async fn open(options: &ServeOptions, authenticator: Authenticator) -> Result<Ed
         (Api::stateless(&stateless), None, Some(stateless))
     } else {
         let heaps = options.stores.heaps.open()?;
-        let metadata = local::open_metadata(&options.stores.session_db_path)?;
+        let database = local::open_database(&options.stores.session_db_path)?;
         let catalogs = Catalogs::load(&options.sessions.catalog)?;
         let contexts = match contexts {
             Some(settings) => Some(OpenContexts::open(settings).await?),
             None => None,
         };
-        let service = Service::open(engine, heaps, metadata, options.policy(), catalogs, contexts).await?;
+        let service = Service::open(engine, heaps, database, options.policy(), catalogs, contexts).await?;
         (Api::stateful(&service), Some(service), None)
     };
     Ok(Edge {
@@ -195,7 +195,7 @@ async fn start_engine(options: &ServeOptions) -> Result<Engine, LocalError> {
     Ok(Engine::start(config).await?)
 }
 
-/// Done when somebody wants the server to end: the first signal asks, the second kills.
+/// Cancelled when shutdown is requested: the first signal requests it, the second kills the process.
 fn shutdown_signal() -> io::Result<CancellationToken> {
     let shutdown = CancellationToken::new();
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
@@ -216,7 +216,7 @@ fn shutdown_signal() -> io::Result<CancellationToken> {
 }
 
 fn start_log(filter: &str) -> Result<(), ServeError> {
-    // What the MCP library has to say is about clients' mistakes, which they are told of. Whoever wants to see it says so: later words count.
+    // The MCP library logs mistakes of clients, which are reported to the clients anyway. Later directives take precedence, so the user can turn it on.
     let filter_with_defaults = format!("rmcp=off,{filter}");
     let parsed = tracing_subscriber::EnvFilter::try_new(filter_with_defaults)
         .map_err(|error| ServeError::Log { filter: filter.to_owned(), error })?;

@@ -1,4 +1,4 @@
-//! `heapstead sessions`: those that have a head and those that are only a log, what ran in them, going back to an earlier heap, and their end.
+//! `heapstead sessions`: lists, shows, forks and ends sessions, prints their logs and rotates the state key.
 
 use super::backend::{Backend, BackendError, Needs};
 use super::colours::Colours;
@@ -14,17 +14,17 @@ use std::process::ExitCode;
 
 pub const EXAMPLES: &str = "\
 Examples:
-  heapstead sessions ls                        those that are open, in the order they were opened, then logs
-  heapstead sessions log SESSION               what ran in one, and the heaps before and after
-  heapstead sessions fork SESSION --heap KEY   a new one that goes on from an earlier heap
-  heapstead sessions end SESSION --url URL     on a running server
-  heapstead sessions rotate-key                what clients carry is sealed with a new key from now on
+  heapstead sessions ls                        open sessions, oldest first, then logs
+  heapstead sessions log SESSION               the runs of a session, with their heaps
+  heapstead sessions fork SESSION --heap KEY   a new session that continues from an earlier heap
+  heapstead sessions end SESSION --url URL     ends a session on a running server
+  heapstead sessions rotate-key                seals session state held by clients with a new key
 
-Exit code: 0 done, 1 not done, 2 bad input.";
+Exit code: 0 success, 1 failure, 2 invalid input.";
 
-/// The longest page that a server gives.
+/// Maximum page size of a server.
 const PAGE_MAX: u32 = 10_000;
-/// Characters of code shown in a line of a log.
+/// Characters of code shown per log line.
 const CODE_CHARS: usize = 60;
 
 #[derive(clap::Args)]
@@ -35,32 +35,32 @@ pub struct SessionsOptions {
 
 #[derive(Subcommand)]
 enum SessionsCommand {
-    /// List sessions that have a head, then those that are only a log
+    /// List sessions with a head, then sessions that have only a log
     #[command(after_help = EXAMPLES)]
     Ls(Box<LsOptions>),
     /// Show a session
     #[command(after_help = EXAMPLES)]
     Show(Box<OneOptions>),
-    /// Show what ran in a session
+    /// Show the log of a session
     #[command(after_help = EXAMPLES)]
     Log(Box<OneOptions>),
-    /// Make a new session that goes on from a heap of another
+    /// Create a session that continues from a heap of another
     #[command(after_help = EXAMPLES)]
     Fork(Box<ForkOptions>),
-    /// End a session, and cancel what runs in it
+    /// End a session and cancel its executions
     #[command(after_help = EXAMPLES)]
     End(Box<OneOptions>),
-    /// Seal what clients carry with a new key; what they have is still taken
+    /// Rotate the key that seals session state held by clients; state sealed with older keys stays valid
     #[command(after_help = EXAMPLES)]
     RotateKey(Box<KeyOptions>),
 }
 
 #[derive(clap::Args)]
 struct LsOptions {
-    /// At most this many, 1 to 10000
+    /// Maximum number of sessions, 1 to 10000
     #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     limit: u32,
-    /// Go on where an earlier list ended
+    /// Continue from the cursor of an earlier list
     #[arg(long, value_name = "CURSOR")]
     cursor: Option<String>,
     #[command(flatten)]
@@ -69,7 +69,7 @@ struct LsOptions {
 
 #[derive(clap::Args)]
 struct OneOptions {
-    /// The session: its id, its logical id, or, for its log, its name
+    /// The session: its id, its logical id or, for its log, its name
     #[arg(value_name = "SESSION")]
     session: String,
     #[command(flatten)]
@@ -81,7 +81,7 @@ struct ForkOptions {
     /// The session: its id or its logical id
     #[arg(value_name = "SESSION")]
     session: String,
-    /// The heap to go on from: any that a run in the session began from or left; its head by default
+    /// Heap to continue from: any heap that a run of the session started from or produced; default: its head
     #[arg(long, value_name = "KEY", value_parser = super::flags::heap_key)]
     heap: Option<HeapKey>,
     #[command(flatten)]
@@ -143,11 +143,11 @@ async fn ls(screen: &mut Screen, options: LsOptions) -> Result<(), BackendError>
     Ok(())
 }
 
-/// The names of sessions that are only a log and in which something completed.
+/// Names of sessions that have only a log with completed executions.
 async fn logs(backend: &Backend) -> Result<Vec<String>, BackendError> {
     let mut names = backend.session_names().await?;
     let mut cursor = None;
-    // A log may be called anything, so only the list of sessions with a head tells which ids are theirs.
+    // A log may have any name, so only the list of sessions with a head tells which names are session ids.
     loop {
         let page = backend.sessions(PAGE_MAX, cursor).await?;
         let opened: HashSet<_> = page["sessions"].as_array().into_iter().flatten().map(|session| text(&session["session_id"])).collect();
@@ -189,7 +189,7 @@ async fn log(screen: &mut Screen, options: OneOptions) -> Result<(), BackendErro
     }
     let entries = log["entries"].as_array().map(Vec::as_slice).unwrap_or_default();
     if entries.is_empty() {
-        screen.aside("nothing has completed in it");
+        screen.aside("the session has no completed executions");
         return Ok(());
     }
     let mut table = Table::new(Colours::of(&io::stdout()), ["INDEX", "TIME (UTC)", "HEAP", "CODE"]);
@@ -226,7 +226,7 @@ async fn rotate_key(screen: &mut Screen, options: KeyOptions) -> Result<(), Back
     let answer = Backend::open(&options.common.place, Needs::Database).await?.rotate_state_key().await?;
     match options.common.json {
         true => print_json(screen, &answer),
-        false => screen.note("what clients are given from now on is sealed with a new key"),
+        false => screen.note("new session state is sealed with a new key from now on"),
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Where the code of a run comes from: a file, standard input, or the command line.
+//! The source of a run's code: a file, standard input or the command line.
 
 use heapstead_types::{LimitError, limits};
 use std::fs::File;
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
 pub struct SourceOptions {
-    /// File with the code; `-` reads standard input, and so does leaving it out in a pipe
+    /// File with the code; `-` reads standard input, which is the default in a pipe
     #[arg(value_name = "FILE", conflicts_with = "eval")]
     file: Option<PathBuf>,
-    /// The code itself
+    /// Code to run
     #[arg(short, long, value_name = "CODE", allow_hyphen_values = true)]
     eval: Option<String>,
 }
@@ -52,7 +52,7 @@ fn read_standard_input() -> Result<String, SourceError> {
     text("standard input".into(), bytes)
 }
 
-/// One byte more than allowed at most, so that too long shows as too long.
+/// Reads at most one byte more than the limit, so that a source over the limit is recognised.
 fn read_bounded(reader: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.take(limits::SOURCE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
@@ -60,7 +60,7 @@ fn read_bounded(reader: impl Read) -> io::Result<Vec<u8>> {
 }
 
 fn text(from: String, bytes: Vec<u8>) -> Result<String, SourceError> {
-    // Cut inside a character, a source that is too long would look like no text at all.
+    // Checked before the UTF-8 check, because a cut inside a character would look like invalid text.
     if bytes.len() > limits::SOURCE_BYTES_MAX {
         return Err(SourceError::Bounds { from, error: LimitError::CodeTooLong { bytes: bytes.len() } });
     }

@@ -1,4 +1,4 @@
-//! Tables and units for people: columns as wide as what is in them, sizes and times that can be read at a glance.
+//! Formats tables and units for people: aligned columns, sizes and times.
 
 use super::colours::Colours;
 use jiff::{SignedDuration, Timestamp};
@@ -8,7 +8,7 @@ pub struct Table {
     rows: Vec<Vec<Cell>>,
 }
 
-/// Text, and how it is painted once the width of its column is known.
+/// Text, and its colour, which is applied once the column width is known.
 pub struct Cell {
     text: String,
     paint: fn(Colours, &str) -> String,
@@ -59,7 +59,7 @@ impl Table {
     }
 }
 
-/// As 697459 → `681 KB`.
+/// For example 697459 → `681 KB`.
 pub fn size(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes} B"),
@@ -69,12 +69,12 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
-/// As `2026-11-15T21:38:49.925Z` → `2026-11-15 21:38:49`, in UTC as everywhere.
+/// For example `2026-11-15T21:38:49.925Z` → `2026-11-15 21:38:49`, in UTC as everywhere.
 pub fn time(iso_8601: &str) -> String {
     iso_8601.get(..19).map_or_else(|| iso_8601.to_owned(), |seconds| seconds.replace('T', " "))
 }
 
-/// How long something took, or has taken so far.
+/// The duration, so far if it has not ended.
 pub fn took(started_at: &str, completed_at: Option<&str>) -> String {
     let Ok(started) = started_at.parse::<Timestamp>() else { return String::new() };
     let ended = completed_at.and_then(|time| time.parse().ok()).unwrap_or_else(Timestamp::now);

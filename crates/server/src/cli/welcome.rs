@@ -1,9 +1,9 @@
-//! What a server says when it starts: where it is, and how to connect to it.
+//! The start-up message of a server: its address, and how to connect.
 
 use super::flags::ServeOptions;
 use tokio::net::TcpListener;
 
-/// On standard error, where the log goes too.
+/// Printed to standard error, like the log.
 pub fn show(options: &ServeOptions, http: &Option<TcpListener>, sse: &Option<TcpListener>) {
     if let Some(address) = address(http) {
         eprintln!("{}", of_http(options, &address));
@@ -20,7 +20,7 @@ fn address(listener: &Option<TcpListener>) -> Option<String> {
 fn of_http(options: &ServeOptions, address: &str) -> String {
     let url = format!("http://{address}");
     let code = if options.stateless { r#"{"code": "console.log(1 + 1)"}"# } else { r#"{"code": "1 + 1", "wait_secs": 10}"# };
-    // The token stays a variable: what is printed here ends up in logs.
+    // The token stays a variable, because this output ends up in logs.
     let (claude, cursor, curl) = match options.auth.is_on() {
         false => ("", "", ""),
         true => (
@@ -41,8 +41,7 @@ fn of_http(options: &ServeOptions, address: &str) -> String {
     if let Some((program, arguments)) = over_stdio(options) {
         let quoted: Vec<_> = arguments.iter().map(|argument| format!("\"{argument}\"")).collect();
         lines.extend([
-            "Without this server, over standard input and output, in the same folders, where whoever starts it is the owner `local`:"
-                .to_owned(),
+            "Without this server, over standard input and output, with the same folders and as owner `local`:".to_owned(),
             String::new(),
             format!("  Claude Code    claude mcp add heapstead -- {program} {}", arguments.join(" ")),
             format!(
@@ -55,7 +54,7 @@ fn of_http(options: &ServeOptions, address: &str) -> String {
     lines.join("\n")
 }
 
-/// The command that a client starts by itself; none when there is a character in it for which shells and JSON have rules.
+/// The command a client can start itself. `None` if it contains characters that shells or JSON would have to escape.
 fn over_stdio(options: &ServeOptions) -> Option<(String, [String; 4])> {
     let program = std::env::current_exe().ok()?.to_str()?.to_owned();
     let arguments = options.stores.folder_arguments()?;

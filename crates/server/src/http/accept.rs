@@ -1,18 +1,18 @@
-//! Whether a caller takes what an endpoint answers with.
+//! Checks the `Accept` header against the media type of an endpoint.
 
 use super::Problem;
 use axum::http::{HeaderMap, StatusCode, header};
 
-/// Errors are told as problem documents whatever the caller takes, because there is no other form of them.
+/// Errors are always sent as problem documents, whatever the client accepts.
 pub fn require(headers: &HeaderMap, media_type: &str) -> Result<(), Problem> {
     let mut given = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).peekable();
     if given.peek().is_none() || given.any(|value| value.split(',').any(|range| takes(range, media_type))) {
         return Ok(());
     }
-    Err(Problem::new(StatusCode::NOT_ACCEPTABLE, format!("`Accept` leaves out {media_type}, which is what there is here")))
+    Err(Problem::new(StatusCode::NOT_ACCEPTABLE, format!("`Accept` does not include {media_type}, the only type available here")))
 }
 
-/// Whether a range such as `text/*;q=0.5` holds the type.
+/// Whether a range such as `text/*;q=0.5` includes the type.
 fn takes(range: &str, media_type: &str) -> bool {
     let mut parts = range.split(';').map(str::trim);
     let name = parts.next().unwrap_or_default().to_ascii_lowercase();

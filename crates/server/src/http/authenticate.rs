@@ -1,4 +1,4 @@
-//! Asks everybody who they are before anything else is done for them, and passes the answer on with the request.
+//! Authenticates every request before it is handled, and attaches the principal to it.
 
 use super::Problem;
 use crate::auth::Refusal;
@@ -10,8 +10,8 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
 
-/// What anybody may read: it is the same on every server, or says no more than that this one is there. Everything else is closed, paths that
-/// lead nowhere too.
+/// Paths without authentication: the same on every server, or only showing that the server is up. All other paths need it, including
+/// unknown ones.
 pub const OPEN: [&str; 7] = ["/", "/docs", "/docs/docs.js", "/docs/docs.css", "/api-doc/openapi.json", "/healthz", "/readyz"];
 
 pub async fn authenticate(State(edge): State<Arc<Edge>>, mut request: Request, next: Next) -> Response {
@@ -20,7 +20,7 @@ pub async fn authenticate(State(edge): State<Arc<Edge>>, mut request: Request, n
     }
     match edge.authenticator.principal(request.headers()).await {
         Ok(principal) => {
-            // Nobody needs them from here on, so nobody can show or log them.
+            // Removed, so that no later code can return or log it.
             request.headers_mut().remove(header::AUTHORIZATION);
             request.extensions_mut().insert(principal);
             next.run(request).await

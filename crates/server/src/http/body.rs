@@ -1,4 +1,4 @@
-//! Bodies of requests, read whole before anything else is done: none too long, none too slow, and not too many at once.
+//! Reads request bodies whole before anything else, with limits on size, duration and total memory.
 
 use super::Problem;
 use axum::body::{Body, HttpBody};
@@ -13,23 +13,23 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
-/// Source of 16 MiB, every character of it written as a six-character escape, and 4 MiB for the rest.
+/// 16 MiB of source, with every character as a six-character escape, and 4 MiB for the rest.
 pub const JSON_BYTES_MAX: usize = (16 * 6 + 4) << 20;
-/// All bodies that are in memory at once. One that does not fit is refused, and its sender asked to come again.
+/// Total size of all bodies in memory. A body that does not fit is refused, and its client is asked to retry.
 const ALL_KIB_MAX: usize = 1 << 20;
-/// A body has this long, and then as long as it takes at this pace: a stalled or trickling sender does not hold a connection.
+/// A body must arrive within this time plus its size at a minimum rate, so that a stalled or slow client does not hold a connection.
 const GRACE: Duration = Duration::from_secs(10);
 const PACE_BYTES_PER_SEC: u64 = 16 << 10;
 
 static ALL_KIB: Semaphore = Semaphore::const_new(ALL_KIB_MAX);
 
-/// Middleware that replaces the body by itself, read.
+/// Middleware that replaces the body with the buffered one.
 pub async fn buffered(State(bytes_max): State<usize>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     let announced = parts.headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
     match read(body, announced, bytes_max).await {
         Ok((bytes, share)) => {
-            // The share is given back when the request has been answered.
+            // The share is released when the response has been sent.
             parts.extensions.insert(Arc::new(share));
             next.run(Request::from_parts(parts, Body::from(bytes))).await
         }
@@ -49,7 +49,7 @@ async fn read(body: Body, announced: Option<u64>, bytes_max: usize) -> Result<(B
     loop {
         let patience = GRACE + Duration::from_secs(read.len() as u64 / PACE_BYTES_PER_SEC);
         let frame = match timeout_at(began + patience, body.frame()).await {
-            Err(_) => return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "the body comes too slowly").closing()),
+            Err(_) => return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "the body arrives too slowly").closing()),
             Ok(None) => return Ok((read.into(), share)),
             Ok(Some(Err(error))) => return Err(Problem::bad_input(format!("the body can't be read: {error}")).closing()),
             Ok(Some(Ok(frame))) => frame,
@@ -64,11 +64,10 @@ async fn read(body: Body, announced: Option<u64>, bytes_max: usize) -> Result<(B
 }
 
 fn too_long(bytes_max: usize) -> Problem {
-    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the body is longer than {bytes_max} bytes, which is the most that is taken here"))
-        .closing()
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the body is longer than the limit of {bytes_max} bytes")).closing()
 }
 
-/// A request's part of what all bodies may hold.
+/// A request's share of the total memory for bodies.
 #[derive(Default)]
 struct Share {
     permit: Option<SemaphorePermit<'static>>,
@@ -79,7 +78,7 @@ impl Share {
     fn grow(&mut self, kib: usize) -> Result<(), Problem> {
         let more = u32::try_from(kib.saturating_sub(self.kib)).unwrap_or(u32::MAX);
         let permit = ALL_KIB.try_acquire_many(more);
-        let permit = permit.map_err(|_| Problem::busy("as many bodies are being read as memory is meant for them").closing())?;
+        let permit = permit.map_err(|_| Problem::busy("the memory for request bodies is used up").closing())?;
         self.kib = kib.max(self.kib);
         match &mut self.permit {
             Some(held) => held.merge(permit),

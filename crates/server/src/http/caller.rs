@@ -1,4 +1,4 @@
-//! Who calls, as far as the headers and the connection tell.
+//! The caller of a request, from its headers and its connection.
 
 use super::Problem;
 use crate::edge::Edge;
@@ -13,7 +13,7 @@ use std::net::{IpAddr, SocketAddr};
 
 /// Names the session that a call belongs to.
 const SESSION_HEADER: &str = "x-mcp-session-id";
-/// Headers that begin like this are readable in a run.
+/// Headers with this prefix are readable in a run.
 const PASSED_ON: &str = "x-mcp-";
 
 pub fn caller(edge: &Edge, parts: &Parts) -> Result<Caller, Problem> {
@@ -35,12 +35,12 @@ pub fn caller(edge: &Edge, parts: &Parts) -> Result<Caller, Problem> {
     Ok(Caller { principal, session, headers, lane, ..Caller::default() })
 }
 
-/// Whom authentication found. A request that it never saw is nobody's, not even `anonymous`'s.
+/// The principal that authentication attached. A request without one is refused, not treated as `anonymous`.
 pub fn principal(extensions: &Extensions) -> Result<&Principal, Problem> {
-    extensions.get().ok_or_else(|| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "nobody asked who calls"))
+    extensions.get().ok_or_else(|| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the request was not authenticated"))
 }
 
-/// What is not UTF-8 is what headers were before: one byte per character.
+/// Headers that are not UTF-8 are read as Latin-1.
 fn text(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) => text.to_owned(),
@@ -48,7 +48,7 @@ fn text(bytes: &[u8]) -> String {
     }
 }
 
-/// Whoever is known by name is one client; else a session is, or an address that names none. However many connections it has, it has one turn.
+/// The queue lane of a client: its principal, else its session, else its address. A client has one lane, however many connections it opens.
 fn lane(principal: &Principal, session: Option<&SessionName>, peer: Option<IpAddr>) -> Lane {
     let mut hasher = DefaultHasher::new();
     match session {

@@ -1,4 +1,4 @@
-//! Who may ask at all: a browser must not be talked into speaking to a server on its user's machine, by a name that points there or by a page.
+//! Checks `Host` and `Origin`, against DNS rebinding and requests from foreign web pages to a local server.
 
 use super::Problem;
 use crate::edge::{Access, Edge};
@@ -9,10 +9,10 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
 
-/// How long a browser remembers what it may do.
+/// How long a browser caches a preflight response.
 const PREFLIGHT_SECS: &str = "600";
 const METHODS: &str = "GET, HEAD, POST, PUT, DELETE";
-/// What pages may read beside the body.
+/// Response headers that pages may read.
 const EXPOSED: &str = "Retry-After, WWW-Authenticate, Mcp-Session-Id, X-Heapstead-Engine";
 
 pub async fn guard(State(edge): State<Arc<Edge>>, request: Request, next: Next) -> Response {
@@ -21,7 +21,7 @@ pub async fn guard(State(edge): State<Arc<Edge>>, request: Request, next: Next) 
         Err(problem) => return problem.closing().into_response(),
     };
     if let Some(kind) = sent_by_any_page(&request) {
-        let detail = format!("`Content-Type` is `{kind}`, which a page of any site could send unasked: expected application/json");
+        let detail = format!("`Content-Type` is `{kind}`, which any web page could send without a preflight: expected application/json");
         return Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail).closing().into_response();
     }
     let mut response = match &origin {
@@ -38,12 +38,12 @@ pub async fn guard(State(edge): State<Arc<Edge>>, request: Request, next: Next) 
     response
 }
 
-/// The origin to tell the browser about; none when the request comes from no other page.
+/// The origin to allow in the response. `None` if the request has no foreign origin.
 fn check(access: &Access, uri: &Uri, headers: &HeaderMap) -> Result<Option<HeaderValue>, Problem> {
     let host = only(headers, header::HOST)?;
     let named = host.and_then(|value| value.to_str().ok()).or_else(|| uri.authority().map(Authority::as_str));
-    let Some(named) = named else { return Err(Problem::bad_input("the request has no `Host` that can be read")) };
-    // A target such as http://other/ names a host too.
+    let Some(named) = named else { return Err(Problem::bad_input("the request has no readable `Host` header")) };
+    // An absolute request target such as http://other/ names a host too.
     for name in [Some(named), uri.authority().map(Authority::as_str)].into_iter().flatten() {
         if !allowed(&access.hosts, without_port(name)) {
             let detail = format!("requests to the host `{}` are not answered: `--allowed-hosts` decides", name.escape_debug());
@@ -55,16 +55,16 @@ fn check(access: &Access, uri: &Uri, headers: &HeaderMap) -> Result<Option<Heade
     if allowed(&access.origins, text) {
         return Ok(Some(origin.clone()));
     }
-    // Our own pages. Where any host name is taken, a foreign page can make itself look like one.
+    // Our own pages. If any host name is allowed, a foreign page could look like one of them.
     let is_own = !access.hosts.iter().any(|host| host == "*") && text.split_once("://").is_some_and(|(_, authority)| authority == named);
     if is_own {
         return Ok(None);
     }
-    let detail = format!("pages of the origin `{}` may not call this server: `--allowed-origins` decides", text.escape_debug());
+    let detail = format!("pages of the origin `{}` may not call this server: see `--allowed-origins`", text.escape_debug());
     Err(Problem::new(StatusCode::FORBIDDEN, detail))
 }
 
-/// The kind of a body that browsers send to other sites without asking them first.
+/// The content type of a body that browsers send to other sites without a preflight.
 fn sent_by_any_page(request: &Request) -> Option<&'static str> {
     let kind = request.headers().get(header::CONTENT_TYPE).filter(|_| request.method() == Method::POST)?.to_str().ok()?;
     let kind = kind.split(';').next().unwrap_or_default().trim();

@@ -1,4 +1,4 @@
-//! JSON read strictly: no name given twice, no depth without end, no document of a million values, and a refusal says where.
+//! Strict JSON parsing: no duplicate names, limited depth and number of values. Errors name the position.
 
 use super::Problem;
 use serde::Deserializer;
@@ -7,12 +7,12 @@ use serde_json::{Map, Number, Value};
 use std::cell::Cell;
 use std::fmt;
 
-/// What a context keeps for its client may be 32 deep; around that are the arguments and the request.
+/// A custom context value may be 32 deep. The arguments and the request add their own levels.
 const DEPTH_MAX: usize = 40;
-/// A value takes ten times the memory of its shortest text, so their count is bounded too.
+/// A value takes ten times the memory of its shortest text, so the number of values is limited too.
 const VALUES_MAX: usize = 10_000;
 
-/// The members of the object that the text is.
+/// Parses the text as an object.
 pub fn object(bytes: &[u8]) -> Result<Map<String, Value>, Problem> {
     match value(bytes)? {
         Value::Object(members) => Ok(members),
@@ -20,7 +20,7 @@ pub fn object(bytes: &[u8]) -> Result<Map<String, Value>, Problem> {
     }
 }
 
-/// The value that the text is.
+/// Parses the text as a value.
 pub fn value(bytes: &[u8]) -> Result<Value, Problem> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| Problem::bad_input(format!("the body is not UTF-8: byte {} can't stand there", error.valid_up_to())))?;
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_strict_is_refused_and_says_where() {
+    fn invalid_json_is_refused_with_its_position() {
         check(br#"{"a": 1, "a": 2}"#, "`a` is given twice at line 1 column 12");
         check(br#"{"t": {"b": 1, "\u0062": 2}}"#, "`b` is given twice");
         check(b"{\"a\": \"\xff\"}", "byte 7 can't stand there");
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_good_is_taken_as_it_is() {
+    fn valid_json_is_parsed_unchanged() {
         let text = r#"{"a": [1, -2, 2.5, true, null, "é\n"], "b": {"c": {}}}"#;
         assert_eq!(Value::Object(object(text.as_bytes()).expect("good")), serde_json::from_str::<Value>(text).expect("good"));
     }

@@ -1,6 +1,6 @@
-//! A port: takes connections in, as many as are meant to be, and lets go of those that keep it waiting.
+//! A port: accepts connections up to a limit, and closes those that stall.
 //!
-//! It speaks HTTP/1.1 alone. Version 2 without TLS is spoken by nobody who calls us, and would be one more way to be abused.
+//! It speaks only HTTP/1.1. No known client uses HTTP/2 without TLS, and it would add attack surface.
 
 use super::patience::Patient;
 use super::{Problem, Shutdown};
@@ -27,20 +27,20 @@ use tokio::time::{sleep, timeout};
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
-/// Ten times the listeners that are meant to be possible; a connection costs some kilobytes.
+/// Ten times the number of event listeners the server is meant for. A connection costs a few kilobytes.
 const CONNECTIONS_MAX: usize = 10_000;
-/// To send the head of a request, from the moment the one before was answered: longer than clients pause, shorter than attackers wait.
+/// Time to send the head of a request, counted from the previous response: longer than clients pause, shorter than attackers wait.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(20);
-/// Each head, and what is kept of an answer until its reader takes it.
+/// Maximum size of a head, and of the write buffer of a response.
 const HEAD_BYTES_MAX: usize = 64 << 10;
-/// After the answer to a body that was not read: closing at once would take the answer back.
+/// After the response to a request whose body was not read: closing at once would discard the response.
 const LINGER: Duration = Duration::from_secs(2);
-/// After an error that is not one connection's, such as too many open files.
+/// Pause after an error that does not concern one connection, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// After everything has ended, for answers that are still being sent.
+/// Time for responses that are still being sent after everything else has ended.
 const DRAIN_MAX: Duration = Duration::from_secs(3);
 
-/// Serves until it is asked to stop, and then until all connections are done, or everything else is.
+/// Serves until shutdown is requested, and then until all connections are done or everything else has ended.
 pub async fn serve(listener: TcpListener, routes: Router, shutdown: &Shutdown) {
     raise_open_files();
     serve_at_most(CONNECTIONS_MAX, listener, routes, shutdown).await;
@@ -68,7 +68,7 @@ async fn serve_at_most(connections_max: usize, listener: TcpListener, routes: Ro
             },
             Err(error) if is_of_one_connection(error.kind()) => {}
             Err(error) => {
-                tracing::warn!(%error, "no connection can be taken in");
+                tracing::warn!(%error, "connections can't be accepted");
                 sleep(ACCEPT_PAUSE).await;
             }
         }
@@ -104,12 +104,12 @@ async fn connection(stream: TcpStream, peer: SocketAddr, routes: Router, shutdow
         }
     };
     if let Err(error) = done {
-        tracing::debug!(%peer, %error, "a connection ended badly");
+        tracing::debug!(%peer, %error, "a connection ended with an error");
     }
     linger(http.into_parts().io.into_inner()).await;
 }
 
-/// Closes our side, and takes in what still comes for a moment.
+/// Closes our side, and reads what still arrives for a moment.
 async fn linger(mut stream: Patient) {
     let _ = timeout(LINGER, async {
         stream.shutdown().await?;
@@ -120,10 +120,10 @@ async fn linger(mut stream: Patient) {
     .await;
 }
 
-/// Tells one connection too many to come again, as far as that can be done without waiting for it.
+/// Tells a client over the connection limit to retry, without waiting for it.
 fn refuse(stream: TcpStream, connections_max: usize) {
     tokio::spawn(async move {
-        let problem = Problem::unavailable(format!("{connections_max} connections are open, which is as many as are taken"));
+        let problem = Problem::unavailable(format!("{connections_max} connections are open, which is the maximum"));
         let (head, body) = problem.into_response().into_parts();
         let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
         let mut text = format!("HTTP/1.1 {}\r\nconnection: close\r\ncontent-length: {}\r\n", head.status, body.len());
@@ -137,7 +137,7 @@ fn refuse(stream: TcpStream, connections_max: usize) {
     });
 }
 
-/// As many files as the system lets us have: the usual limit is for programs that wait with `select`, which we do not.
+/// Raises the limit of open files to the system's maximum. The usual limit exists for programs that use `select`, which we do not.
 fn raise_open_files() {
     let limit = getrlimit(Resource::Nofile);
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_connection_too_many_is_told_to_come_again() {
+    async fn a_connection_over_the_limit_is_told_to_retry() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let shutdown = Shutdown::new(CancellationToken::new());
@@ -178,7 +178,7 @@ mod tests {
                 "{answer}"
             );
             drop(first);
-            // Its place is free a moment after it is gone.
+            // The slot is released shortly after the connection has closed.
             while !ask(&mut TcpStream::connect(address).await.expect("a connection")).await.starts_with("HTTP/1.1 200 OK") {}
             shutdown.asked.cancel();
         };

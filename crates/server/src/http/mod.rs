@@ -1,4 +1,4 @@
-//! What every request over HTTP goes through, whichever protocol it speaks: who may ask, how much, how slowly, and how it is refused.
+//! The HTTP layer that every request passes, whatever its protocol: access, limits, timeouts and error responses.
 //!
 //! ```text
 //! listener (bound, timeouts) ─► panics ─► guard (Host, Origin) ─► authenticate (who) ─► routes ─► body (bound, pace, budget) ─► handler
@@ -20,7 +20,7 @@ pub use body::{JSON_BYTES_MAX, buffered};
 pub use caller::{caller, principal};
 pub use json::{object as json_object, value as json_value};
 pub use listener::serve;
-pub use problem::Problem;
+pub use problem::{Problem, TYPE_PREFIX as PROBLEM_TYPE_PREFIX};
 pub use shutdown::Shutdown;
 
 use crate::edge::Edge;
@@ -30,7 +30,7 @@ use std::any::Any;
 use std::sync::Arc;
 use tower_http::catch_panic::CatchPanicLayer;
 
-/// Routes as they are served: unknown paths and methods are told apart, and nobody gets in whom the operator did not let in.
+/// The routes with all middleware: unknown paths and methods have distinct errors, and only allowed clients get in.
 pub fn guarded(routes: Router, edge: &Arc<Edge>) -> Router {
     routes
         .fallback(unknown_path)
@@ -41,17 +41,17 @@ pub fn guarded(routes: Router, edge: &Arc<Edge>) -> Router {
 }
 
 async fn unknown_path(uri: Uri) -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, format!("there is nothing at {}: /docs tells what there is", uri.path()))
+    Problem::new(StatusCode::NOT_FOUND, format!("there is nothing at {}: see /docs", uri.path()))
 }
 
 async fn unknown_method(method: Method, uri: Uri) -> Problem {
-    Problem::new(StatusCode::METHOD_NOT_ALLOWED, format!("{method} is not possible on {}: `Allow` tells what is", uri.path()))
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, format!("{method} is not allowed on {}: see the `Allow` header", uri.path()))
 }
 
-/// This is a bug; whoever asked gets an answer all the same, and everybody else goes on.
+/// A panic is a bug. The client still gets a response, and other requests are not affected.
 fn panicked(panic: Box<dyn Any + Send>) -> axum::response::Response {
     let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
     tracing::error!(panic = text.unwrap_or("?"), "a request panicked");
-    let problem = Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the server made a mistake, which it has logged");
+    let problem = Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal server error: see the server's log");
     axum::response::IntoResponse::into_response(problem)
 }

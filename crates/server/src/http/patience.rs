@@ -1,4 +1,4 @@
-//! A connection whose other end has to take what it asked for: one that reads nothing for too long is given up.
+//! A connection with a write stall timeout: a client that does not read its response for too long is disconnected.
 
 use std::future::Future;
 use std::io::{self, IoSlice};
@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
-/// How long the kernel's buffers may stay full. A listener that is merely idle has nothing to take.
+/// How long the kernel's buffers may stay full. An idle listener has nothing to read, so it does not stall.
 const STALL_MAX: Duration = Duration::from_secs(60);
 
 pub struct Patient {

@@ -1,21 +1,25 @@
-//! Errors as RFC 9457 problem documents, and the one table from what went wrong to its status.
+//! Errors as RFC 9457 problem documents, and the table from errors to status codes.
 
 use crate::api::{Failed, FailureShape};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use heapstead_service::ServiceError;
+use heapstead_types::ErrorCode;
 use serde_json::{Map, Value, json};
 
 pub const CONTENT_TYPE: &str = "application/problem+json";
-/// A queue that is full has room again when one of its executions ends.
+/// Before the code in the type of a problem.
+pub const TYPE_PREFIX: &str = "urn:heapstead:error:";
+/// A full queue has room again when one of its executions ends.
 const BUSY_RETRY_SECS: u16 = 1;
-/// A store that is down is tried again by itself; asking more often than this helps nobody.
+/// The server retries an unavailable store itself. Retrying more often than this does not help.
 const UNAVAILABLE_RETRY_SECS: u16 = 5;
 
-/// A refusal. Its type is `about:blank`: the status says everything that a program needs, the detail what a person or a model does.
+/// A refusal. Its type names the stable error code; the detail is for people and models.
 #[derive(Debug)]
 pub struct Problem {
     status: StatusCode,
+    code: ErrorCode,
     detail: String,
     members: Map<String, Value>,
     retry_secs: Option<u16>,
@@ -25,7 +29,8 @@ pub struct Problem {
 
 impl Problem {
     pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        Self { status, detail: detail.into(), members: Map::new(), retry_secs: None, challenge: None, closes: false }
+        let code = code_of(status);
+        Self { status, code, detail: detail.into(), members: Map::new(), retry_secs: None, challenge: None, closes: false }
     }
 
     pub fn bad_input(detail: impl Into<String>) -> Self {
@@ -44,7 +49,7 @@ impl Problem {
         &self.detail
     }
 
-    /// Also says it as the answer of the operation that was asked for would.
+    /// Also adds the members that the requested operation's result would have.
     pub fn in_shape(mut self, shape: FailureShape) -> Self {
         if let Value::Object(members) = shape.body(&self.detail) {
             self.members.extend(members);
@@ -52,32 +57,53 @@ impl Problem {
         self
     }
 
-    /// Says which credentials would help.
+    /// Adds the challenge that says which credentials are needed.
     pub fn challenging(self, challenge: &'static str) -> Self {
         Self { challenge: Some(challenge), ..self }
     }
 
-    /// Ends the connection, because what follows on it is the rest of a body that nobody reads.
+    /// Closes the connection, because the rest of an unread body follows on it.
     pub fn closing(self) -> Self {
         Self { closes: true, ..self }
     }
 }
 
-/// The table.
+/// The table from errors to HTTP.
 impl From<ServiceError> for Problem {
     fn from(error: ServiceError) -> Self {
-        let detail = error.to_string();
-        match error {
-            ServiceError::BadInput(_) | ServiceError::SessionRequired(_) => Self::bad_input(detail),
+        let (detail, code) = (error.to_string(), error.code());
+        let problem = match error {
+            ServiceError::BadInput(_) | ServiceError::SessionRequired | ServiceError::NoSession => Self::bad_input(detail),
             ServiceError::TooLarge(_) => Self::new(StatusCode::PAYLOAD_TOO_LARGE, detail),
-            ServiceError::NotFound { .. } | ServiceError::NoSession(_) => Self::new(StatusCode::NOT_FOUND, detail),
+            ServiceError::NotFound { .. } | ServiceError::UnknownHandle(_) => Self::new(StatusCode::NOT_FOUND, detail),
             ServiceError::SessionEnded(_) => Self::new(StatusCode::GONE, detail),
             ServiceError::Forbidden(_) => Self::new(StatusCode::FORBIDDEN, detail),
-            ServiceError::WrongState(_) => Self::new(StatusCode::CONFLICT, detail),
-            ServiceError::Busy(_) => Self::busy(detail),
+            ServiceError::Conflict { .. } => Self::new(StatusCode::CONFLICT, detail),
+            ServiceError::Busy { .. } => Self::busy(detail),
             ServiceError::Unavailable(_) => Self::unavailable(detail),
-        }
+        };
+        Self { code, ..problem }
     }
+}
+
+/// The code of a refusal that comes before any operation.
+fn code_of(status: StatusCode) -> ErrorCode {
+    match status {
+        StatusCode::UNAUTHORIZED => ErrorCode::Unauthenticated,
+        StatusCode::FORBIDDEN => ErrorCode::Forbidden,
+        StatusCode::NOT_FOUND => ErrorCode::NotFound,
+        StatusCode::PAYLOAD_TOO_LARGE => ErrorCode::TooLarge,
+        StatusCode::CONFLICT => ErrorCode::Conflict,
+        StatusCode::TOO_MANY_REQUESTS => ErrorCode::Busy,
+        StatusCode::SERVICE_UNAVAILABLE => ErrorCode::Unavailable,
+        status if status.is_server_error() => ErrorCode::Internal,
+        _ => ErrorCode::InvalidRequest,
+    }
+}
+
+/// The problem type: a URN that ends in the stable code.
+fn problem_type(code: ErrorCode) -> String {
+    format!("{TYPE_PREFIX}{code}")
 }
 
 impl From<Failed> for Problem {
@@ -93,7 +119,8 @@ impl From<Failed> for Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let title = self.status.canonical_reason().unwrap_or_default();
-        let mut document = json!({ "type": "about:blank", "title": title, "status": self.status.as_u16(), "detail": self.detail });
+        let mut document =
+            json!({ "type": problem_type(self.code), "title": title, "status": self.status.as_u16(), "detail": self.detail });
         if let Some(document) = document.as_object_mut() {
             document.extend(self.members);
         }

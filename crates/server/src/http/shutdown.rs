@@ -1,17 +1,17 @@
-//! The two moments of an orderly end: when it is asked for, and when everything that ran has come to its own.
+//! The two stages of a graceful shutdown: requested, and all executions ended.
 
 use std::future::Future;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Between the end of the last execution and that of whatever still waits: answers that are ready are on their way by then.
+/// Time between the end of the last execution and the end of open calls, in which ready responses are sent.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone)]
 pub struct Shutdown {
-    /// Somebody wants the server to end: nothing new is begun.
+    /// Shutdown has been requested: nothing new is started.
     pub asked: CancellationToken,
-    /// Every execution has ended: who still waits, waits for nothing.
+    /// Every execution has ended: there is nothing left to wait for.
     pub over: CancellationToken,
 }
 
@@ -20,7 +20,7 @@ impl Shutdown {
         Self { asked, over: CancellationToken::new() }
     }
 
-    /// Cancelled when calls that still wait have been answered, as far as they can be: streams end then.
+    /// Cancelled when the remaining calls have been answered; event streams end then.
     pub fn streams_end(&self) -> CancellationToken {
         let (ends, last_call) = (CancellationToken::new(), self.last_call());
         let end = ends.clone();
@@ -31,7 +31,7 @@ impl Shutdown {
         ends
     }
 
-    /// Done when calls that still wait have to be answered.
+    /// Completes when the remaining calls must be answered.
     pub fn last_call(&self) -> impl Future<Output = ()> + Send + use<> {
         let over = self.over.clone();
         async move {

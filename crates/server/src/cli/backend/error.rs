@@ -1,4 +1,4 @@
-//! Why a command got no answer, whose fault that is, and what to do next.
+//! Errors of commands: the cause, who can fix it, and the next step.
 
 use crate::cli::flags::FlagError;
 use crate::local::LocalError;
@@ -17,18 +17,18 @@ pub enum BackendError {
     Service(#[from] ServiceError),
     #[error("`--url` is `{url}`: {why}")]
     BadUrl { url: String, why: String },
-    #[error("`{what}` works on the stores themselves, not on a server")]
+    #[error("`{what}` works only on the local stores, not through a server")]
     OnlyLocal { what: &'static str },
-    #[error("the token is empty, or has characters in it that no token has")]
+    #[error("the token is empty or has invalid characters")]
     BadToken,
     #[error("there is no answer from {url}: {why}")]
     Unreachable { url: String, why: String },
-    /// In the server's own words.
+    /// The server's own message.
     #[error("{detail}")]
     Refused { status: u16, detail: String },
-    #[error("{url} does not answer like Heapstead: {why}")]
+    #[error("the response of {url} is not from a Heapstead server: {why}")]
     NotHeapstead { url: String, why: String },
-    #[error("the heap did not arrive whole: {0}")]
+    #[error("the heap was not received completely: {0}")]
     Damaged(Defect),
     #[error("{} can't be {what}: {error}", path.display())]
     File { what: &'static str, path: PathBuf, error: io::Error },
@@ -37,7 +37,7 @@ pub enum BackendError {
 }
 
 impl BackendError {
-    /// Whether the caller has to ask for something else.
+    /// Whether the command's input is wrong.
     pub fn is_bad_input(&self) -> bool {
         matches!(
             self,
@@ -58,20 +58,20 @@ impl BackendError {
             Self::Service(ServiceError::SessionEnded(_)) => "`heapstead sessions ls` lists those that are there".into(),
             Self::Refused { status: 404 | 410, .. } => "`ls` lists those that are there".into(),
             Self::Service(ServiceError::Unavailable(_)) => "`heapstead doctor` checks the stores; give it the same flags".into(),
-            Self::Local(LocalError::Heaps(_) | LocalError::Metadata(_)) => {
+            Self::Local(LocalError::Heaps(_) | LocalError::Database(_)) => {
                 "`heapstead doctor` checks the stores; give it the same flags".into()
             }
-            Self::OnlyLocal { .. } => "leave `--url` out, on the machine that has the stores".into(),
-            Self::BadUrl { .. } => "give the address that the server said when it started, e.g. `--url http://127.0.0.1:8420`".into(),
+            Self::OnlyLocal { .. } => "omit `--url` and run it on the machine that has the stores".into(),
+            Self::BadUrl { .. } => "give the address that the server printed when it started, e.g. `--url http://127.0.0.1:8420`".into(),
             Self::BadToken | Self::Refused { status: 401, .. } => {
                 "give a token for this server: `--token TOKEN`, HEAPSTEAD_TOKEN or `--token-file FILE`; on its machine, `heapstead auth add` makes one".into()
             }
             Self::Unreachable { .. } => {
-                "start a server with `heapstead serve --http-port 8420`, or leave `--url` out to look into the stores of this machine"
+                "start a server with `heapstead serve --http-port 8420`, or omit `--url` to use the local stores"
                     .into()
             }
-            Self::NotHeapstead { .. } => "check `--url`: it is the address without a path".into(),
-            Self::BadSidecar { .. } => "give `--engine ID`, as `heapstead heaps show` or the export said it".into(),
+            Self::NotHeapstead { .. } => "check `--url`: it must not have a path".into(),
+            Self::BadSidecar { .. } => "give `--engine ID`, as printed by `heapstead heaps show` or by the export".into(),
             _ => return None,
         })
     }

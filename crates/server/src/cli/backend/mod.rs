@@ -1,4 +1,5 @@
-//! What `heapstead heaps` and `heapstead executions` ask: a running server, or the stores of this machine. Both answer with the JSON of REST.
+//! The backend of `heapstead heaps`, `executions` and `sessions`: a running server or the local stores. Both return the JSON of the REST
+//! API.
 
 mod error;
 mod local;
@@ -21,7 +22,7 @@ pub enum Backend {
     Remote(Remote),
 }
 
-/// What has to be there already for a command to make sense.
+/// What must exist for a command to make sense.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needs {
     Nothing,
@@ -32,11 +33,11 @@ pub enum Needs {
 /// A heap outside of any store.
 pub struct HeapFile {
     pub bytes: Vec<u8>,
-    /// None when it was not kept with the heap.
+    /// `None` if it was not stored with the heap.
     pub engine: Option<EngineId>,
 }
 
-/// Which executions to list.
+/// Filter for the list of executions.
 #[derive(Debug, Clone, Default)]
 pub struct ExecutionQuery {
     pub status: Option<Status>,
@@ -46,7 +47,7 @@ pub struct ExecutionQuery {
 }
 
 impl ExecutionQuery {
-    /// Whether nothing in particular is asked for: then those that ended long ago are left out.
+    /// Whether there is no filter: then executions that ended long ago are left out.
     pub fn is_plain(&self) -> bool {
         self.status.is_none() && self.session.is_none() && self.limit.is_none() && self.cursor.is_none()
     }
@@ -60,7 +61,7 @@ impl Backend {
         })
     }
 
-    /// A page of heaps, in the order of their keys.
+    /// A page of heaps, sorted by key.
     pub async fn heaps(&self, limit: Option<u32>, cursor: Option<HeapKey>) -> Answer {
         match self {
             Self::Local(local) => local.heaps(limit, cursor).await,
@@ -80,7 +81,7 @@ impl Backend {
         Ok(heap)
     }
 
-    /// A heap as a file, with everything that a read verifies verified.
+    /// A heap as a file, verified like any read.
     pub async fn export(&self, key: HeapKey) -> Result<HeapFile, BackendError> {
         match self {
             Self::Local(local) => local.export(key).await,
@@ -88,7 +89,7 @@ impl Backend {
         }
     }
 
-    /// Brings in a file; answers with its key.
+    /// Imports a file and returns its key.
     pub async fn import(&self, file: HeapFile) -> Answer {
         match self {
             Self::Local(local) => local.import(file).await,
@@ -129,7 +130,7 @@ impl Backend {
         }
     }
 
-    /// A page of output from this byte on, after at most `wait` if there is none yet.
+    /// A page of output from this byte offset. If there is none yet, waits up to `wait`.
     pub async fn output(&self, id: &str, byte_offset: u64, byte_limit: u64, wait: Duration) -> Answer {
         match self {
             Self::Local(local) => local.output(id, byte_offset, byte_limit, wait).await,
@@ -145,7 +146,7 @@ impl Backend {
         }
     }
 
-    /// A page of sessions that have a head.
+    /// A page of sessions with a head.
     pub async fn sessions(&self, limit: u32, cursor: Option<String>) -> Answer {
         match self {
             Self::Local(local) => local.sessions(limit, cursor).await,
@@ -153,7 +154,7 @@ impl Backend {
         }
     }
 
-    /// Sessions in which something completed: logs by their names, and sessions with a head that are listed to this caller by their ids.
+    /// Sessions with completed executions: logs by name, and sessions with a head that this caller can list by id.
     pub async fn session_names(&self) -> Result<Vec<String>, BackendError> {
         let (mut names, mut cursor) = (Vec::new(), None);
         loop {
@@ -197,7 +198,7 @@ impl Backend {
         }
     }
 
-    /// Only where the stores are: it is the operator's.
+    /// Local stores only, because only the operator may rotate keys.
     pub async fn rotate_state_key(&self) -> Answer {
         match self {
             Self::Local(local) => local.rotate_state_key().await,
@@ -213,7 +214,7 @@ impl Backend {
     }
 }
 
-/// What to show the server: as it was given, or as the file has it.
+/// The token for the server, from the flag or from the file.
 fn token(options: &WhereOptions) -> Result<Option<String>, BackendError> {
     let Some(file) = options.token_file.as_ref().filter(|_| options.token.is_none()) else { return Ok(options.token.clone()) };
     let text = std::fs::read_to_string(file).map_err(|error| BackendError::File { what: "read", path: file.clone(), error })?;

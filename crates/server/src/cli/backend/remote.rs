@@ -1,4 +1,4 @@
-//! A server somewhere, over its REST interface.
+//! A remote server, through its REST API.
 
 use super::{Answer, BackendError, HeapFile};
 use crate::rest::ENGINE_HEADER;
@@ -11,9 +11,9 @@ use serde_json::Value;
 use std::time::Duration;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// A server that waits for output says nothing for so long, and then something.
+/// Read timeout, longer than the server waits for output before it responds.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
-/// How much of an answer that is not understood is repeated.
+/// Characters of an unexpected response that the error repeats.
 const SHOWN_CHARS_MAX: usize = 200;
 
 pub struct Remote {
@@ -24,7 +24,7 @@ pub struct Remote {
 impl Remote {
     pub fn new(text: &str, token: Option<&str>) -> Result<Self, BackendError> {
         let bad = |why: &str| BackendError::BadUrl { url: text.to_owned(), why: why.to_owned() };
-        let url = Url::parse(text).map_err(|error| bad(&format!("it is not an address: {error}")))?;
+        let url = Url::parse(text).map_err(|error| bad(&format!("it is not a URL: {error}")))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(bad("it has to begin with http:// or https://"));
         }
@@ -32,7 +32,7 @@ impl Remote {
         if url.path() != "/" || url.query().is_some() {
             return Err(bad("it has a path; only scheme, host and port are expected"));
         }
-        // TLS asks for the process's choice of cryptography; where one was made already, that one holds.
+        // TLS needs a process-wide crypto provider. If one is already installed, it stays.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = Client::builder().connect_timeout(CONNECT_TIMEOUT).read_timeout(SILENCE_MAX);
         let own = host == "localhost" || host.trim_matches(['[', ']']).parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback());
@@ -40,7 +40,7 @@ impl Remote {
             builder = builder.default_headers(HeaderMap::from_iter([(header::AUTHORIZATION, authorization(token)?)]));
         }
         if own {
-            // A proxy's idea of this machine is another one.
+            // A proxy would resolve localhost to its own machine.
             builder = builder.no_proxy();
         }
         let client = builder.build().map_err(|error| bad(&causes(&error)))?;
@@ -114,7 +114,7 @@ impl Remote {
     }
 }
 
-/// Marked as sensitive, so that nothing shows it.
+/// Marked as sensitive, so that it is not shown in debug output.
 fn authorization(token: &str) -> Result<HeaderValue, BackendError> {
     let is_token = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
     let mut value = HeaderValue::from_str(&format!("Bearer {token}")).ok().filter(|_| is_token).ok_or(BackendError::BadToken)?;
@@ -122,17 +122,17 @@ fn authorization(token: &str) -> Result<HeaderValue, BackendError> {
     Ok(value)
 }
 
-/// The path of an execution; whatever was typed as its id stays in one segment.
+/// The path of an execution. The id is escaped, so that it stays one segment.
 pub fn execution(id: &str, rest: &str) -> String {
     format!("/api/executions/{}{rest}", utf8_percent_encode(id, NON_ALPHANUMERIC))
 }
 
-/// As [`execution`], of a session.
+/// Like [`execution`], for a session.
 pub fn session(handle: &str, rest: &str) -> String {
     format!("/api/sessions/{}{rest}", utf8_percent_encode(handle, NON_ALPHANUMERIC))
 }
 
-/// The last cause is the one that says something.
+/// The innermost cause has the useful message.
 fn causes(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(deeper) = cause.source() {

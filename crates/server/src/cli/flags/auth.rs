@@ -1,4 +1,4 @@
-//! Who may call: bearer tokens in a file, JWTs of an issuer, or nobody is asked.
+//! Authentication flags: bearer tokens in a file, JWTs of an issuer, or no authentication.
 
 use super::FlagError;
 use super::values::{boolish, not_empty};
@@ -13,35 +13,35 @@ const AUTHENTICATION: &str = "Authentication";
 pub struct AuthOptions {
     #[command(flatten)]
     pub tokens: TokenFileOptions,
-    /// Take JWTs that are signed with a key of the set at this address: https://…, or http://… on this machine
+    /// Accept JWTs signed with a key of the JWKS at this URL: https://…, or http://… on this machine
     #[arg(long, value_name = "URL", env = "HEAPSTEAD_JWKS_URL", value_parser = key_set_url, help_heading = AUTHENTICATION)]
     jwks_url: Option<Url>,
-    /// Who has to have issued them: their claim `iss`
+    /// Required issuer: claim `iss` of the JWT
     #[arg(long, value_name = "ISSUER", env = "HEAPSTEAD_JWT_ISSUER", value_parser = not_empty, help_heading = AUTHENTICATION)]
     jwt_issuer: Option<String>,
-    /// For whom they have to be issued: one of their claim `aud`
+    /// Required audience: one of claim `aud` of the JWT
     #[arg(long, value_name = "AUDIENCE", env = "HEAPSTEAD_JWT_AUDIENCE", value_parser = not_empty, help_heading = AUTHENTICATION)]
     jwt_audience: Option<String>,
-    /// The claim that names the tenant; those without it are of the tenant `default`
+    /// Claim that names the tenant; a JWT without it belongs to tenant `default`
     #[arg(long, value_name = "CLAIM", env = "HEAPSTEAD_JWT_TENANT_CLAIM", default_value = "tenant", value_parser = not_empty, help_heading = AUTHENTICATION)]
     jwt_tenant_claim: String,
-    /// What an execute session is taken up again by
+    /// Which identity must match to resume an execute session
     #[arg(long, value_name = "WHOSE", env = "HEAPSTEAD_AUTH_RESOLUTION", default_value = "shared", help_heading = AUTHENTICATION)]
     pub auth_resolution: Resolution,
-    /// Serve other machines though nobody is asked who they are: everybody who reaches the port may do everything
+    /// Accept remote clients without authentication: every client that reaches the port has full access
     #[arg(long, value_name = "BOOL", env = "HEAPSTEAD_INSECURE_NO_AUTH", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", value_parser = boolish, action = clap::ArgAction::Set, help_heading = AUTHENTICATION)]
     insecure_no_auth: bool,
 }
 
 #[derive(clap::Args)]
 pub struct TokenFileOptions {
-    /// Take the bearer tokens of this file, which `heapstead auth` keeps
+    /// Accept the bearer tokens of this file, which `heapstead auth` manages
     #[arg(long, value_name = "FILE", env = "HEAPSTEAD_AUTH_TOKENS", help_heading = AUTHENTICATION)]
     pub auth_tokens: Option<PathBuf>,
 }
 
 impl AuthOptions {
-    /// What authentication is made from, once the flags are known to go together.
+    /// The authentication settings, if the flags are consistent.
     pub fn settings(&self) -> Result<Settings, FlagError> {
         let jwt = match (&self.jwks_url, &self.jwt_issuer, &self.jwt_audience) {
             (None, None, None) => None,
@@ -58,21 +58,21 @@ impl AuthOptions {
         Ok(Settings { tokens: self.tokens.auth_tokens.clone(), jwt })
     }
 
-    /// Whether callers are asked who they are.
+    /// Whether authentication is on.
     pub fn is_on(&self) -> bool {
         self.tokens.auth_tokens.is_some() || self.jwks_url.is_some()
     }
 
-    /// Whether a server with these flags may listen there.
+    /// Refuses to listen on a remote address without authentication.
     pub fn check_exposure(&self, host: IpAddr) -> Result<(), FlagError> {
         let is_safe = host.to_canonical().is_loopback() || self.is_on() || self.insecure_no_auth;
         if is_safe { Ok(()) } else { Err(FlagError::Exposed { host }) }
     }
 }
 
-/// Keys are believed because of where they come from, so nobody on the way may change them.
+/// The keys are trusted because of their URL, so the transport must be secure.
 fn key_set_url(text: &str) -> Result<Url, &'static str> {
-    const ALLOWED: &str = "expected https://…, or http://… of this machine itself";
+    const ALLOWED: &str = "expected https://…, or http://… on this machine";
     let url: Url = text.parse().map_err(|_| ALLOWED)?;
     let is_safe = url.scheme() == "https" || (url.scheme() == "http" && is_this_machine(&url));
     if is_safe && url.has_host() { Ok(url) } else { Err(ALLOWED) }

@@ -1,7 +1,7 @@
-//! Every flag of every command that has more than one use, with the variable that mirrors it; the server's own are all here.
+//! The flags that several commands share and all flags of the server, each with its environment variable.
 //!
-//! A flag `--http-port` is `HEAPSTEAD_HTTP_PORT` in the environment and `http-port` in the file that `--config` names. What is on the command
-//! line beats a variable, which beats the file, which beats the default. Every value is checked here, before anything starts.
+//! A flag `--http-port` is `HEAPSTEAD_HTTP_PORT` in the environment and `http-port` in the `--config` file. Precedence: command line,
+//! environment variable, file, default. Every value is checked here, before anything starts.
 
 mod auth;
 mod context;
@@ -16,7 +16,7 @@ pub use stores::{FlagError, HeapPlace, HeapStoreOptions, StoreOptions, WhereOpti
 pub use values::{duration, heap_key};
 
 use crate::auth::Resolution;
-use heapstead_service::{OnMissingHeap, Origin, Policy};
+use heapstead_service::{InputHeap, OnMissingHeap, Policy};
 use heapstead_types::{Limits, SessionName, limits};
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -25,12 +25,12 @@ use values::{HeapChoice, between, boolish, heap_mb, output_mb, timeout_secs};
 
 const DAY_SECS: u64 = 24 * 3600;
 
-/// What a server is started with.
+/// The options of the server.
 #[derive(clap::Args)]
 pub struct ServeOptions {
     #[command(flatten)]
     config: ConfigOptions,
-    /// Serve MCP on /mcp and REST on /api at this port; 0 takes any that is free
+    /// Serve MCP on /mcp and REST on /api at this port; 0 picks a free port
     #[arg(long, value_name = "PORT", env = "HEAPSTEAD_HTTP_PORT", help_heading = CONNECTIONS)]
     pub http_port: Option<u16>,
     /// Serve the older MCP transport (GET /sse, POST /message) and REST at this port
@@ -39,35 +39,35 @@ pub struct ServeOptions {
     /// Address to listen on
     #[arg(long, value_name = "ADDRESS", env = "HEAPSTEAD_BIND_HOST", default_value = "127.0.0.1", help_heading = CONNECTIONS)]
     pub bind_host: IpAddr,
-    /// Host names that requests may be addressed to, separated by commas; `*` allows all
+    /// Accepted values of the `Host` header, separated by commas; `*` allows all
     #[arg(long, value_name = "HOSTS", env = "HEAPSTEAD_ALLOWED_HOSTS", value_delimiter = ',', default_value = "localhost,127.0.0.1,[::1]", help_heading = CONNECTIONS)]
     pub allowed_hosts: Vec<String>,
     /// Web origins that may call the server, separated by commas; `*` allows all
     #[arg(long, value_name = "ORIGINS", env = "HEAPSTEAD_ALLOWED_ORIGINS", value_delimiter = ',', help_heading = CONNECTIONS)]
     pub allowed_origins: Vec<String>,
-    /// Name of the session of connections that name none
+    /// Session name for connections that do not name one
     #[arg(long, value_name = "NAME", env = "HEAPSTEAD_SESSION_ID", help_heading = CONNECTIONS)]
     pub session_id: Option<SessionName>,
-    /// Characters of text in an MCP answer (1000 or more): longer results are shown in part, lists and output in pages
+    /// Maximum characters of text in an MCP result, 1000 or more; longer results are truncated, lists and output are paged
     #[arg(long, value_name = "CHARS", env = "HEAPSTEAD_MAX_INLINE_CHARS", default_value_t = 12_000, value_parser = between::<1000, { i32::MAX as u64 }>, allow_negative_numbers = true, help_heading = CONNECTIONS)]
     pub max_inline_chars: u64,
     #[command(flatten)]
     pub auth: AuthOptions,
     #[command(flatten)]
     pub limits: LimitOptions,
-    /// Executions that run at once, 1 to 4096
+    /// Maximum number of concurrent executions, 1 to 4096
     #[arg(long, value_name = "COUNT", env = "HEAPSTEAD_MAX_CONCURRENT_EXECUTIONS", default_value_t = 64, value_parser = between::<1, 4096>, allow_negative_numbers = true, help_heading = RUNS)]
     pub max_concurrent_executions: u64,
-    /// Executions that wait for their turn, 1 to 1000000; more are refused
+    /// Maximum number of queued executions, 1 to 1000000; more are refused
     #[arg(long, value_name = "COUNT", env = "HEAPSTEAD_MAX_QUEUED", default_value_t = 1000, value_parser = between::<1, 1_000_000>, allow_negative_numbers = true, help_heading = RUNS)]
     pub max_queued: u64,
-    /// Memory caps of all executions that run at once, together, at least 8; three quarters of the machine's memory by default
+    /// Total memory limit of all concurrent executions, at least 8; default: three quarters of the machine's memory
     #[arg(long, value_name = "MB", env = "HEAPSTEAD_MAX_MEMORY_MB", value_parser = between::<8, { 1 << 30 }>, allow_negative_numbers = true, help_heading = RUNS)]
     pub max_memory_mb: Option<u64>,
-    /// What to do when the heap a run asks for is not there
+    /// What to do if the heap of a run does not exist
     #[arg(long, value_name = "WHAT", env = "HEAPSTEAD_ON_MISSING_HEAP", default_value = "fresh", help_heading = RUNS)]
     pub on_missing_heap: Missing,
-    /// Keep nothing: only `run_js`, which waits and answers with the output
+    /// Store nothing: only `run_js`, which waits for the run and returns its output
     #[arg(long, value_name = "BOOL", env = "HEAPSTEAD_STATELESS", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", value_parser = boolish, action = clap::ArgAction::Set, help_heading = RUNS)]
     pub stateless: bool,
     #[command(flatten)]
@@ -76,10 +76,10 @@ pub struct ServeOptions {
     pub contexts: ContextOptions,
     #[command(flatten)]
     pub stores: StoreOptions,
-    /// Days that executions and their output are kept, 1 to 36500
+    /// Days to keep executions and their output, 1 to 36500
     #[arg(long, value_name = "DAYS", env = "HEAPSTEAD_RETAIN_EXECUTIONS", default_value_t = 7, value_parser = between::<1, 36_500>, allow_negative_numbers = true, help_heading = stores::STORES)]
     retain_executions: u64,
-    /// What to log on standard error: error, warn, info, debug, trace, or a filter such as heapstead=debug
+    /// Log filter for standard error: error, warn, info, debug, trace, or a directive such as heapstead=debug
     #[arg(long, value_name = "FILTER", env = "HEAPSTEAD_LOG", default_value = "info")]
     pub log: String,
 }
@@ -88,7 +88,7 @@ const CONNECTIONS: &str = "Connections";
 const RUNS: &str = "Executions";
 
 impl ServeOptions {
-    /// Refuses flags under which every run would be refused.
+    /// Refuses flags under which no run could start.
     pub fn check_memory(&self) -> Result<(), FlagError> {
         let heap_mb = self.limits.limits().heap_mb;
         match self.max_memory_mb {
@@ -113,20 +113,20 @@ impl ServeOptions {
 
 #[derive(clap::Args)]
 pub struct ConfigOptions {
-    /// Read flags from this TOML file; those given on the command line or as variables count more
+    /// Read flags from this TOML file; the command line and environment variables take precedence
     #[arg(long, value_name = "FILE", env = "HEAPSTEAD_CONFIG")]
     pub config: Option<PathBuf>,
 }
 
 #[derive(clap::Args)]
 pub struct LimitOptions {
-    /// V8 heap cap of a run, 8 to 4096
+    /// V8 heap limit of a run, 8 to 4096
     #[arg(long, value_name = "MB", env = "HEAPSTEAD_HEAP_MEMORY_MAX", default_value_t = limits::HEAP_MB_DEFAULT, value_parser = heap_mb, allow_negative_numbers = true, help_heading = RUNS)]
     heap_memory_max: u32,
-    /// Wall-clock limit of a run, 1 to 300
+    /// Wall-clock timeout of a run, 1 to 300
     #[arg(long, value_name = "SECONDS", env = "HEAPSTEAD_EXECUTION_TIMEOUT", default_value_t = limits::TIMEOUT_SECS_DEFAULT, value_parser = timeout_secs, allow_negative_numbers = true, help_heading = RUNS)]
     execution_timeout: u32,
-    /// How much console output of a run is kept, 1 to 4096
+    /// Maximum console output of a run, 1 to 4096
     #[arg(long, value_name = "MB", env = "HEAPSTEAD_OUTPUT_MAX_MB", default_value_t = limits::OUTPUT_MB_DEFAULT, value_parser = output_mb, allow_negative_numbers = true, help_heading = RUNS)]
     output_max_mb: u32,
 }
@@ -143,28 +143,28 @@ impl LimitOptions {
 
 #[derive(clap::Args)]
 pub struct OriginOptions {
-    /// Go on from this heap (64 lowercase hex digits; empty: a fresh one)
+    /// Continue from this heap (64 lowercase hex digits; an empty value starts a fresh heap)
     #[arg(long, value_name = "KEY", env = "HEAPSTEAD_HEAP", value_parser = values::heap_choice)]
     heap: Option<HeapChoice>,
-    /// What to do when that heap is not there
+    /// What to do if that heap does not exist
     #[arg(long, value_name = "WHAT", env = "HEAPSTEAD_ON_MISSING_HEAP", default_value = "fresh")]
     on_missing_heap: Missing,
 }
 
 impl OriginOptions {
-    pub fn origin(&self) -> Origin {
+    pub fn input(&self) -> InputHeap {
         match self.heap {
-            None | Some(HeapChoice::Fresh) => Origin::Fresh,
-            Some(HeapChoice::Key(key)) => Origin::Heap { key, on_missing: self.on_missing_heap.into() },
+            None | Some(HeapChoice::Fresh) => InputHeap::Fresh,
+            Some(HeapChoice::Key(key)) => InputHeap::Heap { key, on_missing: self.on_missing_heap.into() },
         }
     }
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub enum Missing {
-    /// Begin with a fresh heap, and warn
+    /// Start with a fresh heap and warn
     Fresh,
-    /// Fail, and run nothing
+    /// Fail without running the code
     Fail,
 }
 

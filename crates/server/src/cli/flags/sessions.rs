@@ -1,4 +1,4 @@
-//! Flags about sessions, what may be drawn into them, and what one owner may have.
+//! Flags of sessions, catalogs and quotas per owner.
 
 use super::values::{between, boolish, duration};
 use heapstead_service::Quotas;
@@ -9,25 +9,25 @@ const SESSIONS: &str = "Sessions";
 
 #[derive(clap::Args)]
 pub struct SessionOptions {
-    /// How long a session lasts that nobody uses, e.g. 30m, 24h, 7d
+    /// TTL of an unused session, e.g. 30m, 24h, 7d
     #[arg(long, value_name = "TIME", env = "HEAPSTEAD_SESSION_TTL", default_value = "24h", value_parser = duration, help_heading = SESSIONS)]
     pub session_ttl: Duration,
     /// Refuse to run code outside of a session
     #[arg(long, value_name = "BOOL", env = "HEAPSTEAD_REQUIRE_SESSION", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", value_parser = boolish, action = clap::ArgAction::Set, help_heading = SESSIONS)]
     pub require_session: bool,
-    /// Folder of a catalog whose exports sessions can draw in; give it once for each
+    /// Folder of a catalog whose exports sessions can use; repeat the flag for several catalogs
     #[arg(long, value_name = "DIR", env = "HEAPSTEAD_CATALOG", value_delimiter = ',', help_heading = SESSIONS)]
     pub catalog: Vec<PathBuf>,
-    /// List the tools `plasm_context` and `plasm` too, which are other names of `session_context` and `run_js`
+    /// Also list the tools `plasm_context` and `plasm`, aliases of `session_context` and `run_js`
     #[arg(long, value_name = "BOOL", env = "HEAPSTEAD_PLASM_NAMES", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", value_parser = boolish, action = clap::ArgAction::Set, help_heading = SESSIONS)]
     pub plasm_names: bool,
-    /// Sessions that one owner may have open, 1 to 1000000000; no bound by default
+    /// Maximum number of open sessions per owner, 1 to 1000000000; default: no limit
     #[arg(long, value_name = "COUNT", env = "HEAPSTEAD_MAX_SESSIONS_PER_OWNER", value_parser = between::<1, 1_000_000_000>, allow_negative_numbers = true, help_heading = SESSIONS)]
     max_sessions_per_owner: Option<u64>,
-    /// What the heaps of one owner may take up, 1 to 1073741824; no bound by default
+    /// Maximum total size of the heaps per owner, 1 to 1073741824; default: no limit
     #[arg(long, value_name = "MB", env = "HEAPSTEAD_MAX_HEAP_MB_PER_OWNER", value_parser = between::<1, { 1 << 30 }>, allow_negative_numbers = true, help_heading = SESSIONS)]
     max_heap_mb_per_owner: Option<u64>,
-    /// Executions of one owner that run or wait at once, 1 to 1000000; no bound by default
+    /// Maximum number of running and queued executions per owner, 1 to 1000000; default: no limit
     #[arg(long, value_name = "COUNT", env = "HEAPSTEAD_MAX_RUNNING_PER_OWNER", value_parser = between::<1, 1_000_000>, allow_negative_numbers = true, help_heading = SESSIONS)]
     max_running_per_owner: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! Values of flags, checked. clap puts the flag and the value before these texts, which say what is allowed.
+//! Parses and checks flag values. clap prints the flag and the value before these messages, which say what is allowed.
 
 use heapstead_types::{HeapKey, LimitError, limits};
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub fn output_mb(text: &str) -> Result<u32, String> {
 }
 
 fn bounded(text: &str, check: impl Fn(&'static str, i64) -> Result<u32, LimitError>) -> Result<u32, String> {
-    // What is no number at all is outside any bounds.
+    // A text that is not a number is out of range.
     let value = text.parse().unwrap_or(i64::MIN);
     check("", value).map_err(|error| match error {
         LimitError::OutOfRange { min, max, unit, .. } => format!("allowed are {min} to {max} {unit}"),
@@ -24,7 +24,7 @@ fn bounded(text: &str, check: impl Fn(&'static str, i64) -> Result<u32, LimitErr
     })
 }
 
-/// A whole number, bounds included.
+/// A whole number in an inclusive range.
 pub fn between<const MIN: u64, const MAX: u64>(text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(value) if (MIN..=MAX).contains(&value) => Ok(value),
@@ -32,7 +32,7 @@ pub fn between<const MIN: u64, const MAX: u64>(text: &str) -> Result<u64, String
     }
 }
 
-/// A number and its unit.
+/// A number with a unit.
 pub fn duration(text: &str) -> Result<Duration, &'static str> {
     const ALLOWED: &str = "expected a number from 1 to 9999 and s, m, h, d or w, such as 30m or 24h";
     let (number, unit_secs) = match text.split_at_checked(text.len().saturating_sub(1)) {
@@ -56,7 +56,7 @@ pub fn boolish(text: &str) -> Result<bool, String> {
     }
 }
 
-/// What some store or other takes: Amazon's own takes neither capitals nor underscores any more.
+/// Accepts the names of all S3-compatible stores; Amazon's own no longer allows capitals and underscores.
 pub fn bucket_name(text: &str) -> Result<String, &'static str> {
     let is_name = (3..=63).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
     if is_name { Ok(text.to_owned()) } else { Err("a bucket's name is 3 to 63 letters, digits, dots, dashes and underscores") }
@@ -70,7 +70,7 @@ pub fn heap_key(text: &str) -> Result<HeapKey, &'static str> {
     text.parse().map_err(|_| "a heap key is 64 lowercase hex digits")
 }
 
-/// Where to begin.
+/// The heap to start from.
 #[derive(Debug, Clone, Copy)]
 pub enum HeapChoice {
     Fresh,

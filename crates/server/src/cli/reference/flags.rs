@@ -1,4 +1,4 @@
-//! The page about commands and flags, from clap's own description of them.
+//! Generates the page of commands and flags from clap's definitions.
 
 use crate::cli::{Cli, config};
 use clap::{Arg, Command, CommandFactory};
@@ -7,9 +7,9 @@ use std::fmt::Write;
 const START: &str = "\
 # Commands and flags
 
-Made from the code by `make reference`; do not edit it by hand.
+Generated from the code by `make reference`. Do not edit.
 
-Every flag is also a variable, and every flag of the server a key of the TOML file that `--config` names. What is on the command line beats a variable, which beats the file, which beats the default:
+Every flag has an environment variable, and every flag of the server is a key in the TOML file of `--config`. Precedence: command line, environment variable, file, default:
 
 ```toml
 # heapstead serve --config heapstead.toml
@@ -20,8 +20,8 @@ allowed-hosts = [\"localhost\", \"heapstead.example\"]
 stateless = false
 ```
 
-A key that is not known, a value of the wrong type or out of bounds is an error that names the file, the key, the value and what is allowed. Paths that do not begin with `/` are seen from where the command was started.
-Flags that are true or false are true when they are named, and false as `--flag=false`.
+An unknown key, or a value of the wrong type or out of range, is an error that names the file, the key, the value and the allowed values. Relative paths are relative to the working directory.
+A boolean flag is true if it is given without a value; `--flag=false` turns it off.
 
 ";
 
@@ -53,7 +53,7 @@ fn describe(page: &mut String, command: &Command, parent: &str, shared: &[String
     }
 }
 
-/// All of them for the server; for other commands their own, and the names of those they share with it.
+/// Lists all flags of the server. For other commands, lists their own flags and names those shared with the server.
 fn arguments(page: &mut String, command: &Command, shared: &[String]) {
     let is_server = command.get_name() == "serve";
     let known = |argument: &&Arg| !matches!(argument.get_long(), Some("help" | "version"));
@@ -68,7 +68,7 @@ fn arguments(page: &mut String, command: &Command, shared: &[String]) {
     }
     if !also.is_empty() {
         let names: Vec<_> = also.iter().filter_map(|argument| argument.get_long()).map(|long| format!("`--{long}`")).collect();
-        let _ = writeln!(page, "As for the server: {}.\n", names.join(", "));
+        let _ = writeln!(page, "Shared with the server: {}.\n", names.join(", "));
     }
 }
 

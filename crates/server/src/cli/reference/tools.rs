@@ -1,4 +1,4 @@
-//! The page about what can be asked for over MCP and REST, from the table of operations itself.
+//! Generates the page of MCP tools and REST routes from the table of operations.
 
 use crate::api::{Api, Operation};
 use crate::local::{self, LocalError};
@@ -11,15 +11,14 @@ use heapstead_types::Limits;
 use serde_json::{Map, Value};
 use std::fmt::Write;
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
 const START: &str = "\
 # Operations
 
-Made from the code by `make reference`; do not edit it by hand.
+Generated from the code by `make reference`. Do not edit.
 
-Each of these is an MCP tool (unless it says otherwise) and a REST endpoint, with the same arguments and the same answer. In REST, what stands in braces goes into the path, the rest into the query of a GET or DELETE and into the JSON body of a POST or PUT. The running server has the same as OpenAPI 3.1 at `/api-doc/openapi.json`, and for people at `/docs`.
+Each operation is an MCP tool (unless noted) and a REST endpoint, with the same arguments and the same result. In REST, arguments in braces are path parameters; the others are query parameters of a GET or DELETE, or members of the JSON body of a POST or PUT. A running server describes the same operations as OpenAPI 3.1 at `/api-doc/openapi.json`, and for people at `/docs`.
 
 ";
 
@@ -36,7 +35,7 @@ pub enum PageError {
 }
 
 pub async fn page() -> Result<String, PageError> {
-    // The table is made for a service, so there has to be one, on folders of its own.
+    // The table needs a service, so a temporary one is created in its own folder.
     let folder = tempfile::tempdir().map_err(PageError::Folder)?;
     let engine = local::start_engine(|| ()).await?;
     let stateless = Api::stateless(&Stateless::new(engine.clone(), Limits::default()));
@@ -45,7 +44,7 @@ pub async fn page() -> Result<String, PageError> {
     for operation in Api::stateful(&service).operations() {
         describe(&mut page, operation);
     }
-    page.push_str("# In stateless mode\n\nWith `--stateless` there are only these.\n\n");
+    page.push_str("# In stateless mode\n\nWith `--stateless`, only these operations exist.\n\n");
     for operation in stateless.operations() {
         describe(&mut page, operation);
     }
@@ -54,7 +53,7 @@ pub async fn page() -> Result<String, PageError> {
 
 async fn throwaway(engine: Engine, folder: &std::path::Path) -> Result<Service, PageError> {
     let heaps = local::open_heaps(&folder.join("heaps"))?;
-    let metadata = local::open_metadata(&folder.join("sessions"))?;
+    let database = local::open_database(&folder.join("sessions"))?;
     let place = ContextPlace::Sqlite { database: folder.join("context.db") };
     let week = Duration::from_secs(7 * 24 * 3600);
     let policy = Policy {
@@ -68,13 +67,13 @@ async fn throwaway(engine: Engine, folder: &std::path::Path) -> Result<Service, 
         delegated: false,
     };
     let contexts = OpenContexts::open(ContextSettings { place, ttl: week, key_file: None }).await?;
-    Ok(Service::open(engine, Arc::new(heaps), metadata, policy, Catalogs::default(), Some(contexts)).await?)
+    Ok(Service::open(engine, heaps, database, policy, Catalogs::default(), Some(contexts)).await?)
 }
 
 fn describe(page: &mut String, operation: &Operation) {
     let tool = if operation.is_tool { "" } else { " · REST only, no MCP tool" };
     let _ = writeln!(page, "## `{}`\n\n`{} {}`{tool}\n", operation.name, operation.route.method, operation.route.path);
-    let _ = writeln!(page, "{}\n", operation.description.trim_end());
+    let _ = writeln!(page, "{}\n", operation.text.trim_end());
     fields(page, &operation.input, "argument");
     fields(page, &operation.output, "answer");
 }
@@ -95,7 +94,7 @@ fn fields(page: &mut String, schema: &Value, title: &str) {
     page.push('\n');
 }
 
-/// The type in words, with what bounds it.
+/// The type in words, with its limits.
 fn kind(property: &Value) -> String {
     if let Some(choices) = property["enum"].as_array() {
         let choices: Vec<_> = choices.iter().filter_map(Value::as_str).map(|choice| format!("`{choice}`")).collect();

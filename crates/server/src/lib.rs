@@ -1,0 +1,17 @@
+//! The server: MCP, REST, authentication and the command line over the service. The binary only calls [`main`].
+#![deny(unsafe_code)]
+
+mod api;
+mod auth;
+mod cli;
+mod edge;
+mod http;
+mod local;
+mod mcp;
+mod metrics;
+mod rest;
+
+/// Runs the command that the arguments of the process name.
+pub fn main() -> std::process::ExitCode {
+    cli::main()
+}
