@@ -1,4 +1,4 @@
-//! The engine against raw V8.
+//! Benchmarks of the engine against raw V8.
 
 use crate::fail;
 use crate::raw_loop::RawLoop;
@@ -30,7 +30,7 @@ async fn run(engine: &Engine, code: &str, kind: Kind) -> Option<HeapImage> {
     }
 }
 
-/// One of ours, one of theirs, in turn.
+/// Alternates one run on the engine with one on raw V8.
 async fn pairs(engine: &Engine, raw: &mut RawLoop, effort: Effort, report: &mut Report, what: &'static str, most: f64) {
     let kind = || if what == "stateful" { Kind::Stateful(None) } else { Kind::Stateless };
     let rounds = effort.choose(40, 300);
@@ -49,10 +49,10 @@ async fn pairs(engine: &Engine, raw: &mut RawLoop, effort: Effort, report: &mut 
     report.add_pairs(name, &ours, &theirs, most);
 }
 
-/// Executions per second of two chains side by side against one, in alternating windows. What the machine itself makes of a second process is
-/// measured in between, with raw V8: two cores that are shared are not two cores.
+/// Executions per second of two parallel chains against one, in alternating windows. Raw V8 in two processes is measured in between,
+/// because two shared cores do not give twice the throughput of one.
 async fn chains(artifacts: &Artifacts, engine: &Engine, effort: Effort, report: &mut Report) {
-    // Many short windows: what the machine does meanwhile changes from second to second.
+    // Many short windows, because the load on the machine changes from second to second.
     let window = Duration::from_millis(500);
     let (mut one, mut two, mut raw) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..effort.choose(9, 41) {
@@ -69,7 +69,7 @@ async fn chains(artifacts: &Artifacts, engine: &Engine, effort: Effort, report: 
     report.add(Row::new("two chains on two cores, against one", " ×", Bar::AtLeast(1.7), ratios.median(), spread, detail));
 }
 
-/// Rounds per second of raw V8 in so many processes, together.
+/// Total rounds per second of raw V8 in this many parallel processes.
 async fn raw_rates(artifacts: &Artifacts, processes: usize, window: Duration) -> f64 {
     let working: Vec<_> = (0..processes)
         .map(|_| {
@@ -109,7 +109,7 @@ fn sizes(raw: &mut RawLoop, report: &mut Report) {
     report.add(Row::new("bytes of the base heap, against V8's empty snapshot", " ×", Bar::AtMost(1.6), ratio, (ratio, ratio), detail));
 }
 
-/// From `console.log` to the reader: the code writes the time, the reader looks at its own clock.
+/// Latency from `console.log` to the reader: the code prints the time, and the reader compares it with its own clock.
 async fn latency(engine: &Engine, effort: Effort, report: &mut Report) {
     let lines = effort.choose(30, 200);
     let code = format!(

@@ -1,11 +1,11 @@
-//! Counts the instructions of a round of something, by callgrind: the same on every machine, and however busy it is.
+//! Counts the instructions of one round with callgrind. The count does not depend on the machine or its load.
 //!
-//! This program is run twice, with more rounds the second time, and only what the second run does more counts.
+//! This program runs twice, with more rounds the second time. Only the difference between the two runs counts.
 
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
 
-/// `arguments` let this program do nothing else but so many rounds, whose number comes last.
+/// `arguments` make this program run only the rounds to count. The number of rounds is the last argument.
 pub fn of_one_round(arguments: &[&OsStr], rounds_before: u32, rounds: u32) -> Result<f64, String> {
     let (before, after) = (count(arguments, rounds_before)?, count(arguments, rounds_before + rounds)?);
     Ok(after.saturating_sub(before) as f64 / f64::from(rounds))

@@ -1,5 +1,5 @@
-//! `make bench`: prints a table, writes JSON, and says how noisy the machine was. `--check` fails when a bar is missed, `--short` takes less time,
-//! `--only engine`, `server`, `sessions` or `contexts` measures one part.
+//! `make bench`: prints a table of results, writes JSON and reports how noisy the machine was. `--check` fails if a bar is missed,
+//! `--short` takes less time, `--only engine`, `server`, `sessions` or `contexts` measures one part.
 
 mod engine;
 mod instructions;

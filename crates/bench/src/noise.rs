@@ -1,10 +1,10 @@
-//! How noisy the machine is: the same piece of arithmetic, timed again and again.
+//! Measures the noise of the machine: times the same arithmetic repeatedly.
 
 use crate::sample::{Effort, Samples};
 use std::hint::black_box;
 use std::time::Instant;
 
-/// The slowest tenth over the fastest tenth: 1.0 on a machine of one's own.
+/// Ratio of the slowest decile to the fastest: 1.0 on an idle machine.
 pub fn measure(effort: Effort) -> f64 {
     let rounds = effort.choose(100, 300);
     let times = (0..rounds)

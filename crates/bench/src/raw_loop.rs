@@ -1,4 +1,4 @@
-//! The other side of the comparison: V8 alone, in one process, doing the same work. See `crates/worker/src/vm/bench.rs`.
+//! The baseline: V8 alone, in one process, doing the same work. See `crates/worker/src/vm/bench.rs`.
 
 use heapstead_engine::Artifacts;
 use std::io::{BufRead, BufReader, Result, Write};
@@ -35,7 +35,7 @@ impl RawLoop {
         Ok(answer.trim().to_owned())
     }
 
-    /// One round: isolate from the base heap, evaluate, and a snapshot if `what` is `stateful`.
+    /// One round: creates an isolate from the base heap, evaluates, and takes a snapshot if `what` is `stateful`.
     pub fn round(&mut self, what: &str) -> Result<Duration> {
         let answer = self.ask(what)?;
         answer.parse().map(Duration::from_nanos).map_err(|_| std::io::Error::other(format!("the raw loop answered {answer:?}")))

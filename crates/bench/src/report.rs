@@ -1,4 +1,4 @@
-//! The table of what was measured against its bar.
+//! The table of measurements and their bars.
 
 use crate::sample::{Samples, ratios};
 use std::io::Result;
@@ -20,7 +20,7 @@ pub struct Row {
     /// The first and the last decile of the samples.
     pub spread: (f64, f64),
     pub bar: Bar,
-    /// The figures behind it, for whoever wants to know.
+    /// The raw figures behind the value.
     pub detail: String,
     pub met: bool,
 }
@@ -37,7 +37,7 @@ impl Row {
 
 #[derive(Debug, serde::Serialize)]
 pub struct Report {
-    /// How noisy the machine was: see `noise.rs`.
+    /// Noise of the machine: see `noise.rs`.
     noise: f64,
     rows: Vec<Row>,
 }
@@ -52,7 +52,7 @@ impl Report {
         self.rows.push(row);
     }
 
-    /// Compares two ways by the ratios of neighbouring runs.
+    /// Compares two alternatives by the ratios of paired runs.
     pub fn add_pairs(&mut self, what: &'static str, ours: &[Duration], theirs: &[Duration], most: f64) {
         let (ratios, median) = (ratios(ours, theirs), |times| time(Samples::of(times).median()));
         let detail = format!("{} against {}, {} pairs", median(ours), median(theirs), ours.len());
@@ -88,7 +88,7 @@ impl Report {
     }
 }
 
-/// Milliseconds for people: what is far below one is told in microseconds.
+/// Formats milliseconds. Values far below one are shown in microseconds.
 fn time(ms: f64) -> String {
     if ms < 0.1 { format!("{:.1} µs", ms * 1000.0) } else { format!("{ms:.2} ms") }
 }

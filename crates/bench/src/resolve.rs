@@ -1,29 +1,28 @@
-//! What it takes to find out which session a call is in and whether it may be: counted in instructions, by callgrind.
+//! Counts the instructions needed to resolve the session of a call and check access to it, with callgrind.
 //!
-//! `heapstead-bench --resolve FOLDER ROUNDS` does nothing else, and is what callgrind watches. It is run twice, and only what the second run does
-//! more counts, so opening the database does not.
+//! `heapstead-bench --resolve FOLDER ROUNDS` does only this; callgrind runs it twice. Only the difference between the two runs counts, so
+//! opening the database is not included.
 
 use crate::server::known_session;
 use crate::{fail, instructions};
-use heapstead_service::{Archive, Caller, OnMissingHeap, Policy, Quotas, Target};
-use heapstead_store::{FileHeaps, Metadata, Owner};
+use heapstead_service::{Caller, OnMissingHeap, Policy, Quotas, SessionTarget, Stores};
+use heapstead_store::{Database, HeapStore, Owner};
 use heapstead_types::{Limits, Principal};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 pub const FLAG: &str = "--resolve";
-/// Whose the sessions are.
+/// Owner of the sessions.
 pub const OWNER: &str = "acme/ann";
-/// Rounds of the first run, which also fill every cache.
+/// Rounds of the first run, which also warms every cache.
 const ROUNDS_BEFORE: u32 = 20;
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// Resolves calls by each kind of handle, so many times.
+/// Resolves calls by each kind of handle, `rounds` times.
 pub async fn run(folder: &Path, rounds: u32) {
     let broken = |error: &dyn std::fmt::Display| -> ! { fail(&error.to_string()) };
-    let metadata = Metadata::open(folder, Owner::Anyone).unwrap_or_else(|error| broken(&error));
-    let heaps = FileHeaps::open(&folder.join("heaps"), Owner::Anyone).unwrap_or_else(|error| broken(&error));
+    let database = Database::open(folder, Owner::Anyone).unwrap_or_else(|error| broken(&error));
+    let heaps = HeapStore::in_folder(&folder.join("heaps"), Owner::Anyone).unwrap_or_else(|error| broken(&error));
     let policy = Policy {
         limits: Limits::default(),
         on_missing_heap: OnMissingHeap::Fresh,
@@ -34,20 +33,20 @@ pub async fn run(folder: &Path, rounds: u32) {
         quotas: Quotas::default(),
         delegated: false,
     };
-    let archive = Archive::open(Arc::new(heaps), metadata, policy);
+    let stores = Stores::open(heaps, database, policy);
     let principal: Principal = OWNER.parse().unwrap_or_else(|error| broken(&error));
     let caller = Caller { principal, ..Caller::default() };
     for _ in 0..rounds {
         for handle in known_session() {
-            match archive.session_of(&caller, Some(&handle)).await {
-                Ok(Target::Opened(_)) => {}
+            match stores.sessions().resolve(&caller, Some(&handle)).await {
+                Ok(SessionTarget::Opened(_)) => {}
                 other => fail(&format!("`{handle}` was resolved to {other:?}")),
             }
         }
     }
 }
 
-/// Instructions of one round on the database in this folder.
+/// Instructions per round on the database in this folder.
 pub fn instructions(folder: &Path, rounds: u32) -> Result<f64, String> {
     instructions::of_one_round(&[FLAG.as_ref(), folder.as_os_str()], ROUNDS_BEFORE, rounds)
 }

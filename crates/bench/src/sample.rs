@@ -41,7 +41,7 @@ impl Samples {
     }
 }
 
-/// Ratios of pairs that were measured one right after the other, so that what slows the machine slows both.
+/// Ratios of pairs measured back to back, so that a slow machine slows both sides.
 pub fn ratios(ours: &[Duration], theirs: &[Duration]) -> Samples {
     Samples::new(ours.iter().zip(theirs).map(|(ours, theirs)| ours.as_secs_f64() / theirs.as_secs_f64()).collect())
 }

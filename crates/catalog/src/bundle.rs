@@ -1,5 +1,5 @@
-//! A catalog as one JavaScript expression: a function that evaluates its modules, each once and in a scope of its own, and returns the
-//! namespace of its entry.
+//! Bundles a catalog into one JavaScript expression: a function that evaluates each module once, in its own scope, and returns the
+//! namespace of the entry module.
 //!
 //! ```js
 //! (freeze) => { "use strict";
@@ -23,7 +23,7 @@ pub fn bundle(graph: &Graph) -> String {
     let mut script = String::from("(freeze) => { \"use strict\";\n");
     for (number, file) in graph.order.iter().enumerate() {
         let unit = &graph.units[file];
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(
             script,
             "const {} = (function () {{{}\n{}\nreturn freeze({{ __proto__: null{} }}); }})();\n",
@@ -37,7 +37,7 @@ pub fn bundle(graph: &Graph) -> String {
     script
 }
 
-/// Names of the bundle's own, which occur nowhere in the sources.
+/// Names that the bundle generates and that occur nowhere in the sources.
 struct Names<'a> {
     prefix: String,
     order: &'a [String],
@@ -110,10 +110,10 @@ fn exports(graph: &Graph, names: &Names<'_>, file: &str, unit: &Unit) -> String 
     text
 }
 
-/// A stretch of the text, and what stands in its place.
+/// A range of the text and its replacement.
 type Edit = (std::ops::Range<usize>, String);
 
-/// The file as the body of a function. Lines stay where they were.
+/// The file as a function body. Line numbers do not change.
 fn body(unit: &Unit, names: &Names<'_>) -> String {
     let mut edits: Vec<Edit> = Vec::new();
     for item in &unit.runtime.module.body {
@@ -123,7 +123,7 @@ fn body(unit: &Unit, names: &Names<'_>) -> String {
     }
     let text = unit.runtime.text();
     let mut out = String::with_capacity(text.len());
-    // `#!` is only allowed where a file begins.
+    // `#!` is allowed only at the start of a file.
     let mut at = if text.starts_with("#!") { text.find('\n').unwrap_or(text.len()) } else { 0 };
     for (range, with) in edits {
         out.push_str(&text[at..range.start]);
@@ -138,7 +138,7 @@ fn body(unit: &Unit, names: &Names<'_>) -> String {
 fn edit(unit: &Unit, names: &Names<'_>, declaration: &ModuleDecl, edits: &mut Vec<Edit>) {
     let range = |span: Span| unit.runtime.range(span);
     let whole = range(declaration.span());
-    // The semicolon keeps the lines around apart.
+    // The semicolon separates it from the lines around it.
     let nameless = || (format!(";const {} = {{ default: ", names.default()), " }.default;".to_owned());
     match declaration {
         ModuleDecl::ExportDecl(export) => edits.push((whole.start..range(export.decl.span()).start, ";".to_owned())),

@@ -18,13 +18,13 @@ pub struct Catalog {
     pub description: String,
     pub folder: PathBuf,
     pub content_hash: ContentHash,
-    /// By name.
+    /// Sorted by name.
     entities: Vec<Entity>,
     bundle: String,
 }
 
 impl Catalog {
-    /// Reads a catalog whole. Nothing of it is evaluated here.
+    /// Reads the whole catalog. Nothing is evaluated.
     pub fn load(folder: &Path) -> Result<Self, CatalogError> {
         let folder = Folder::read(folder)?;
         let path = folder.path(manifest::FILE);
@@ -49,7 +49,7 @@ impl Catalog {
         })
     }
 
-    /// In the order of their names.
+    /// Sorted by name.
     pub fn entities(&self) -> &[Entity] {
         &self.entities
     }

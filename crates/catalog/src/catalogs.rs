@@ -1,4 +1,4 @@
-//! All catalogs that the operator installed.
+//! All catalogs that the operator has installed.
 
 use crate::catalog::Catalog;
 use crate::entity::Entity;
@@ -25,7 +25,7 @@ impl Catalogs {
         Ok(Self { by_name })
     }
 
-    /// In the order of their names.
+    /// Sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = &Catalog> {
         self.by_name.values()
     }

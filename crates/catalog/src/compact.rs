@@ -1,4 +1,4 @@
-//! JavaScript without comments and white space: what is exposed travels inside every heap of the session, so it travels light.
+//! Minifies JavaScript: exposed code is part of every heap of the session, so its size matters.
 
 use swc_common::sync::Lrc;
 use swc_common::{FileName, SourceMap};
@@ -8,7 +8,7 @@ use swc_ecma_codegen::{Config, Emitter, Node};
 use swc_ecma_parser::{EsSyntax, Syntax, parse_file_as_expr};
 use swc_ecma_visit::{Visit, VisitWith};
 
-/// One expression, as a script has it. An error says what a script can't hold.
+/// Minifies one expression of a script. The error says what a script cannot contain.
 pub fn compact(expression: &str) -> Result<String, String> {
     let sources: Lrc<SourceMap> = Default::default();
     let file = sources.new_source_file(FileName::Anon.into(), expression.to_owned());
@@ -24,7 +24,7 @@ fn emit(expression: &Expr, sources: Lrc<SourceMap>) -> Result<String, String> {
     let mut patterns = Patterns::default();
     expression.visit_with(&mut patterns);
     let mut emitter = Emitter {
-        // Characters beyond Latin-1 would make V8 keep the whole source in two bytes a character.
+        // With characters beyond Latin-1, V8 stores the whole source with two bytes per character.
         cfg: Config::default().with_minify(true).with_ascii_only(!patterns.beyond_ascii),
         cm: sources.clone(),
         comments: None,
@@ -34,7 +34,8 @@ fn emit(expression: &Expr, sources: Lrc<SourceMap>) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|error| error.to_string())
 }
 
-/// A regular expression's text can't be escaped without knowing its parts: a group's name takes other escapes than a character.
+/// Finds regular expressions with non-ASCII text. They cannot be escaped without parsing them, because a group name takes other escapes
+/// than a character.
 #[derive(Default)]
 struct Patterns {
     beyond_ascii: bool,

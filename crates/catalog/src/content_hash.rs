@@ -1,4 +1,4 @@
-//! What a catalog consists of, as one SHA-256: a changed path or byte is a different catalog.
+//! The content of a catalog as one SHA-256: a changed path or byte makes a different catalog.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -9,7 +9,7 @@ use std::fmt;
 pub struct ContentHash(String);
 
 impl ContentHash {
-    /// Over paths and bytes in the order of the paths, each with its length before it, so that nothing can move from one to the other.
+    /// Hashes paths and bytes in the order of the paths. Each is length-prefixed, so that different files cannot give the same input.
     pub fn of<'a>(files: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Self {
         let mut hash = Sha256::new();
         for (path, bytes) in files {
@@ -30,7 +30,7 @@ impl fmt::Display for ContentHash {
     }
 }
 
-/// Adds a text with its length before it.
+/// Adds a length-prefixed byte string.
 pub fn absorb(hash: &mut Sha256, bytes: &[u8]) {
     hash.update((bytes.len() as u64).to_be_bytes());
     hash.update(bytes);

@@ -1,4 +1,4 @@
-//! A doc comment: its summary, and what `@param`, `@returns` and `@type` say.
+//! Parses a doc comment: its summary and the tags `@param`, `@returns` and `@type`.
 //!
 //! ```text
 //! Adds months to a date.            summary: the first paragraph
@@ -18,7 +18,7 @@ pub struct Doc {
     pub parameters: Vec<DocParameter>,
     pub returns: Option<String>,
     pub kind: Option<String>,
-    /// `@private` or `@internal`: not for callers.
+    /// `@private` or `@internal`: not part of the public API.
     pub is_private: bool,
 }
 
@@ -33,7 +33,7 @@ pub struct DocParameter {
 }
 
 impl Doc {
-    /// From what stands between `/**` and `*/`.
+    /// Parses the text between `/**` and `*/`.
     pub fn parse(comment: &str) -> Self {
         let lines = comment.lines().map(|line| {
             let line = line.trim();
@@ -59,7 +59,7 @@ impl Doc {
         doc
     }
 
-    /// What is said of the parameter of this name.
+    /// The documentation of the parameter with this name.
     pub fn parameter(&self, name: &str) -> Option<&DocParameter> {
         self.parameters.iter().find(|parameter| parameter.name == name)
     }
@@ -82,7 +82,7 @@ fn first_paragraph(text: &str) -> String {
     cut(one_line(paragraph), DESCRIPTION_CHARS_MAX)
 }
 
-/// `None` for properties of a parameter (`options.step`), which are no parameters.
+/// `None` for properties of a parameter (`options.step`), which are not parameters.
 fn parameter(text: &str) -> Option<DocParameter> {
     let (kind, rest) = braced(text);
     let rest = rest.trim_start();
@@ -106,7 +106,7 @@ fn parameter(text: &str) -> Option<DocParameter> {
     (!parameter.name.is_empty() && !parameter.name.contains(['.', '['])).then_some(parameter)
 }
 
-/// Up to the bracket that closes: a default may have brackets of its own.
+/// Up to the matching bracket, because a default value may contain brackets.
 fn bracketed_name(text: &str) -> (&str, &str) {
     let mut depth = 1usize;
     for (index, character) in text.char_indices() {
@@ -122,7 +122,7 @@ fn bracketed_name(text: &str) -> (&str, &str) {
     (text, "")
 }
 
-/// A type in braces, which may have braces within, and what comes after.
+/// A type in braces, which may be nested, and the text after it.
 fn braced(text: &str) -> (Option<String>, &str) {
     let text = text.trim_start();
     let mut depth = 0usize;

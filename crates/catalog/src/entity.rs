@@ -1,4 +1,4 @@
-//! What a catalog offers: its exports, as a model is taught them.
+//! The entities of a catalog: its exports, as they are described to a model.
 
 use serde::Serialize;
 
@@ -31,9 +31,9 @@ pub struct Entity {
     pub signature: String,
     /// The first paragraph of the doc comment, in one line.
     pub description: String,
-    /// Of the function, or of the class's constructor.
+    /// Parameters of the function, or of the class's constructor.
     pub parameters: Vec<Parameter>,
-    /// Public ones of a class or object, in the order of the source, inherited ones last.
+    /// Public methods of a class or object, in source order, with inherited ones last.
     pub methods: Vec<Method>,
 }
 
@@ -59,7 +59,7 @@ pub struct Parameter {
 }
 
 impl Parameter {
-    /// As it stands in a signature.
+    /// The parameter as it appears in a signature.
     pub fn signature(&self) -> String {
         let Self { name, kind, .. } = self;
         match (&self.default, self.rest, self.optional) {

@@ -1,22 +1,22 @@
-//! What can be wrong with a catalog, and with what is asked of one.
+//! Errors of loading a catalog and of picking entities from it.
 
 use crate::limits::{CATALOG_BYTES_MAX, DEPTH_MAX, FILE_BYTES_MAX, FILES_MAX, NAME_CHARS_MAX};
 use std::path::PathBuf;
 
-/// Why a catalog can't be used. The server does not start with one of these.
+/// Why a catalog cannot be loaded. The server does not start with an invalid catalog.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
     #[error("{}: can't be read: {source}", path.display())]
     Unreadable { path: PathBuf, source: std::io::Error },
     #[error("{}: a name that is not UTF-8", path.display())]
     NameNotUtf8 { path: PathBuf },
-    #[error("{}: a link that leads out of the catalog's folder, or no regular file", path.display())]
+    #[error("{}: a link that leads out of the catalog's folder, or not a regular file", path.display())]
     LinkAway { path: PathBuf },
     #[error("{}: more than {FILES_MAX} files", path.display())]
     TooManyFiles { path: PathBuf },
     #[error("{}: more than {DEPTH_MAX} folders deep", path.display())]
     TooDeep { path: PathBuf },
-    #[error("{}: {bytes} bytes, and a file may have {FILE_BYTES_MAX}", path.display())]
+    #[error("{}: {bytes} bytes: a file may have at most {FILE_BYTES_MAX}", path.display())]
     FileTooLarge { path: PathBuf, bytes: u64 },
     #[error("{}: more than {CATALOG_BYTES_MAX} bytes in all its files", path.display())]
     CatalogTooLarge { path: PathBuf },
@@ -36,13 +36,13 @@ pub enum CatalogError {
     Source { path: PathBuf, line: usize, flaw: Flaw },
     #[error("{}: nothing is exported from {entry}", path.display())]
     NoExports { path: PathBuf, entry: String },
-    #[error("{}: its files, put together as one script, are refused: {what}", path.display())]
+    #[error("{}: its files can't be bundled into one script: {what}", path.display())]
     Bundle { path: PathBuf, what: String },
     #[error("two catalogs are named `{name}`: {} and {}", first.display(), second.display())]
     Duplicate { name: String, first: PathBuf, second: PathBuf },
 }
 
-/// What is wrong at one line of a source file.
+/// The error at one line of a source file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Flaw {
     #[error("{0}")]
@@ -61,7 +61,7 @@ pub enum Flaw {
     ImportMeta,
     #[error("`await` outside of a function: a catalog is evaluated at once")]
     TopLevelAwait,
-    #[error("`using` outside of a function would be disposed of before anyone calls the catalog")]
+    #[error("top-level `using` is not supported: it would be disposed before the catalog is used")]
     TopLevelUsing,
     #[error("`import … = ` and `export = ` are not supported: use `import … from` and `export`")]
     CommonJs,
@@ -73,7 +73,7 @@ pub enum Flaw {
     NotDeclared(String),
     #[error("`{0}` is exported twice")]
     ExportedTwice(String),
-    #[error("`{0}` is exported with `let` or `var`: what is exported must not change, use `const`")]
+    #[error("`{0}` is exported with `let` or `var`: an export must not change, use `const`")]
     Changing(String),
     #[error("`{0}` can't be the name of an export: expected an identifier")]
     ExportName(String),
@@ -81,14 +81,14 @@ pub enum Flaw {
     LikeSymbol(String),
 }
 
-/// Why a pick can't be exposed.
+/// Why a pick cannot be exposed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PickError {
     #[error("there is no catalog `{catalog}`{}", nearest(near))]
     UnknownCatalog { catalog: String, near: Vec<String> },
     #[error("catalog `{catalog}` has no entity `{entity}`{}", nearest(near))]
     UnknownEntity { catalog: String, entity: String, near: Vec<String> },
-    #[error("catalog `{catalog}` is not what it was when its symbols were given: a new symbol space is needed")]
+    #[error("catalog `{catalog}` has changed since its symbols were assigned: a new symbol space is needed")]
     Changed { catalog: String },
 }
 

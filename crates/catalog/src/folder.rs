@@ -1,4 +1,4 @@
-//! A catalog's folder, read whole and within bounds.
+//! Reads a catalog's folder within limits.
 
 use crate::error::CatalogError;
 use crate::limits::{CATALOG_BYTES_MAX, DEPTH_MAX, FILE_BYTES_MAX, FILES_MAX};
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Files by their path within the folder, with `/` between its parts. What begins with a dot is not part of a catalog.
+/// Files by their path relative to the folder, with `/` as separator. Names that begin with a dot are skipped.
 pub struct Folder {
     pub root: PathBuf,
     pub files: BTreeMap<String, Vec<u8>>,
@@ -21,7 +21,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Where a file of the catalog is, as errors name it.
+    /// Path of a catalog file for error messages.
     pub fn path(&self, file: &str) -> PathBuf {
         self.root.join(file)
     }

@@ -1,5 +1,5 @@
-//! What a module can't do once it is a function in a script: wait at its top, import later, ask where it is. Nor may a class have a member
-//! that a method's symbol would hide.
+//! Refuses module features that do not work in a bundled function: top-level await, dynamic import and `import.meta`. Also refuses class
+//! members whose names would collide with method symbols.
 
 use crate::error::Flaw;
 use crate::source::{Found, Source};
@@ -11,7 +11,7 @@ use swc_ecma_ast::{
 };
 use swc_ecma_visit::{Visit, VisitWith};
 
-/// The first such thing in a file.
+/// Returns the first violation in a file.
 pub fn check(source: &Source) -> Result<(), Found> {
     let mut finder = Finder::default();
     source.module.visit_with(&mut finder);

@@ -1,4 +1,4 @@
-//! The modules of a catalog, linked: which file imports which, in what order they are evaluated, and where each export comes from.
+//! The linked modules of a catalog: which file imports which, the order of evaluation, and the origin of each export.
 
 use crate::error::{CatalogError, Flaw};
 use crate::folder::Folder;
@@ -9,26 +9,26 @@ use crate::unit::Unit;
 use std::collections::{BTreeMap, BTreeSet};
 use swc_ecma_ast::{Decl, VarDeclKind};
 
-/// Where an exported value is made.
+/// Where an exported value is defined.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
     Local {
         file: String,
         local: String,
     },
-    /// All exports of a file, as one object.
+    /// All exports of a file as one object.
     Namespace {
         file: String,
     },
 }
 
-/// What a module exports, by name.
+/// The exports of a module by name.
 pub type Exports = BTreeMap<String, Origin>;
 
 pub struct Graph {
     pub units: BTreeMap<String, Unit>,
     pub entry: String,
-    /// What is evaluated, each file after those it imports; the entry is the last.
+    /// Files in order of evaluation, each after its imports. The entry is last.
     pub order: Vec<String>,
     pub exports: BTreeMap<String, Exports>,
 }
@@ -54,12 +54,12 @@ impl Graph {
         Ok(graph)
     }
 
-    /// The file that a specifier means. Linking has checked all of them.
+    /// The file that a specifier refers to. Linking has checked all of them.
     pub fn resolve(&self, importer: &str, specifier: &str) -> Result<String, Flaw> {
         resolve(importer, specifier, |file| self.units.contains_key(file))
     }
 
-    /// Where a name of a module's own scope comes from.
+    /// The origin of a name in a module's scope.
     pub fn origin(&self, file: &str, local: &str) -> Option<Origin> {
         let unit = self.units.get(file)?;
         let Some(import) = unit.runtime_links.import(local) else {
@@ -76,7 +76,7 @@ impl Graph {
         }
     }
 
-    /// Types may be imported too, but from nowhere else.
+    /// Types may be imported too, but only from files of the catalog.
     fn check_specifiers(&self) -> Result<(), (String, Found)> {
         for (file, unit) in &self.units {
             for (specifier, line) in &unit.links.specifiers {
@@ -155,7 +155,7 @@ impl Graph {
         }
         let explicit: BTreeSet<String> = exports.keys().cloned().collect();
         for (name, origin, line) in from_all {
-            // What a module exports by name hides what it exports with a star; two stars must agree.
+            // A named export takes precedence over a star export. Two star exports of one name must have the same origin.
             if !explicit.contains(&name) && exports.insert(name.clone(), origin.clone()).is_some_and(|other| other != origin) {
                 return Err((line, Flaw::ExportedTwice(name)));
             }
@@ -175,7 +175,7 @@ fn entry(folder: &Folder, units: &BTreeMap<String, Unit>) -> Result<String, Cata
     }
 }
 
-/// What a module declares at its top. What it exports may not be a variable that changes: importers get the value, not the variable.
+/// The top-level names of a module. An exported variable must not be reassigned, because importers get its value, not a live binding.
 fn own_names(unit: &Unit) -> Result<BTreeSet<String>, Found> {
     let exported = |name: &String| unit.links.exports.iter().any(|export| matches!(export, Export::Local { local, .. } if local == name));
     for (_, declaration) in declarations(&unit.source.module) {
@@ -191,6 +191,6 @@ fn own_names(unit: &Unit) -> Result<BTreeSet<String>, Found> {
         _ => None,
     });
     let own = declarations(&unit.runtime.module).flat_map(|(_, declaration)| declared(declaration));
-    // `export default name;` is an expression; only `export default function name` declares one, and that one is found here too.
+    // `export default name;` is an expression. Only `export default function name` declares a name, which is included here.
     Ok(own.chain(by_default).collect())
 }

@@ -1,5 +1,6 @@
-//! Libraries that agents' sessions can draw from: a catalog is a folder of JavaScript or TypeScript whose exports are taught to a model under
-//! short stable symbols and bound in the session's heap. Reads folders; evaluates nothing, and knows no server, store or engine.
+//! Catalogs: libraries for agents' sessions. A catalog is a folder of JavaScript or TypeScript whose exports are described to a model under
+//! short stable symbols and bound in the session's heap. This crate reads folders; it evaluates nothing and does not depend on the server,
+//! store or engine.
 #![forbid(unsafe_code)]
 
 mod bundle;

@@ -1,4 +1,4 @@
-//! What a module imports and exports.
+//! The imports and exports of a module.
 
 use crate::error::Flaw;
 use crate::source::{Found, Source};
@@ -8,7 +8,7 @@ use swc_ecma_ast::{
     NamedExport, ObjectPatProp, Pat, Str,
 };
 
-/// The local name of a default export that has none; no identifier can be spelled like it.
+/// The local name of an anonymous default export. It is not a valid identifier, so it cannot collide.
 pub const DEFAULT_LOCAL: &str = "*default*";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub enum Export {
     All { specifier: String, line: usize },
 }
 
-/// In the order of the source.
+/// In source order.
 #[derive(Debug, Default)]
 pub struct Links {
     /// Every module that is imported or re-exported from.
@@ -132,7 +132,7 @@ impl Links {
         self.imports.iter().find(|import| import.local == local)
     }
 
-    /// Where the author wrote an import or re-export: generated code has other lines.
+    /// The source line of an import or re-export, because generated code has different lines.
     pub fn line_of(&self, specifier: &str, name: &str) -> Option<usize> {
         let imported = Imported::Name(name.to_owned());
         let by_import =
@@ -151,7 +151,7 @@ fn specifier(source: &Str, is_special: bool, line: usize) -> Result<String, Foun
     if is_special { Err((line, Flaw::SpecialImport(text))) } else { Ok(text) }
 }
 
-/// Names that are no identifiers, and the one that would set a prototype, have no place in a namespace.
+/// Refuses export names that are not identifiers, and `__proto__`, which would set the namespace's prototype.
 fn export_name(name: &ModuleExportName, line: usize) -> Result<String, Found> {
     let text = name.atom().to_string();
     match name {
@@ -188,7 +188,7 @@ fn bound(pattern: &Pat, names: &mut Vec<String>) {
     }
 }
 
-/// The items of a module that a name could be declared in: each declaration with the position its doc comment stands before.
+/// The declarations of a module, each with the position that its doc comment precedes.
 pub fn declarations(module: &Module) -> impl Iterator<Item = (swc_common::BytePos, &Decl)> {
     module.body.iter().filter_map(|item| match item {
         ModuleItem::ModuleDecl(ModuleDecl::ExportDecl(export)) => Some((export.span.lo(), &export.decl)),

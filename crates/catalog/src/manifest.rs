@@ -1,4 +1,4 @@
-//! `catalog.json`: what a catalog says of itself.
+//! The manifest of a catalog, `catalog.json`.
 //!
 //! ```json
 //! { "name": "statistics", "version": "1.0.0", "description": "optional" }
@@ -12,7 +12,7 @@ use std::path::Path;
 
 pub const FILE: &str = "catalog.json";
 
-/// Words of JavaScript that can't be identifiers in strict code, and lowercase globals that a catalog would hide from the session.
+/// Reserved words of strict JavaScript, and lowercase globals that a catalog would shadow in the session.
 const TAKEN: &[&str] = &[
     "arguments",
     "as",
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn manifest_errors_name_the_problem() {
         let refused = |text: &str| Manifest::parse(Path::new("c/catalog.json"), text.as_bytes()).expect_err("refused").to_string();
         assert!(refused("{").starts_with("c/catalog.json: EOF"), "{}", refused("{"));
         assert!(refused(r#"{"version":"1"}"#).contains("missing field `name`"));

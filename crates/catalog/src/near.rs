@@ -1,8 +1,8 @@
-//! Names near one that is not known.
+//! Suggests similar names for an unknown name.
 
 use crate::limits::NEAR_MAX;
 
-/// At most a few, nearest first: the same but for case, then those that begin alike or contain it, then those few edits away.
+/// At most a few names, best first: equal except for case, then with a common prefix or containing it, then within a few edits.
 pub fn near<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let wanted = name.to_lowercase();
     let mut found: Vec<(usize, &str)> = known.into_iter().filter_map(|known| Some((distance(&wanted, known)?, known))).collect();
@@ -18,7 +18,7 @@ fn distance(wanted: &str, known: &str) -> Option<usize> {
     if edits <= (length / 3).max(1) { Some(edits) } else { is_part.then_some(length) }
 }
 
-/// Characters to add, drop, change or swap with their neighbour to get from one to the other.
+/// Edit distance: insertions, deletions, substitutions and swaps of adjacent characters.
 fn edits(from: &str, to: &str) -> usize {
     let (from, to): (Vec<char>, Vec<char>) = (from.chars().collect(), to.chars().collect());
     let mut before: Vec<usize> = Vec::new();

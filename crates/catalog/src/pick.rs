@@ -1,4 +1,4 @@
-//! What a seed picks: one entity of one catalog.
+//! A pick: one entity of one catalog, named by a seed.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,12 +14,12 @@ impl Pick {
     }
 }
 
-/// The catalog that an open goes by: the first in the order of their names, so that the order of the seeds never matters.
+/// The primary catalog of an open: the first by name, so that the order of the seeds does not matter.
 pub fn primary(picks: &[Pick]) -> Option<&str> {
     picks.iter().map(|pick| pick.catalog.as_str()).min()
 }
 
-/// The primary catalog's entities, sorted and each once.
+/// The picked entities of the primary catalog, sorted and without duplicates.
 pub fn primary_entities(picks: &[Pick]) -> Vec<&str> {
     let primary = primary(picks);
     let mut entities: Vec<&str> =

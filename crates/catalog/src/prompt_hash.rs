@@ -1,4 +1,4 @@
-//! What identifies the teaching of an execute session: its catalogs, their content, and the entities picked, in no order.
+//! Identifies what an execute session has been taught: its catalogs, their content and the picked entities, in any order.
 
 use crate::content_hash::absorb;
 use crate::symbols::Symbols;

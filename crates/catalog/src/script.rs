@@ -1,16 +1,17 @@
-//! The script that binds what was exposed, for a run on the session's heap.
+//! The script that binds exposed entities, run on the session's heap.
 //!
-//! It is whole in itself: on a heap that has nothing of the catalogs yet (a fresh one, or an older one that the session jumped to) it brings
-//! all they need, and on one that has them it adds only what is new. Running it again changes nothing.
+//! The script is self-contained. On a heap without the catalogs (a fresh heap, or an older one that the session was moved to) it binds
+//! everything; on a heap that has them it adds only what is new. It is idempotent.
 //!
-//! What it binds, all of it not writable but configurable, so that code may still declare variables of the same name:
+//! It creates these bindings, all non-writable but configurable, so that code may still declare variables of the same name:
 //! - `globalThis.<catalog>`, the frozen namespace: `statistics.mean(…)`;
 //! - `globalThis.e1`: the same value as `statistics.mean`, callable and constructible as the export is;
-//! - `e1.m1(…)` for methods of objects and static ones of classes; `instance.m2(…)` for the rest, as hidden properties of the prototype;
+//! - `e1.m1(…)` for methods of objects and static methods of classes; `instance.m2(…)` for instance methods, as non-enumerable properties
+//!   of the prototype;
 //! - the named form: `e1({ p1: …, p2: … })` for a call with one argument, a plain object all of whose keys are parameters of that function.
 //!
-//! A variable that the session already has under such a name is never touched: it stays what it is, the script says so in a warning, and
-//! `globalThis["heapstead:catalogs"].names.e1` is another way to the same thing.
+//! A variable that the session already has under such a name is not changed. The script reports it in a warning, and the entity stays
+//! reachable as `globalThis["heapstead:catalogs"].names.e1`.
 
 use crate::catalogs::Catalogs;
 use crate::compact::compact;
@@ -24,10 +25,10 @@ use std::fmt::Write;
 use std::sync::LazyLock;
 
 const EXPOSURE: &str = include_str!("js/exposure.js");
-/// As it is where it can't be made smaller, though a test sees to it that it can.
+/// Falls back to the original if it cannot be minified; a test checks that it can.
 static COMPACT_EXPOSURE: LazyLock<String> = LazyLock::new(|| compact(EXPOSURE).unwrap_or_else(|_| EXPOSURE.to_owned()));
 
-/// Something the script could not bind as the table says. The result of its run is a JSON list of these.
+/// A binding that the script could not create. The result of its run is a JSON list of these.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
     /// The symbol or catalog.
@@ -35,12 +36,12 @@ pub struct Warning {
     pub text: String,
 }
 
-/// What the run of a script reported, from its result.
+/// Parses the warnings from the result of a script's run.
 pub fn warnings(result: &str) -> Result<Vec<Warning>, serde_json::Error> {
     serde_json::from_str(result)
 }
 
-/// The script for a wave ([`crate::Exposed::new`]), or for a whole space ([`crate::Symbols::entities`]).
+/// The script for a wave ([`crate::Exposed::new`]) or for a whole symbol space ([`crate::Symbols::entities`]).
 pub fn script(catalogs: &Catalogs, exposed: &[EntitySymbols]) -> Result<String, PickError> {
     let names: BTreeSet<&str> = exposed.iter().map(|symbols| symbols.catalog.as_str()).collect();
     let mut text = format!("(function () {{ return (\n{})(this, {{ __proto__: null,\n", COMPACT_EXPOSURE.as_str());
@@ -48,7 +49,7 @@ pub fn script(catalogs: &Catalogs, exposed: &[EntitySymbols]) -> Result<String, 
         let catalog = catalogs.catalog(name)?;
         let callable: Vec<&str> =
             catalog.entities().iter().filter(|entity| is_callable(entity)).map(|entity| entity.name.as_str()).collect();
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(
             text,
             "{name}: {{ hash: {:?}, callable: {}, make: {} }},",
@@ -67,12 +68,12 @@ pub fn script(catalogs: &Catalogs, exposed: &[EntitySymbols]) -> Result<String, 
     Ok(text)
 }
 
-/// Whether it takes calls, itself or through its methods. All else is bound as it is.
+/// Whether it can be called, itself or through its methods. Other values are bound as they are.
 fn is_callable(entity: &Entity) -> bool {
     matches!(entity.kind, EntityKind::Function | EntityKind::Class) || !entity.methods.is_empty()
 }
 
-/// An entity as `js/exposure.js` takes it.
+/// An entity in the form `js/exposure.js` takes.
 #[derive(Serialize)]
 struct Binding<'a> {
     symbol: Symbol,
@@ -96,7 +97,7 @@ struct MethodBinding<'a> {
 #[derive(Serialize)]
 struct Call<'a> {
     parameters: &'a [Symbol],
-    /// Whether the last one takes the rest of the arguments.
+    /// Whether the last parameter is a rest parameter.
     rest: bool,
 }
 

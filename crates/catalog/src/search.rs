@@ -1,14 +1,14 @@
-//! Finding entities by words, without opening anything.
+//! Searches entities by words, without opening a session.
 
 use crate::catalogs::Catalogs;
 use crate::entity::{Entity, EntityKind};
 use serde::Serialize;
 use std::cmp::Reverse;
 
-/// Words past these change nothing that matters.
+/// Further words are ignored.
 const WORDS_MAX: usize = 16;
 
-// What a word is worth, by where it is found.
+// Weight of a matched word, by where it matches.
 const WHOLE_NAME: u32 = 20;
 const NAME_WORD: u32 = 8;
 const NAME_BEGINNING: u32 = 5;
@@ -34,13 +34,13 @@ impl<'a> Hit<'a> {
 }
 
 impl Catalogs {
-    /// Everything there is, by name.
+    /// All entities by name.
     pub fn all(&self, limit: usize) -> Vec<Hit<'_>> {
         let entities = self.iter().flat_map(|catalog| catalog.entities().iter().map(|entity| Hit::of(&catalog.name, entity)));
         entities.take(limit).collect()
     }
 
-    /// Best first: where the words weigh most, then where more of them are found, then by name.
+    /// Best match first: by total weight, then by the number of matched words, then by name.
     pub fn search(&self, words: &str, limit: usize) -> Vec<Hit<'_>> {
         let mut words = split(words);
         words.sort();
@@ -62,7 +62,7 @@ impl Catalogs {
     }
 }
 
-/// The words of an entity, by where they stand.
+/// The words of an entity, by field.
 struct Text<'a> {
     name: String,
     name_words: Vec<String>,
@@ -85,7 +85,7 @@ impl<'a> Text<'a> {
 
     fn weight(&self, word: &str) -> u32 {
         let is = |known: &String| known == word;
-        // One or two letters begin too many words to say anything.
+        // Prefixes of one or two letters match too many words.
         let begins = |known: &String| word.len() > 2 && known.starts_with(word);
         let name = match () {
             () if self.name == word => WHOLE_NAME,
@@ -105,7 +105,7 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Lowercase words; `standardDeviation` and `standard_deviation` are two.
+/// Lowercase words. `standardDeviation` and `standard_deviation` are both two words.
 fn split(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut was_lower = false;
@@ -129,7 +129,7 @@ mod tests {
     use super::split;
 
     #[test]
-    fn words_are_told_apart() {
+    fn text_is_split_into_words() {
         assert_eq!(split("standardDeviation of_a-Sample, ISOWeek2"), ["standard", "deviation", "of", "a", "sample", "isoweek2"]);
         assert!(split(" …,").is_empty());
     }

@@ -1,4 +1,4 @@
-//! One source file as the parser reads it.
+//! One parsed source file.
 
 use crate::error::Flaw;
 use swc_common::comments::{CommentKind, Comments, SingleThreadedComments};
@@ -15,7 +15,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// `None` for a file that is not a source.
+    /// `None` if it is not a source file.
     pub fn of(file: &str) -> Option<Self> {
         match file.rsplit_once('.')?.1 {
             "js" | "mjs" => Some(Self::JavaScript),
@@ -32,7 +32,7 @@ impl Language {
     }
 }
 
-/// A flaw and the line it is in, from 1.
+/// A flaw and its line, counted from 1.
 pub type Found = (usize, Flaw);
 
 pub struct Source {
@@ -61,7 +61,7 @@ impl Source {
         line_at(&self.map, at.span().lo())
     }
 
-    /// Where a span lies in the text, in bytes.
+    /// The byte range of a span in the text.
     pub fn range(&self, span: Span) -> std::ops::Range<usize> {
         let offset = |position: BytePos| (position - self.file.start_pos).0 as usize;
         offset(span.lo())..offset(span.hi())
@@ -71,7 +71,7 @@ impl Source {
         &self.file.src
     }
 
-    /// The text of a node, white space run together.
+    /// The text of a node, with runs of white space collapsed.
     pub fn snippet(&self, at: impl Spanned) -> String {
         one_line(self.text().get(self.range(at.span())).unwrap_or_default())
     }
@@ -92,7 +92,7 @@ pub fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// At most so many characters, the last of them an ellipsis when there were more.
+/// Truncates to this many characters. A truncated text ends with an ellipsis.
 pub fn cut(text: String, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
         None => text,

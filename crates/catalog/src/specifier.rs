@@ -1,8 +1,8 @@
-//! From `./other` to a file of the catalog.
+//! Resolves a specifier such as `./other` to a file of the catalog.
 
 use crate::error::Flaw;
 
-/// The file that `specifier` means in `importer`. Endings may be left out, and `./x.js` may mean `x.ts`, as TypeScript has it.
+/// The file that `specifier` refers to in `importer`. The extension is optional, and `./x.js` may refer to `x.ts`, as in TypeScript.
 pub fn resolve(importer: &str, specifier: &str, exists: impl Fn(&str) -> bool) -> Result<String, Flaw> {
     if !(specifier.starts_with("./") || specifier.starts_with("../")) {
         return Err(Flaw::ForeignImport(specifier.to_owned()));
@@ -13,7 +13,7 @@ pub fn resolve(importer: &str, specifier: &str, exists: impl Fn(&str) -> bool) -
     candidates.into_iter().flatten().find(|candidate| exists(candidate)).ok_or_else(|| Flaw::MissingImport(specifier.to_owned()))
 }
 
-/// `None` when the path leaves the catalog.
+/// `None` if the path leaves the catalog.
 fn join(importer: &str, specifier: &str) -> Option<String> {
     let mut parts: Vec<&str> = importer.split('/').collect();
     parts.pop();

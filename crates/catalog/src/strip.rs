@@ -1,4 +1,5 @@
-//! TypeScript to JavaScript: types become blanks; where they are more than annotations (enums, parameter properties), code is generated.
+//! TypeScript to JavaScript: blanks out types, and generates code where TypeScript syntax has runtime effects (enums, parameter
+//! properties).
 
 use crate::error::Flaw;
 use crate::source::{Found, Language};
@@ -28,7 +29,7 @@ fn run(text: &str, mode: Mode) -> Result<String, TsError> {
         .map(|output| output.code)
 }
 
-/// The file was parsed before, so what the stripper complains of is in its answer already.
+/// Discards diagnostics: the file has been parsed before, and the stripper's errors are in its result.
 struct Silent;
 
 impl Emitter for Silent {

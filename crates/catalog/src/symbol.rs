@@ -1,4 +1,4 @@
-//! A short name that stands for one entity (`e1`), method (`m1`) or parameter (`p1`) in one symbol space.
+//! A symbol: a short name for one entity (`e1`), method (`m1`) or parameter (`p1`) in one symbol space.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -14,7 +14,7 @@ pub enum SymbolKind {
 #[serde(try_from = "String", into = "String")]
 pub struct Symbol {
     pub kind: SymbolKind,
-    /// From 1.
+    /// Counted from 1.
     pub number: u32,
 }
 
@@ -35,7 +35,7 @@ impl Symbol {
         Self { kind: SymbolKind::Parameter, number }
     }
 
-    /// Whether a name could be taken for a symbol of any space.
+    /// Whether a name has the form of a symbol.
     pub fn is_like(name: &str) -> bool {
         name.strip_prefix(['e', 'm', 'p']).is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
     }
@@ -70,7 +70,7 @@ impl TryFrom<String> for Symbol {
                 _ => return None,
             };
             let number = text[1..].parse().ok().filter(|number| *number > 0)?;
-            // One spelling each: no signs, no leading zeros.
+            // Each symbol has one spelling: no signs, no leading zeros.
             Some(Self { kind, number }).filter(|symbol: &Self| symbol.to_string() == text)
         };
         parse().ok_or_else(|| InvalidSymbol(text.clone()))

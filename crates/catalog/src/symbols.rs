@@ -1,4 +1,4 @@
-//! The symbol table of one symbol space: what `e1…`, `m1…` and `p1…` stand for. A symbol, once given, never changes its meaning.
+//! The symbol table of one symbol space: what `e1…`, `m1…` and `p1…` refer to. An assigned symbol never changes its meaning.
 
 use crate::catalogs::Catalogs;
 use crate::content_hash::ContentHash;
@@ -13,9 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Symbols {
-    /// Every catalog that symbols were given for, as it was then.
+    /// Every catalog with assigned symbols, and its content hash at that time.
     catalogs: BTreeMap<String, ContentHash>,
-    /// In the order they were given.
+    /// In order of assignment.
     entities: Vec<EntitySymbols>,
 }
 
@@ -39,14 +39,14 @@ pub struct MethodSymbols {
     pub parameters: Vec<Symbol>,
 }
 
-/// What a wave brings.
+/// The result of a wave.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exposed {
-    /// The space after the wave.
+    /// The symbol space after the wave.
     pub symbols: Symbols,
-    /// Only what is new; empty when all picks were there already.
+    /// Only new entities; empty if all picks were exposed before.
     pub new: Vec<EntitySymbols>,
-    /// Catalogs that nothing was exposed of before.
+    /// Catalogs with no entities exposed before this wave.
     pub new_catalogs: Vec<String>,
 }
 
@@ -57,8 +57,8 @@ impl Exposed {
 }
 
 impl Symbols {
-    /// Gives symbols to what is picked and has none yet. Picks are sorted and each taken once, so their order never matters; one bad pick, and
-    /// nothing is given.
+    /// Assigns symbols to picks that have none yet. Picks are sorted and deduplicated, so their order does not matter. If one pick is
+    /// invalid, none is assigned.
     pub fn expose(&self, catalogs: &Catalogs, picks: &[Pick]) -> Result<Exposed, PickError> {
         self.check(catalogs)?;
         let mut after = self.clone();
@@ -78,7 +78,7 @@ impl Symbols {
         Ok(Exposed { symbols: after, new, new_catalogs })
     }
 
-    /// Whether every catalog is still what it was when its symbols were given.
+    /// Checks that every catalog still has the content it had when its symbols were assigned.
     pub fn check(&self, catalogs: &Catalogs) -> Result<(), PickError> {
         for (name, hash) in &self.catalogs {
             if catalogs.catalog(name)?.content_hash != *hash {
@@ -92,18 +92,18 @@ impl Symbols {
         self.entities.iter().find(|known| known.catalog == pick.catalog && known.entity == pick.entity)
     }
 
-    /// All that was exposed, in the order of the symbols.
+    /// All exposed entities, in the order of their symbols.
     pub fn entities(&self) -> &[EntitySymbols] {
         &self.entities
     }
 
-    /// The catalogs that symbols were given for, with their content at that time.
+    /// The catalogs with assigned symbols, and their content hashes at that time.
     pub fn catalogs(&self) -> &BTreeMap<String, ContentHash> {
         &self.catalogs
     }
 }
 
-/// The last number given of each kind.
+/// The last assigned number of each kind.
 struct Numbers {
     entity: u32,
     method: u32,

@@ -1,4 +1,4 @@
-//! The table that teaches a model what it can call: TSV, a header line, then a line for each symbol.
+//! The table that describes callable symbols to a model: TSV with a header line and one line per symbol.
 //!
 //! ```text
 //! symbol  kind             name             signature                               description
@@ -15,7 +15,7 @@ use std::fmt::Display;
 
 pub const HEADER: &str = "symbol\tkind\tname\tsignature\tdescription\n";
 
-/// The table of a wave, or of a whole space. Each symbol's line follows that of what it belongs to.
+/// The table of a wave or of a whole symbol space. A method's or parameter's line follows that of its owner.
 pub fn table(catalogs: &Catalogs, exposed: &[EntitySymbols]) -> Result<String, PickError> {
     let mut text = HEADER.to_owned();
     for symbols in exposed {
@@ -45,7 +45,7 @@ fn line(text: &mut String, symbol: Symbol, kind: impl Display, name: &str, signa
     text.push_str(&format!("{symbol}\t{kind}\t{}\t{}\t{}\n", escaped(name), escaped(signature), escaped(description)));
 }
 
-/// A field never ends its column or its line.
+/// Escapes tabs and line ends, so that a field stays in its column.
 fn escaped(field: &str) -> String {
     let mut text = String::with_capacity(field.len());
     for character in field.chars() {

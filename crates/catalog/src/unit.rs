@@ -1,4 +1,4 @@
-//! One file of a catalog as a module: as its author wrote it, and as plain JavaScript.
+//! One file of a catalog as a module: the original source and the plain JavaScript.
 
 use crate::forbidden;
 use crate::links::Links;
@@ -6,10 +6,10 @@ use crate::source::{Found, Language, Source};
 use crate::strip::to_javascript;
 
 pub struct Unit {
-    /// As written: types, doc comments, lines.
+    /// The original: types, doc comments, lines.
     pub source: Source,
     pub links: Links,
-    /// What is evaluated: types and all that is only for them gone.
+    /// The JavaScript that is evaluated, without types.
     pub runtime: Source,
     pub runtime_links: Links,
 }

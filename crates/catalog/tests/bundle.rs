@@ -1,11 +1,11 @@
-//! The bundle, evaluated: modules once and in order, nothing leaked, exports as ES modules have them.
+//! Evaluates bundles: modules run once and in order, nothing leaks, and exports behave like those of ES modules.
 
 mod common;
 
 use common::{in_context, load};
 use serde_json::{Value, json};
 
-/// What `probe` (the namespace) gives for an expression, after the bundle was evaluated in an empty context.
+/// Checks the value of an expression in which `probe` is the namespace, after evaluating the bundle in an empty V8 context.
 fn check(files: &[(&str, &str)], expression: &str, expected: Value) {
     let catalog = load(files).unwrap_or_else(|error| panic!("{error}: {files:?}"));
     let script = format!("globalThis.log = []; globalThis.probe = ({})(Object.freeze); {expression}", catalog.bundle());
@@ -70,7 +70,7 @@ fn types_that_are_code_become_code() {
 }
 
 #[test]
-fn what_is_only_for_the_compiler_is_gone() {
+fn type_only_code_is_removed() {
     check(
         &[(
             "index.ts",
@@ -84,7 +84,7 @@ fn what_is_only_for_the_compiler_is_gone() {
 }
 
 #[test]
-fn modules_are_evaluated_once_after_what_they_import() {
+fn modules_are_evaluated_once_after_their_imports() {
     check(
         &[
             ("index.js", "import './c.js';\nimport { b } from './b.js';\nlog.push('index');\nexport { b };"),
@@ -108,7 +108,7 @@ fn nothing_leaks_and_nothing_can_be_changed() {
         "[typeof hidden, typeof inner, typeof old, probe.own, Object.isFrozen(probe), Object.getPrototypeOf(probe)]",
         json!(["undefined", "undefined", "undefined", ["undefined", "undefined"], true, null]),
     );
-    // Names of the bundle's own give way to the author's.
+    // Generated names avoid the author's.
     check(
         &[
             ("index.js", "import { module$0 } from './a.js'; export const module$1 = module$0;"),

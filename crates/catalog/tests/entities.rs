@@ -1,4 +1,4 @@
-//! What a parser reads from an export: kind, signature, description, parameters, methods.
+//! Entities as read from exports: kind, signature, description, parameters and methods.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! The script that binds symbols: in a plain context and on chains of heaps, whatever the session did before.
+//! The script that binds symbols, in a plain V8 context and on chains of heaps, with hostile session state.
 
 mod common;
 
@@ -45,7 +45,7 @@ fn used() -> Value {
 #[test]
 fn symbols_full_names_and_the_named_form_work() {
     let (_, script) = probe();
-    // Results may hold undefined, which only JSON text makes null.
+    // Results may contain undefined, which JSON turns into null.
     let uses = format!("JSON.stringify({USES})");
     let results = in_context(&[&script, &uses, &script, &uses]);
     assert_eq!(results[0], json!([]));
@@ -80,7 +80,7 @@ fn bindings_are_hidden_fixed_and_configurable() {
 }
 
 #[test]
-fn waves_add_to_what_is_there_and_evaluate_nothing_twice() {
+fn waves_are_additive_and_evaluate_nothing_twice() {
     let catalogs = catalogs(PROBE);
     let first = Symbols::default().expose(&catalogs, &[Pick::new("probe", "list")]).expect("known");
     let second = first.symbols.expose(&catalogs, &[Pick::new("probe", "Counter"), Pick::new("probe", "list")]).expect("known");
@@ -95,7 +95,7 @@ fn waves_add_to_what_is_there_and_evaluate_nothing_twice() {
         chain.run("[kept === probe, first instanceof e2, first.m2({ p5: 2 }) === first, e1({ p1: 9 })[0], probe.times()]"),
         json!([true, true, true, 9, 1])
     );
-    // A heap that knows nothing of it, as after a jump to an older one.
+    // A heap without the catalogs, as after a move to an older heap.
     let mut other = Chain::new();
     other.run("let before = 1");
     other.run(&whole);
@@ -103,7 +103,7 @@ fn waves_add_to_what_is_there_and_evaluate_nothing_twice() {
 }
 
 #[test]
-fn variables_of_the_session_are_left_alone_and_told_of() {
+fn session_variables_are_not_changed_and_are_reported() {
     let (_, script) = probe();
     let told = |result: &Value| {
         let told: Vec<Warning> = warnings(&result.to_string()).expect("warnings");
@@ -122,7 +122,7 @@ fn variables_of_the_session_are_left_alone_and_told_of() {
         chain.run("const { names } = globalThis['heapstead:catalogs']; [new names.e1(1).m2(1).m3(1), names.e4({ p6: 1 })[0], names.probe.LIMIT, globalThis.e1.m1()]"),
         json!([[2, 1, []], 1, 5, 1])
     );
-    // A variable that was declared and never got its value throws for whoever looks at it.
+    // A variable whose initialiser threw stays uninitialised, and reading it throws.
     let results = in_context(&["let e4 = (() => { throw new Error('no') })()", &script, "globalThis.e4({ p6: 1 })[0]"]);
     assert_eq!(told(&results[1]), ["e4"]);
     assert_eq!(results[2], json!(1));
@@ -130,7 +130,7 @@ fn variables_of_the_session_are_left_alone_and_told_of() {
     chain.run("let e2; 1");
     let result = chain.run(&script);
     assert_eq!(told(&result), ["e2"]);
-    // One declared after the symbols were bound hides its symbol the same way, and is told of when they are bound again.
+    // A variable declared after the symbols were bound shadows its symbol too, and is reported when they are bound again.
     chain.run("let e5 = 5; 1");
     let result = chain.run(&script);
     assert_eq!(told(&result), ["e2", "e5"]);
@@ -146,7 +146,7 @@ fn poisoned_prototypes_before_and_after_do_no_harm() {
       Array.prototype[Symbol.iterator] = null; Array.prototype.push = null; Function.prototype.call = null; Function.prototype.apply = null;
       Function.prototype.bind = null; Object.prototype.hasOwnProperty = null; globalThis.globalThis = null; Map.prototype.get = null; 1";
     let removed = "Reflect = null; Proxy = null; Object.freeze = null; Object.is = null; Object = null; Array.isArray = null; 1";
-    // Calls that don't hold what is poisoned in their own code.
+    // Calls that do not use the poisoned functions themselves.
     let uses = "[new e1({ p1: 3 }).m2({ p2: 4 }) instanceof e1, e1.m1() > 0, e3.m4({ p5: 5 }), e4({ p6: 1, p8: 3 })[2], probe.list(2)[0], e5({ p9: 1, p10: [2, 3] })[1].length]";
     let used = json!([true, true, 10, 3, 2, 2]);
     for steps in [&[poison, &script][..], &[&script, poison], &[&script, poison, removed], &[&script, poison, removed, &script]] {
@@ -160,7 +160,7 @@ fn poisoned_prototypes_before_and_after_do_no_harm() {
 }
 
 #[test]
-fn a_heap_without_what_binding_needs_says_so() {
+fn a_heap_without_required_builtins_is_reported() {
     let (_, script) = probe();
     for (before, text) in [
         ("Reflect.defineProperty = () => true; 1", "Reflect.defineProperty or global object was changed"),
@@ -175,7 +175,7 @@ fn a_heap_without_what_binding_needs_says_so() {
 }
 
 #[test]
-fn a_frozen_prototype_is_told_of() {
+fn a_frozen_prototype_is_reported() {
     let catalogs = catalogs(&[(
         "index.js",
         "export class A { go() { return 1 } static make() { return new A() } }\nObject.freeze(A); Object.freeze(A.prototype);",
@@ -189,7 +189,7 @@ fn a_frozen_prototype_is_told_of() {
 }
 
 #[test]
-fn a_changed_catalog_takes_the_place_of_the_old_one() {
+fn a_changed_catalog_replaces_the_old_one() {
     let of = |text: &str| expose_all(&catalogs(&[("index.js", text)])).1;
     let (old, new) = (of("export const f = () => 'old', g = 1;"), of("export const f = () => 'new';"));
     let results = in_context(&[&old, "[e1(), probe.f(), probe.g]", &new, "[e1(), probe.f(), probe.g === undefined]"]);
@@ -197,11 +197,11 @@ fn a_changed_catalog_takes_the_place_of_the_old_one() {
 }
 
 #[test]
-fn classes_that_extend_each_other_hear_their_own_methods() {
+fn subclasses_use_their_own_methods() {
     let catalogs =
         catalogs(&[("index.js", "export class A { name(p) { return 'A' + p } }\nexport class B extends A { name(p) { return 'B' + p } }")]);
     let (_, script) = expose_all(&catalogs);
-    // e1 A: m1; e2 B: m2. An instance of B answers to both, as B.
+    // e1 A: m1; e2 B: m2. An instance of B has both methods, as B.
     let results = in_context(&[&script, "[new e1().m1(1), new e2().m1({ p1: 2 }), new e2().m2({ p2: 3 }), new e1().m2]"]);
     assert_eq!(results[1], json!(["A1", "B2", "B3", null]));
 }

@@ -1,4 +1,4 @@
-//! A broken catalog is refused, and the error says which file, which line and what is wrong.
+//! An invalid catalog is refused with an error that names the file, the line and the problem.
 
 mod common;
 
@@ -11,7 +11,7 @@ fn each_flaw_is_named_with_its_file_and_line() {
     for (files, expected) in [
         (&[("index.js", "export const a = ;")][..], "index.js:1: "),
         (&[("index.js", ok), ("other.ts", "\n\nlet x: = 1")], "other.ts:3: "),
-        // In a script, which a bundle is, this would begin a comment.
+        // In a script, and so in a bundle, this would start a comment.
         (&[("index.js", "let a = 1;\nexport const b = 1<!--a;")], "index.js:2: "),
         (&[("index.js", "import fs from 'node:fs';\nexport { fs };")], "index.js:1: imports \"node:fs\": only files of the catalog"),
         (&[("index.ts", "export const a = 1;\nimport type { X } from 'pkg';")], "index.ts:2: imports \"pkg\""),

@@ -1,4 +1,4 @@
-//! The catalogs that are part of the product: correct, and every symbol of their tables callable.
+//! The shipped catalogs compute correct results, and every symbol of their tables can be called.
 
 mod common;
 
@@ -28,7 +28,7 @@ fn they_compute_what_they_should() {
     }
 }
 
-/// The list that ends a file of checks, as what a function returns.
+/// Turns the list at the end of a file of checks into a returned value.
 fn returning(text: &str) -> String {
     text.replacen("\n[\n", "\nreturn [\n", 1)
 }

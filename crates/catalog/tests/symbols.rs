@@ -1,4 +1,4 @@
-//! Symbols over random waves: the order of seeds never matters, nothing already given changes, and nothing is given twice.
+//! Symbols over random waves: the order of seeds does not matter, assigned symbols never change, and no symbol is assigned twice.
 
 mod common;
 
@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 static SHIPPED: LazyLock<Catalogs> = LazyLock::new(shipped);
 
-/// Every symbol of a space with what it stands for.
+/// Every symbol of a space and what it refers to.
 fn meanings(entities: &[EntitySymbols]) -> BTreeMap<Symbol, String> {
     let mut meanings = BTreeMap::new();
     let mut note = |symbol: Symbol, meaning: String| assert_eq!(meanings.insert(symbol, meaning), None, "{symbol} was given twice");
@@ -62,7 +62,7 @@ proptest! {
             prop_assert!(again.is_noop() && again.new_catalogs.is_empty());
             prop_assert_eq!(&again.symbols, &exposed.symbols);
 
-            // What is stored is what was.
+            // The stored form round-trips.
             let stored = serde_json::to_string(&exposed.symbols).expect("JSON");
             symbols = serde_json::from_str(&stored).expect("the same");
             prop_assert_eq!(&symbols, &exposed.symbols);
@@ -70,7 +70,7 @@ proptest! {
     }
 
     #[test]
-    fn the_prompt_hash_goes_by_what_is_taught_alone(waves in waves()) {
+    fn the_prompt_hash_depends_only_on_what_is_taught(waves in waves()) {
         let at_once = Symbols::default().expose(&SHIPPED, &waves.concat()).expect("known picks").symbols;
         let mut one_by_one = Symbols::default();
         for wave in waves.iter().rev() {
@@ -84,7 +84,7 @@ proptest! {
 }
 
 #[test]
-fn a_bad_pick_gives_nothing_and_names_what_is_near() {
+fn an_invalid_pick_assigns_nothing_and_suggests_similar_names() {
     let expose =
         |catalog: &str, entity: &str| Symbols::default().expose(&SHIPPED, &[Pick::new("dates", "addDays"), Pick::new(catalog, entity)]);
     let near = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
@@ -102,7 +102,7 @@ fn a_bad_pick_gives_nothing_and_names_what_is_near() {
 }
 
 #[test]
-fn a_changed_catalog_does_not_go_on_in_the_same_space() {
+fn a_changed_catalog_is_refused_in_the_same_symbol_space() {
     let before = catalogs(&[("index.js", "export const a = 1;")]);
     let after = catalogs(&[("index.js", "export const a = 2;")]);
     let symbols = Symbols::default().expose(&before, &[Pick::new("probe", "a")]).expect("known").symbols;
@@ -136,7 +136,7 @@ fn the_table_has_a_line_for_each_symbol_of_the_wave_and_no_other() {
 }
 
 #[test]
-fn search_finds_by_words_and_ranks_alike_every_time() {
+fn search_matches_words_and_ranks_deterministically() {
     let found = |words: &str| SHIPPED.search(words, 3).iter().map(|hit| format!("{}.{}", hit.catalog, hit.entity)).collect::<Vec<_>>();
     for (words, first) in [
         ("mean", "statistics.mean"),

@@ -1,6 +1,7 @@
-//! A small MCP server over standard input and output that keeps notes, and remembers what the conversation has already done with them.
+//! A small MCP server over stdio that stores notes and remembers what the conversation has already done with them.
 //!
-//! `cargo run --example notes_server` and talk MCP to it. With `CONTEXT_DB=FILE` contexts are kept in that database, otherwise in memory.
+//! Run `cargo run --example notes_server` and connect an MCP client. With `CONTEXT_DB=FILE` contexts are stored in that database, otherwise
+//! in memory.
 
 use heapstead_context::store::{ContextStore, Memory, MemorySettings, Sqlite, SqliteSettings};
 use heapstead_context::{
@@ -24,11 +25,11 @@ struct NotesServer {
     notes: Mutex<BTreeMap<String, String>>,
     contexts: Contexts,
     recorder: Recorder,
-    /// One client, one conversation.
+    /// The server has one client, so one conversation.
     session: SessionId,
 }
 
-/// Name, description, and its parameters: all are strings.
+/// Name, description and parameters of each tool. All parameters are strings.
 const TOOLS: [(&str, &str, &[&str]); 8] = [
     ("add_note", "Writes a note.", &["title", "text"]),
     ("read_note", "Reads a note, unless this conversation has read it as it is now.", &["title"]),
@@ -45,7 +46,7 @@ impl NotesServer {
         Access::new(&self.session, tool)
     }
 
-    /// The answer, or why there is none.
+    /// The result of the tool, or the error.
     async fn call(&self, tool: &str, args: &JsonObject) -> Result<Value, Error> {
         let text = |name: &str| args.get(name).and_then(Value::as_str).unwrap_or_default();
         match tool {
@@ -81,7 +82,7 @@ impl NotesServer {
     async fn read_note(&self, title: &str) -> Result<Value, Error> {
         let Some(note) = self.notes().get(title).cloned() else { return Ok(json!({ "error": "there is no such note" })) };
         let hash = hash(&note);
-        // A context store that is down costs the shortcut, not the answer.
+        // If the context store is down, the tool reads the note as if there were no context.
         if let Ok(record) = self.contexts.get(self.access("read_note")).await {
             let known = record.check_resource(title, Some(ResourceType::Document), Some(&hash));
             if let heapstead_context::ResourceCheck::Known(_) = known {
@@ -165,7 +166,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let session = SessionId::random()?;
     let server = NotesServer { notes: Mutex::default(), contexts: contexts.clone(), recorder: recorder.clone(), session };
     server.serve(stdio()).await?.waiting().await?;
-    // The conversation has ended, and its context with it.
+    // The conversation has ended, so its context is removed.
     recorder.flush().await;
     contexts.end(Access::new(&session, "shutdown")).await?;
     Ok(())

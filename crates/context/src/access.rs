@@ -1,11 +1,11 @@
-//! Who looks at which context: a session, its tenant, and the tool that asks. Every call to a store carries one.
+//! Who accesses which context: a session, its tenant and the calling tool. Every call to a store carries one.
 
 use crate::SessionId;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Access<'a> {
     pub session: &'a SessionId,
-    /// Whose key encrypts it. Empty where there are no tenants.
+    /// Selects the encryption key. Empty without tenants.
     pub tenant: &'a str,
     /// For the audit trail.
     pub tool: &'a str,

@@ -1,4 +1,4 @@
-//! Not twice: whether a resource or a search was already done in this conversation, when, and what came of it.
+//! Duplicate checks: whether a resource was fetched or a search was run in this conversation, when, and with what result.
 
 use crate::record::{Resource, ResourceType, Search};
 use crate::{Record, query_hash};
@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 pub enum ResourceCheck<'a> {
     Unknown,
     Known(&'a Resource),
-    /// Fetched, but its content was another then.
+    /// Fetched before, but with different content.
     Changed(&'a Resource),
 }
 
 impl Record {
-    /// Of any type when none is given. Without a hash to compare, what was fetched counts as unchanged.
+    /// If `resource_type` is omitted, any type matches. If `content_hash` is omitted, a fetched resource counts as unchanged.
     pub fn check_resource(&self, resource_id: &str, resource_type: Option<ResourceType>, content_hash: Option<&str>) -> ResourceCheck<'_> {
         let is_asked =
             |known: &&Resource| known.resource_id == resource_id && resource_type.is_none_or(|asked| asked == known.resource_type);
@@ -30,7 +30,7 @@ impl Record {
     }
 }
 
-/// The answer of `context_check` about a resource.
+/// The result of `context_check` for a resource.
 pub fn resource_note(check: &ResourceCheck<'_>, resource_id: &str, resource_type: Option<ResourceType>) -> Value {
     let (found, what) = match check {
         ResourceCheck::Unknown => (None, "not_fetched_this_session"),
@@ -46,7 +46,7 @@ pub fn resource_note(check: &ResourceCheck<'_>, resource_id: &str, resource_type
     note
 }
 
-/// The answer of `context_check` about a search.
+/// The result of `context_check` for a search.
 pub fn search_note(found: Option<&Search>, query: &str) -> Value {
     match found {
         None => json!({ "note": "not tried yet", "query": query }),

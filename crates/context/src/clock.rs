@@ -1,4 +1,4 @@
-//! What time it is; tests bring their own.
+//! The clock, as a trait that tests replace.
 
 use crate::Timestamp;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
@@ -8,7 +8,7 @@ pub trait Clock: Send + Sync + 'static {
     fn now(&self) -> Timestamp;
 }
 
-/// The machine's own.
+/// The system clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -19,7 +19,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// One that only moves when it is told to.
+/// A clock for tests that moves only when set.
 #[derive(Debug, Default)]
 pub struct ManualClock(AtomicI64);
 

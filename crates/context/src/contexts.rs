@@ -1,4 +1,5 @@
-//! Contexts as a server uses them: read, updated without loss, cleared; what is damaged is put aside, what is another's is not there.
+//! The API a server uses: reads, updates without lost writes, and clears contexts. Quarantines damaged records and hides those of other
+//! sessions.
 
 use crate::parsed::Parsed;
 use crate::store::ContextStore;
@@ -12,9 +13,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// Updates are repeated when another process came first. Each round one of them succeeds, so this many in a row is a store gone mad.
+/// Maximum attempts of an update that conflicts with other processes. Every round one writer succeeds, so more than this means that the
+/// store is broken.
 const ATTEMPTS_MAX: u32 = 200;
-/// From here on, a moment's pause spreads them.
+/// Attempts without a pause. Later attempts wait for a short random time.
 const ATTEMPTS_AT_ONCE: u32 = 4;
 
 /// Cheap to clone.
@@ -40,18 +42,18 @@ struct Counters {
     unavailable: AtomicU64,
 }
 
-/// Since the process began.
+/// Counters since the process started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// On request; those are no evictions.
+    /// Cleared on request; these are not evictions.
     pub cleared: u64,
-    /// Could not be read, and were moved aside.
+    /// Unreadable, and moved to quarantine.
     pub quarantined: u64,
-    /// Met a schema version that is newer than ours, and left it alone.
+    /// Had a newer schema version than this crate knows, and were left unchanged.
     pub newer: u64,
-    /// Asked for the context of another session or tenant.
+    /// Requests for the context of another session or tenant.
     pub isolation_violations: u64,
-    /// Went without a context because the store could not be used.
+    /// Continued without a context because the store was unavailable.
     pub unavailable: u64,
 }
 
@@ -60,7 +62,7 @@ impl Contexts {
         Self::build(store, Arc::new(SystemClock), None)
     }
 
-    /// With another clock, or with a summariser.
+    /// Creates contexts with a given clock and an optional summariser.
     pub fn build(store: impl ContextStore, clock: Arc<dyn Clock>, summariser: Option<Arc<dyn Summariser>>) -> Self {
         Self(Arc::new(Inner {
             store: Arc::new(store),
@@ -81,13 +83,13 @@ impl Contexts {
         &*self.0.clock
     }
 
-    /// What the conversation has done; a fresh record, which is not stored, when it has done nothing.
+    /// The record of the conversation. If nothing is stored, returns a fresh record without storing it.
     pub async fn get(&self, access: Access<'_>) -> Result<Arc<Record>, Error> {
         let found = self.find(access).await?;
         Ok(found.unwrap_or_else(|| Arc::new(Record::new(*access.session, self.0.clock.now()))))
     }
 
-    /// What is stored, if anything is.
+    /// The stored record, if there is one.
     pub async fn find(&self, access: Access<'_>) -> Result<Option<Arc<Record>>, Error> {
         match self.load(access).await? {
             Some(document) => Ok(Some(document.record()?)),
@@ -95,8 +97,8 @@ impl Contexts {
         }
     }
 
-    /// Changes the record and stores it. `change` is done again on a fresh copy whenever another process was faster; what it refuses changes
-    /// nothing. Afterwards the window is folded if it is time.
+    /// Changes the record and stores it. If another process wrote first, `change` runs again on a fresh copy. If `change` refuses, nothing
+    /// is stored. Afterwards the window is folded if it is full.
     pub async fn update<T>(&self, access: Access<'_>, mut change: impl FnMut(&mut Record) -> Result<T, Refused>) -> Result<T, Error> {
         let _turn = self.0.turns.take(access.session).await;
         for attempt in 0..ATTEMPTS_MAX {
@@ -120,7 +122,8 @@ impl Contexts {
         Err(Error::Contended { attempts: ATTEMPTS_MAX })
     }
 
-    /// Starts the conversation afresh; its id stays valid. Whether there was anything. A record of a newer version is left as it is.
+    /// Clears the record; the session id stays valid. Returns whether there was a record. A record with a newer schema version is left
+    /// unchanged.
     pub async fn clear(&self, access: Access<'_>) -> Result<bool, Error> {
         if let Err(newer @ Error::Unreadable(Unreadable::Newer { .. })) = self.load(access).await {
             return Err(newer);
@@ -130,7 +133,7 @@ impl Contexts {
         Ok(cleared)
     }
 
-    /// The session has ended, and its context goes with it.
+    /// Removes the context of a session that has ended.
     pub async fn end(&self, access: Access<'_>) -> Result<bool, Error> {
         let _turn = self.0.turns.take(access.session).await;
         self.0.parsed.forget(access.session);
@@ -140,7 +143,8 @@ impl Contexts {
         }
     }
 
-    /// For a caller that names the session it asks about: only its own exists. What is not an id is told so.
+    /// Checks a session id that the caller passed: any session but its own is reported as not found. A malformed id is refused as
+    /// malformed.
     pub fn own(&self, own: &SessionId, asked: &str) -> Result<(), Error> {
         let asked: SessionId = asked.parse()?;
         if asked == *own {
@@ -161,7 +165,7 @@ impl Contexts {
         }
     }
 
-    /// A document that can be read and is this session's, or none.
+    /// The document of this session if it can be read, else none.
     async fn load(&self, access: Access<'_>) -> Result<Option<Document>, Error> {
         for _ in 0..ATTEMPTS_MAX {
             let (found, why) = match self.0.store.read(access).await {
@@ -183,7 +187,7 @@ impl Contexts {
                 Err(error) => return Err(self.failed(access, error)),
             };
             self.0.parsed.forget(access.session);
-            // Not there any more: somebody else has put it aside, or written another.
+            // False means that another process has already quarantined or replaced it.
             if self.0.store.quarantine(access, &found, &why).await.map_err(|error| self.failed(access, error))? {
                 self.0.counters.quarantined.fetch_add(1, Relaxed);
                 tracing::warn!(why, "a stored context can't be read; it was moved aside, and its session starts afresh");
@@ -220,7 +224,7 @@ impl Contexts {
         tracing::debug!(session_id = %own, asked = %asked, "the two sessions");
     }
 
-    /// After the fact, if there is a summariser that is not too busy. Its words count only where nothing has moved meanwhile.
+    /// Asks the summariser in the background, if there is one with free capacity. Its text is used only if the window has not moved since.
     fn summarise(&self, access: Access<'_>, folded: Folded) {
         let Some(summariser) = self.0.summariser.clone() else { return };
         let Ok(place) = self.0.summarisers.clone().try_acquire_owned() else { return };
@@ -230,7 +234,7 @@ impl Contexts {
             let telling = summariser.summarise(folded.earlier.as_deref(), &folded.calls);
             let Ok(Some(text)) = tokio::time::timeout(SUMMARISER_DEADLINE, telling).await else { return };
             let access = Access::new(&session, "summariser").of_tenant(&tenant);
-            // Refused, so that nothing is stored: the session may have ended meanwhile.
+            // The change refuses, so that nothing is stored: the session may have ended meanwhile.
             let moved =
                 || Refused { parameter: "summary_before_window".into(), value: "another".into(), allowed: "the window has moved".into() };
             let told = contexts.update(access, |record| if window::retell(record, &folded, &text) { Ok(()) } else { Err(moved()) }).await;
@@ -241,7 +245,7 @@ impl Contexts {
     }
 }
 
-/// Up to some milliseconds, and never twice the same.
+/// A random pause of a few milliseconds.
 fn pause(attempt: u32) -> Duration {
     use std::hash::{BuildHasher, RandomState};
     let micros_max = 200_u64 << attempt.min(6);

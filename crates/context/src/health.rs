@@ -1,4 +1,4 @@
-//! How the context store is: asked, not guessed.
+//! Health of the context store, measured by a probe.
 
 use crate::Contexts;
 use crate::store::Stats;
@@ -6,24 +6,24 @@ use serde::Serialize;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-/// A store that takes longer can't be used.
+/// A store that takes longer counts as down.
 const PROBE_DEADLINE: Duration = Duration::from_secs(3);
-/// Memory pressure past this is a warning.
+/// Memory use above this percentage is reported as degraded.
 const PRESSURE_PCT_MAX: u64 = 90;
 
-/// The `context_store` of `health_check`.
+/// The `context_store` member of `health_check`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StoreHealth {
     pub backend: &'static str,
-    /// Null where there are too many keys of others to have counted ours yet.
+    /// Null until all keys in a shared Redis have been scanned once.
     pub session_count: Option<u64>,
     pub max_sessions: Option<u64>,
-    /// The store's own memory, not the process's.
+    /// Memory of the store, not of the process.
     pub heap_used_mb: u64,
     pub heap_pressure_pct: u64,
-    /// True where Redis is not used.
+    /// True if Redis is not used.
     pub redis_ok: bool,
-    /// What is wrong; nothing where all is well.
+    /// The problems found; empty if healthy.
     #[serde(skip)]
     pub degraded: Vec<String>,
 }
@@ -54,7 +54,7 @@ impl Contexts {
         self.inner().store.stats().await
     }
 
-    /// Lets go of what has expired, at this interval, for as long as the answer is kept.
+    /// Sweeps expired contexts at this interval until the returned value is dropped.
     pub fn keep_up(&self, interval: Duration) -> Upkeep {
         let contexts = self.clone();
         Upkeep(tokio::spawn(async move {
@@ -90,7 +90,7 @@ fn describe(backend: &'static str, stats: Stats, failure: Option<String>) -> Sto
     }
 }
 
-/// Ends the upkeep when it is dropped.
+/// Stops the sweeps when dropped.
 #[must_use = "upkeep ends when this is dropped"]
 #[derive(Debug)]
 pub struct Upkeep(JoinHandle<()>);

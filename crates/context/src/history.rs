@@ -1,4 +1,4 @@
-//! What a conversation did: calls, resources and searches join the record, and the oldest leave where there are too many.
+//! Adds calls, resources and searches to a record, and removes the oldest when there are too many.
 
 use crate::json_size::json_bytes;
 use crate::limits::{
@@ -12,7 +12,7 @@ use crate::{Record, Refused, Timestamp};
 use ring::digest;
 use serde::Serialize;
 
-/// A resource as a caller tells of it.
+/// A resource as the caller describes it.
 #[derive(Debug, Clone)]
 pub struct NewResource {
     pub resource_id: String,
@@ -22,8 +22,8 @@ pub struct NewResource {
 }
 
 impl Record {
-    /// What the server saw itself. Whatever is too long is cut, whatever looks secret is masked. A run that ended late takes the place of its call,
-    /// since the newest are last.
+    /// Adds a call that the server observed. Long texts are truncated and secrets masked. A run that ended late is inserted at the position
+    /// of its call, because the newest calls are last.
     pub fn add_call(&mut self, call: ToolCall) {
         let older = self.recent_tool_calls.iter().rposition(|known| known.called_at <= call.called_at);
         let added = ToolCall {
@@ -35,7 +35,7 @@ impl Record {
         self.recent_tool_calls.insert(older.map_or(0, |older| older + 1), added);
     }
 
-    /// The same resource again takes the place of what was known about it.
+    /// Replaces an earlier entry for the same resource.
     pub fn add_resource(&mut self, new: NewResource, now: Timestamp) -> Result<(), Refused> {
         check_text("resource_id", &new.resource_id, 1, RESOURCE_ID_BYTES_MAX)?;
         check_text("content_hash", &new.content_hash, 0, CONTENT_HASH_BYTES_MAX)?;
@@ -47,7 +47,7 @@ impl Record {
         Ok(())
     }
 
-    /// The same query again takes the place of what came of it before.
+    /// Replaces an earlier entry for the same query.
     pub fn add_search(&mut self, query: &str, results: u64, now: Timestamp) -> Result<(), Refused> {
         check_text("query", query, 1, QUERY_BYTES_MAX)?;
         let query_hash = query_hash(query);
@@ -58,7 +58,7 @@ impl Record {
     }
 }
 
-/// Queries that differ only in white space are the same query: SHA-256 of its words with one space between them, in hex.
+/// SHA-256 in hex of the words of the query joined by single spaces, so that queries that differ only in white space are equal.
 pub fn query_hash(query: &str) -> String {
     let words: Vec<&str> = query.split_whitespace().collect();
     hex::encode(digest::digest(&digest::SHA256, words.join(" ").as_bytes()))
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn past_200_the_oldest_resource_and_search_leave() {
+    fn above_200_the_oldest_resource_and_search_are_removed() {
         let mut record = record();
         for index in 0..250 {
             record.add_resource(resource(&format!("doc-{index}"), "h"), Timestamp::from_ms(index)).expect("added");
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_again_is_kept_once_and_becomes_the_newest() {
+    fn a_repeated_entry_is_stored_once_as_the_newest() {
         let mut record = record();
         for (id, hash) in [("a", "1"), ("b", "1"), ("a", "2")] {
             record.add_resource(resource(id, hash), Timestamp::from_ms(0)).expect("added");
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_caller_adds_past_a_bound_is_refused_by_name() {
+    fn values_over_a_limit_are_refused_by_name() {
         let mut changed = record();
         let long = "x".repeat(2000);
         for (new, parameter) in [
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn however_large_their_parts_the_record_fits() {
+    fn a_record_of_maximum_parts_fits() {
         let mut record = record();
         let wide = |bytes: usize, index: usize| format!("{index}{}", "\u{1}".repeat(bytes - 4));
         for index in 0..220 {

@@ -1,4 +1,4 @@
-//! How long something is as JSON, without writing it down.
+//! Computes the length of a value as JSON without building the text.
 
 use std::io::{self, Write};
 
@@ -15,6 +15,6 @@ pub fn json_bytes(value: &impl serde::Serialize) -> usize {
         }
     }
     let mut counted = Counted(0);
-    // Records and their parts are always JSON; what could not be written would be too large for any bound.
+    // Records always serialise. A value that does not counts as too large for every limit.
     serde_json::to_writer(&mut counted, value).map_or(usize::MAX, |()| counted.0)
 }

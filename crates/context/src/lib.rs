@@ -1,4 +1,4 @@
-//! What a conversation has already done, kept by the server, for any MCP server in Rust.
+//! Conversation contexts for MCP servers in Rust: records per session what has been called, fetched and searched.
 //!
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! Reads a record of any version: this one at once, an older one brought up to date, a newer one not at all.
+//! Reads a record of any schema version: parses the current one, migrates an older one, refuses a newer one.
 
 use crate::limits::RECORD_BYTES_MAX;
 use crate::record::SCHEMA_VERSION;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 type Migration = fn(&mut Map<String, Value>);
 
-/// The step at index N takes a record of version N to N + 1.
+/// The step at index N migrates a record from version N to N + 1.
 const MIGRATIONS: [Migration; SCHEMA_VERSION as usize] = [versions_begin];
 
 pub fn read(bytes: &[u8]) -> Result<Record, Unreadable> {
@@ -37,7 +37,7 @@ fn read_other(bytes: &[u8], error: Option<serde_json::Error>) -> Result<Record, 
     serde_json::from_value(Value::Object(members)).map_err(|error| damaged(place(&error)))
 }
 
-/// Before versions were counted, an update did not leave its time, and a call that returned nothing had no summary.
+/// Before schema versions existed, an update did not record its time, and a call that returned nothing had no summary.
 fn versions_begin(members: &mut Map<String, Value>) {
     if let Some(created_at) = members.get("created_at").cloned() {
         members.entry("last_updated_at").or_insert(created_at);
@@ -54,7 +54,7 @@ fn damaged(why: String) -> Unreadable {
     Unreadable::Damaged { why }
 }
 
-/// What kind of error and where; not its text, which may repeat what the record says.
+/// The kind and position of the error, without its text, which may quote the record.
 fn place(error: &serde_json::Error) -> String {
     format!("{:?} error at line {} column {}", error.classify(), error.line(), error.column())
 }
@@ -96,14 +96,14 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_version_is_told_by_its_number_whatever_it_looks_like() {
+    fn a_newer_version_is_recognised_by_its_number_alone() {
         for newer in [json!({ "schema_version": 2 }), json!({ "schema_version": 9, "session_id": 5, "recent_tool_calls": "gone" })] {
             assert!(matches!(read_json(&newer), Err(Unreadable::Newer { found: 2 | 9, known: 1 })));
         }
     }
 
     #[test]
-    fn what_is_no_record_is_damaged_and_not_quoted() {
+    fn an_invalid_record_is_damaged_and_not_quoted() {
         let large = vec![b' '; RECORD_BYTES_MAX + 1];
         for bytes in [
             &b""[..],

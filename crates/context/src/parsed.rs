@@ -1,4 +1,4 @@
-//! Documents that were parsed lately: whoever reads the same bytes again gets the record that is already there.
+//! A cache of recently parsed documents, so that the same bytes are not parsed twice.
 
 use crate::{Document, SessionId};
 use bytes::Bytes;
@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
 
 const DOCUMENTS_MAX: NonZeroUsize = NonZeroUsize::MIN.saturating_add(255);
-/// Longer ones are parsed each time, rather than kept.
+/// Longer documents are not cached.
 const BYTES_MAX: usize = 64 * 1024;
 
 pub struct Parsed(Mutex<LruCache<SessionId, Document>>);
@@ -19,9 +19,9 @@ impl Default for Parsed {
 }
 
 impl Parsed {
-    /// The one that is already parsed, if it is the same to the byte.
+    /// The cached document if its bytes are equal.
     pub fn recall(&self, session: &SessionId, found: Document) -> Document {
-        // What memory holds is parsed already.
+        // The memory store's documents are already parsed.
         if found.is_parsed() || found.bytes().len() > BYTES_MAX {
             return found;
         }
@@ -35,7 +35,7 @@ impl Parsed {
         }
     }
 
-    /// The document of these bytes: the one that is known already, if it is the same to the byte.
+    /// The document for these bytes, from the cache if its bytes are equal.
     pub fn recall_bytes(&self, session: &SessionId, bytes: &[u8]) -> Document {
         if bytes.len() > BYTES_MAX {
             return Document::from_bytes(Bytes::copy_from_slice(bytes));

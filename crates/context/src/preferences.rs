@@ -1,4 +1,5 @@
-//! What a caller sets: preferences and values of its own. `null` removes; what is past a bound is refused, and then nothing is changed.
+//! Preferences and custom values that a caller sets. `null` removes an entry. If one value exceeds a limit, all are refused and nothing
+//! changes.
 
 use crate::json_size::json_bytes;
 use crate::limits::{
@@ -9,7 +10,7 @@ use crate::{Record, Refused};
 use serde_json::{Map, Value};
 
 impl Record {
-    /// `output_format`, `max_results`, `language`.
+    /// Sets `output_format`, `max_results` and `language`.
     pub fn set_preferences(&mut self, given: &Map<String, Value>) -> Result<(), Refused> {
         let mut preferences = self.user_preferences.clone();
         for (name, value) in given {
@@ -86,7 +87,7 @@ fn set_preference(preferences: &mut Preferences, name: &str, value: &Value) -> R
     Ok(())
 }
 
-/// JSON knows one kind of number: 5.0 is a whole number.
+/// JSON has one number type, so 5.0 is a whole number.
 fn whole_number(value: &Value) -> Option<u64> {
     let whole = |number: &f64| number.fract() == 0.0 && (0.0..=MAX_RESULTS_MAX as f64).contains(number);
     value.as_u64().or_else(|| value.as_f64().filter(whole).map(|number| number as u64))
@@ -130,7 +131,7 @@ pub fn refused(parameter: &str, value: String, allowed: String) -> Refused {
     Refused { parameter: parameter.to_owned(), value, allowed }
 }
 
-/// As much of something that was given as a message needs.
+/// Shortens a refused value for an error message.
 pub fn shown(text: &str) -> String {
     const CHARS_MAX: usize = 60;
     let mut shown: String = text.chars().take(CHARS_MAX).flat_map(char::escape_debug).collect();

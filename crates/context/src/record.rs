@@ -1,4 +1,4 @@
-//! The record of one conversation, exactly as it is stored and shown.
+//! The record of one conversation, exactly as it is stored and returned.
 
 use crate::{SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 pub const SCHEMA_VERSION: u64 = 1;
 
-/// Summaries and ids, never full contents. Newest last in every list.
+/// Holds summaries and ids, never full contents. Every list ends with the newest entry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     #[serde(default)]
@@ -25,10 +25,10 @@ pub struct Record {
     pub searches: Vec<Search>,
     #[serde(default)]
     pub custom: BTreeMap<String, Value>,
-    /// What the calls before the window came to.
+    /// Summary of the calls before the window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary_before_window: Option<String>,
-    /// How many calls have been folded into it.
+    /// Number of calls folded into the summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_start_index: Option<u64>,
 }
@@ -72,7 +72,7 @@ pub struct Resource {
     pub resource_id: String,
     pub resource_type: ResourceType,
     pub fetched_at: Timestamp,
-    /// Another hash of the same resource means that it has changed.
+    /// A different hash for the same resource means that it has changed.
     pub content_hash: String,
     pub summary: String,
 }
@@ -83,12 +83,12 @@ pub struct Search {
     pub query_hash: String,
     pub query: String,
     pub searched_at: Timestamp,
-    /// How many there were.
+    /// Number of results.
     pub results: u64,
 }
 
 impl Record {
-    /// A conversation that has done nothing yet.
+    /// The record of a conversation without any calls.
     pub fn new(session_id: SessionId, now: Timestamp) -> Self {
         Self {
             schema_version: SCHEMA_VERSION,
@@ -105,7 +105,7 @@ impl Record {
         }
     }
 
-    /// All calls there have been, in the window and before it.
+    /// Number of all calls, in the window and before it.
     pub fn calls_total(&self) -> u64 {
         self.window_start_index.unwrap_or(0) + self.recent_tool_calls.len() as u64
     }

@@ -1,4 +1,4 @@
-//! What a server calls when a tool call has ended. It never delays or fails that call: what is to be recorded waits in a bounded queue.
+//! Records finished tool calls. Recording never delays or fails a call: records go through a bounded queue.
 
 use crate::limits::TOOL_NAME_BYTES_MAX;
 use crate::record::ToolCall;
@@ -12,12 +12,13 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-/// Calls that wait; what comes on top is counted as dropped. Each is cut before it waits, so that they take a few megabytes at most.
+/// Maximum queue length; further calls are dropped and counted. Calls are truncated before they are queued, so the queue takes a few
+/// megabytes at most.
 const WAITING_MAX: usize = 4096;
-/// Recorded together, one update for each session among them.
+/// Batch size. A batch makes one update per session.
 const TOGETHER_MAX: usize = 256;
 
-/// Tools that speak of the context itself: no server records those.
+/// Tools that operate on the context itself. Servers do not record these.
 pub const CONTEXT_TOOLS: [&str; 6] = ["context_get", "context_set", "context_record", "context_check", "context_clear", "health_check"];
 
 #[derive(Debug, Clone, Copy)]
@@ -32,13 +33,13 @@ pub struct ToolEnd<'a> {
 
 #[derive(Debug, Clone, Copy)]
 pub enum Outcome<'a> {
-    /// A `CallToolResult`, of which the summary is made.
+    /// A `CallToolResult`, from which the summary is derived.
     Result(&'a Value),
-    /// What came of it, in one or two sentences.
+    /// A summary of the result in one or two sentences.
     Said(&'a str),
 }
 
-/// Cheap to clone; the queue ends with the last of them, after what waits in it.
+/// Cheap to clone. When the last clone is dropped, the queue is drained and closed.
 #[derive(Clone)]
 pub struct Recorder {
     queue: mpsc::Sender<Waiting>,
@@ -47,7 +48,7 @@ pub struct Recorder {
 
 enum Waiting {
     Call(Box<(SessionId, Arc<str>, ToolCall)>),
-    /// Answered once everything before it is recorded.
+    /// Acknowledged once everything queued before it is recorded.
     Flush(oneshot::Sender<()>),
 }
 
@@ -63,7 +64,7 @@ pub struct RecorderCounts {
     pub recorded: u64,
     /// The queue was full.
     pub dropped: u64,
-    /// The store could not be used, or holds a newer version.
+    /// The store was unavailable, or holds a record with a newer schema version.
     pub failed: u64,
 }
 
@@ -75,7 +76,7 @@ impl Recorder {
         Self { queue, counters }
     }
 
-    /// Returns at once, whatever the store does.
+    /// Returns immediately, whatever the state of the store.
     pub fn record(&self, end: ToolEnd<'_>) {
         let result_summary = match end.outcome {
             Outcome::Result(result) => result_summary(result),
@@ -89,7 +90,7 @@ impl Recorder {
         }
     }
 
-    /// Waits until everything recorded before has reached the store, or failed to. For shutdown, and for tests.
+    /// Waits until everything recorded before has been stored or has failed. For shutdown and tests.
     pub async fn flush(&self) {
         let (done, flushed) = oneshot::channel();
         if self.queue.send(Waiting::Flush(done)).await.is_ok() {
@@ -107,7 +108,7 @@ impl Recorder {
     }
 }
 
-/// Batch after batch: within one, sessions go side by side, and the calls of each in their order.
+/// Processes batches. Within a batch, sessions are updated concurrently, and the calls of each session in order.
 async fn serve(contexts: Contexts, mut waiting: mpsc::Receiver<Waiting>, counters: Arc<Counters>) {
     let mut batch = Vec::new();
     while waiting.recv_many(&mut batch, TOGETHER_MAX).await > 0 {
@@ -128,7 +129,7 @@ async fn serve(contexts: Contexts, mut waiting: mpsc::Receiver<Waiting>, counter
         }
         updates.join_all().await;
         for done in flushes {
-            // Whoever waited may have left.
+            // The caller of `flush` may have been cancelled.
             let _ = done.send(());
         }
     }

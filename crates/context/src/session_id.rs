@@ -1,4 +1,4 @@
-//! The id of a session: 32 random bytes, written as 64 lowercase hex digits. Nothing else ever reaches a store.
+//! The id of a session: 32 random bytes, written as 64 lowercase hex digits. Stores accept nothing else as a key.
 
 use ring::rand::{SecureRandom, SystemRandom};
 use std::fmt;
@@ -7,7 +7,7 @@ use std::str::FromStr;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId([u8; 32]);
 
-/// How much of what was given instead is repeated.
+/// Characters of a malformed id that the error repeats.
 const SHOWN_CHARS_MAX: usize = 80;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -21,7 +21,7 @@ pub struct InvalidSessionId {
 pub struct NoRandomness;
 
 impl SessionId {
-    /// One that nobody can guess.
+    /// A random id that cannot be guessed.
     pub fn random() -> Result<Self, NoRandomness> {
         let mut bytes = [0; 32];
         SystemRandom::new().fill(&mut bytes).map_err(|_| NoRandomness)?;

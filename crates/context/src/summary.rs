@@ -1,4 +1,4 @@
-//! The text of `summary_before_window`: paragraphs, each of which counts the calls it stands for, so that two of them can become one.
+//! The text of `summary_before_window`: paragraphs that each count their calls, so that two paragraphs can be merged.
 //!
 //! ```text
 //! Summary of 7 earlier tool calls (2026-11-16T02:21:44.120Z to 2026-11-16T02:30:00.000Z):
@@ -13,19 +13,19 @@ use crate::record::ToolCall;
 use crate::text::{clean, cut_bytes, result_summary_of_text};
 use std::fmt;
 
-/// What tools are counted under when there are too many of them to name.
+/// Name under which tools are counted when there are too many to name.
 const OTHER_TOOLS: &str = "other tools";
-/// What a summariser may say about the calls of one paragraph.
+/// Maximum size of a summariser's text for one paragraph.
 const TOLD_BYTES_MAX: usize = 2 * 1024;
 
-/// Summaries of one conversation, oldest first.
+/// The paragraphs of one conversation's summary, oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Summary(Vec<Part>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
     Counted(Paragraph),
-    /// Somebody else's words.
+    /// Text from a summariser.
     Told(String),
 }
 
@@ -34,7 +34,7 @@ pub struct Paragraph {
     pub calls: u64,
     first: String,
     last: String,
-    /// In the order of their first call. They add up to `calls`, unless a summariser took the counts' place.
+    /// In the order of their first call. The counts add up to `calls`, unless a summariser's text replaced them.
     tools: Vec<(String, u64)>,
     notes: Vec<String>,
 }
@@ -45,7 +45,7 @@ impl Summary {
         Self(text.split("\n\n").filter(|text| !text.trim().is_empty()).map(part).collect())
     }
 
-    /// Calls that it counts.
+    /// Number of calls that it covers.
     pub fn calls(&self) -> u64 {
         self.counted().map(|paragraph| paragraph.calls).sum()
     }
@@ -54,7 +54,7 @@ impl Summary {
         self.0.push(Part::Counted(paragraph));
     }
 
-    /// The last paragraph with a summariser's words in place of its lines. False when that paragraph stands for other calls.
+    /// Replaces the lines of the last paragraph with a summariser's text. Returns false if that paragraph covers different calls.
     pub fn retell_last(&mut self, calls: u64, text: &str) -> bool {
         match self.0.last_mut() {
             Some(Part::Counted(last)) if last.calls == calls => {
@@ -66,7 +66,7 @@ impl Summary {
         }
     }
 
-    /// Its text, within the bound: the two oldest paragraphs become one until it fits, and only then results and names are left out.
+    /// Renders the text within the limit. Merges the two oldest paragraphs until it fits, and then drops results and tool names.
     pub fn into_bounded_text(mut self) -> String {
         loop {
             let text = self.to_string();
@@ -119,7 +119,7 @@ impl fmt::Display for Summary {
 }
 
 impl Paragraph {
-    /// None of no calls.
+    /// `None` if there are no calls.
     pub fn of(calls: &[ToolCall]) -> Option<Self> {
         let times = || calls.iter().map(|call| call.called_at);
         let (first, last) = (times().min()?, times().max()?);
@@ -149,7 +149,7 @@ impl Paragraph {
         }
     }
 
-    /// Takes in the paragraph that followed.
+    /// Merges the following paragraph into this one.
     fn join(&mut self, mut newer: Self) {
         self.count_unnamed();
         newer.count_unnamed();
@@ -157,7 +157,7 @@ impl Paragraph {
         for (tool, calls) in newer.tools {
             self.count(tool, calls);
         }
-        // A run that ended late was called before what had been folded by then.
+        // A run that ended late may have been called before calls that are already folded.
         if is_before(&newer.first, &self.first) {
             self.first = newer.first;
         }
@@ -168,7 +168,7 @@ impl Paragraph {
         self.notes.truncate(NOTED_RESULTS_MAX);
     }
 
-    /// Calls whose tools a summariser no longer names are counted all the same.
+    /// Counts the calls whose tools a summariser's text no longer names.
     fn count_unnamed(&mut self) {
         let named: u64 = self.tools.iter().map(|(_, calls)| calls).sum();
         if named < self.calls {
@@ -176,7 +176,7 @@ impl Paragraph {
         }
     }
 
-    /// One tool less by name.
+    /// Removes one tool name, counting its calls under other tools.
     fn drop_name(&mut self) -> bool {
         let Some(last) = self.tools.iter().rposition(|(tool, _)| tool != OTHER_TOOLS) else { return false };
         let (_, calls) = self.tools.remove(last);
@@ -197,7 +197,7 @@ impl Paragraph {
         let mut named = 0;
         for line in lines {
             let line = line.strip_prefix("  - ")?;
-            // Counts come first, and a result may read like one: they end where they add up.
+            // Counts come first and end where they add up to the total, because a result may look like a count.
             match parse_count(line) {
                 Some((tool, calls)) if paragraph.notes.is_empty() && calls <= paragraph.calls - named => {
                     named += calls;
@@ -224,7 +224,7 @@ impl fmt::Display for Paragraph {
     }
 }
 
-/// What is no time, because somebody else wrote it, is before nothing.
+/// A malformed time, written by another program, is not before any other.
 fn is_before(time: &str, other: &str) -> bool {
     matches!((time.parse::<Timestamp>(), other.parse::<Timestamp>()), (Ok(time), Ok(other)) if time < other)
 }

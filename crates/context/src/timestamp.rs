@@ -1,4 +1,4 @@
-//! A moment, kept in milliseconds, written as ISO 8601 in UTC (`2026-11-16T02:21:44.120Z`).
+//! A time in milliseconds, written as ISO 8601 in UTC (`2026-11-16T02:21:44.120Z`).
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,11 +7,11 @@ use std::str::FromStr;
 pub struct Timestamp(i64);
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a time of ISO 8601, such as 2026-11-16T02:21:44.120Z")]
+#[error("`{0}` is not an ISO 8601 time, such as 2026-11-16T02:21:44.120Z")]
 pub struct InvalidTimestamp(String);
 
 impl Timestamp {
-    /// Times outside the years 1970 to 9999 become the nearest of them.
+    /// Clamps to the years 1970 to 9999.
     pub fn from_ms(ms: i64) -> Self {
         const LAST_MS: i64 = 253_402_207_200_000;
         Self(ms.clamp(0, LAST_MS))

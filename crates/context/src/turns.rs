@@ -1,4 +1,4 @@
-//! One update of a session at a time within this process, so that only other processes can come in between.
+//! A lock per session that serialises updates within this process, so that conflicts come only from other processes.
 
 use crate::SessionId;
 use std::collections::HashMap;
@@ -15,10 +15,10 @@ pub struct Held<'a> {
 }
 
 impl Turns {
-    /// In the order of asking.
+    /// Fair: locks are granted in the order of the calls.
     pub async fn take(&self, session: &SessionId) -> Held<'_> {
         let turn = self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(*session).or_default().clone();
-        // Made before the wait: who gives up waiting must not leave the session behind either.
+        // Created before the wait, so that a cancelled caller removes the entry too.
         let mut held = Held { turns: self, session: *session, guard: None };
         held.guard = Some(turn.lock_owned().await);
         held
@@ -29,7 +29,7 @@ impl Drop for Held<'_> {
     fn drop(&mut self) {
         let mut turns = self.turns.0.lock().unwrap_or_else(PoisonError::into_inner);
         drop(self.guard.take());
-        // Nobody else can ask for it while the map is locked.
+        // While the map is locked, no other task can take this entry.
         if turns.get(&self.session).is_some_and(|turn| Arc::strong_count(turn) == 1) {
             turns.remove(&self.session);
         }
@@ -42,7 +42,7 @@ mod tests {
     use std::time::Duration;
 
     #[tokio::test]
-    async fn turns_are_taken_one_by_one_and_nothing_stays_behind() {
+    async fn locks_are_exclusive_and_leave_no_entry_behind() {
         let (turns, one, other) = (Turns::default(), SessionId::from_bytes([1; 32]), SessionId::from_bytes([2; 32]));
         let first = turns.take(&one).await;
         let _other = turns.take(&other).await;

@@ -1,9 +1,9 @@
-//! How much memory a record takes: the sizes of its parts, and what they hold on the heap.
+//! Estimates the memory use of a record, including heap allocations.
 
 use crate::record::{Record, Resource, Search, ToolCall};
 use serde_json::{Map, Value};
 
-/// What a map spends on an entry beside key and value.
+/// Overhead of a map entry beyond key and value.
 const ENTRY_BYTES: usize = 32;
 
 impl Record {

@@ -1,22 +1,22 @@
-//! The window of recent calls: at 15 of them the newest 10 stay and the older ones become a summary. Functions of the record alone.
+//! The window of recent calls: at 15 calls the newest 10 stay and the older ones are folded into the summary. Pure functions of the record.
 
 use crate::Record;
 use crate::limits::{CALLS_FOLD_AT, CALLS_KEPT};
 use crate::record::ToolCall;
 use crate::summary::{Paragraph, Summary};
 
-/// What was folded, for a summariser that has better words for it.
+/// The folded calls, for a summariser.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Folded {
     pub calls: Vec<ToolCall>,
-    /// The summary before them.
+    /// The summary before this fold.
     pub earlier: Option<String>,
-    /// How far the window had moved, and what the summary said, right after.
+    /// Position of the window and text of the summary right after the fold.
     window_start_index: u64,
     summary: String,
 }
 
-/// Folds what is older than the newest ten, once there are fifteen. Nothing otherwise.
+/// Folds all but the newest ten calls once there are fifteen. Otherwise returns `None`.
 pub fn fold(record: &mut Record) -> Option<Folded> {
     if record.recent_tool_calls.len() < CALLS_FOLD_AT {
         return None;
@@ -33,7 +33,7 @@ pub fn fold(record: &mut Record) -> Option<Folded> {
     Some(Folded { calls, earlier, window_start_index, summary })
 }
 
-/// Puts a summariser's words in the place of ours. False, and nothing is changed, when the window has moved since.
+/// Replaces the generated summary with the text of a summariser. Returns false and changes nothing if the window has moved since.
 pub fn retell(record: &mut Record, folded: &Folded, text: &str) -> bool {
     let has_moved =
         record.window_start_index != Some(folded.window_start_index) || record.summary_before_window.as_ref() != Some(&folded.summary);
@@ -48,7 +48,7 @@ pub fn retell(record: &mut Record, folded: &Folded, text: &str) -> bool {
     retold
 }
 
-/// How many calls the summary stands for.
+/// Number of calls that the summary covers.
 pub fn counted(record: &Record) -> u64 {
     record.summary_before_window.as_deref().map_or(0, |text| Summary::parse(text).calls())
 }

@@ -1,4 +1,4 @@
-//! The example server, spoken to as a client would.
+//! Tests the example server over MCP, as a client would use it.
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
@@ -66,7 +66,7 @@ fn a_conversation_is_remembered_and_forgotten() {
     let refused = client.call("context_set", json!({ "key": "k", "value": "x".repeat(20_000) }));
     assert!(refused["error"].as_str().is_some_and(|error| error.contains("custom.k") && error.contains("16384")), "{refused}");
 
-    // Recording happens beside the calls: it is there a moment later.
+    // Recording is asynchronous, so the call may appear a moment later.
     let mut context = client.call("context_get", json!({}));
     while context["recent_tool_calls"].as_array().map(Vec::len) < Some(7) {
         context = client.call("context_get", json!({}));

@@ -1,4 +1,5 @@
-//! The window and its summary: the exact text, and for any calls: nothing lost uncounted, the newest untouched, the bound kept, in any order of writers.
+//! The window and its summary: the exact text and, for any calls in any order of writers, complete counts, unchanged newest calls and the
+//! size limit.
 
 use heapstead_context::limits::{CALLS_FOLD_AT, CALLS_KEPT, SUMMARY_BYTES_MAX};
 use heapstead_context::store::{ContextStore, Memory, MemorySettings, Pending, Stats};
@@ -55,7 +56,7 @@ fn the_text_is_as_specified() {
 }
 
 #[test]
-fn past_the_bound_the_oldest_paragraphs_become_one_that_counts_them_all() {
+fn above_the_limit_the_oldest_paragraphs_are_merged_with_all_counts() {
     let mut record = record();
     for index in 0..500 {
         record.add_call(call(["grep", "read"][index % 2], index as i64, &format!("{} {index}.", "word".repeat(40))));
@@ -69,7 +70,7 @@ fn past_the_bound_the_oldest_paragraphs_become_one_that_counts_them_all() {
 }
 
 #[test]
-fn somebody_elses_words_make_way_last_but_before_a_count() {
+fn a_summarisers_text_is_dropped_last_but_before_a_count() {
     let mut record = record();
     record.summary_before_window = Some("What an earlier server wrote. ".repeat(100));
     record.window_start_index = Some(7);
@@ -81,7 +82,7 @@ fn somebody_elses_words_make_way_last_but_before_a_count() {
     assert_eq!((window::counted(&record), record.calls_total()), (290, 307));
 }
 
-/// The span was that of the first and the last to end, and so reversed when an asynchronous run ended late.
+/// Regression: the span was that of the first and last call to end, and so reversed when an asynchronous run ended late.
 #[test]
 fn a_run_that_ends_late_takes_its_place_and_the_span_is_not_reversed() {
     let mut record = record();
@@ -98,7 +99,7 @@ fn a_run_that_ends_late_takes_its_place_and_the_span_is_not_reversed() {
     assert_eq!(summary, expected);
 }
 
-/// First and last of every span that the summary tells.
+/// First and last time of every span in the summary.
 fn spans(record: &Record) -> Vec<(Timestamp, Timestamp)> {
     let headings = record.summary_before_window.as_deref().unwrap_or_default().lines().filter_map(|line| line.strip_prefix("Summary of "));
     let span = |heading: &str| {
@@ -109,7 +110,7 @@ fn spans(record: &Record) -> Vec<(Timestamp, Timestamp)> {
     headings.map(|heading| span(heading).expect("a span")).collect()
 }
 
-/// Lets others go first before each step, as often as it was told to.
+/// Yields to other writers before each step, as often as scheduled.
 struct Interleaved {
     store: Memory,
     pauses: Vec<usize>,
@@ -175,7 +176,7 @@ fn calls() -> impl Strategy<Value = Vec<ToolCall>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
-    /// Whether calls come through the record or were put there as they are.
+    /// `is_cleaned`: whether calls are added through the record's API or inserted directly.
     #[test]
     fn nothing_is_lost_uncounted_and_the_newest_are_untouched(calls in calls(), is_cleaned in any::<bool>()) {
         let mut record = record();
@@ -198,7 +199,7 @@ proptest! {
         }
     }
 
-    /// However late they end, recent calls are in the order of their times, and what was folded lies within what the summary says.
+    /// Recent calls are ordered by time however late they end, and every folded call lies within a span of the summary.
     #[test]
     fn calls_are_in_order_and_spans_hold_what_was_folded(times in prop::collection::vec(0..1_000_000_i64, 0..400), long in any::<bool>()) {
         let mut record = record();
@@ -225,9 +226,9 @@ proptest! {
         prop_assert_eq!(record, once);
     }
 
-    /// A summariser's words, whatever they are, never cost a count; and too late, they change nothing.
+    /// A summariser's text never loses a count, and changes nothing if it comes too late.
     #[test]
-    fn retelling_keeps_every_count(text in hostile_text(), more in 0..12_usize) {
+    fn a_summarisers_text_keeps_every_count(text in hostile_text(), more in 0..12_usize) {
         let mut record = record();
         for index in 0..35 {
             record.add_call(call("tool", index, "x"));
@@ -249,7 +250,7 @@ proptest! {
         }
     }
 
-    /// Two servers write to one session in any order, each of several calls at a time: all are counted, each server's in its order.
+    /// Two servers write to one session in any order, several calls at a time: all calls are counted, and each server's are in order.
     #[test]
     fn any_interleaving_of_writers_counts_every_call(
         batches in prop::collection::vec((0..2_usize, 1..6_usize), 1..60),

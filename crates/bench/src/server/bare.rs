@@ -1,4 +1,4 @@
-//! The work without a server: the engine in memory, and the same files and database pages written and synced by hand.
+//! The baseline without a server: the engine in memory, with the same files and database pages written and synced directly.
 
 use super::process;
 use crate::fail;
@@ -29,7 +29,7 @@ impl Bare {
         Self { engine, heap: None, disk: Arc::new(Mutex::new(Disk { folder, database })) }
     }
 
-    /// One run on the heap of the one before, kept as durably as the server keeps it.
+    /// One run on the heap of the previous run, stored as durably as the server stores it.
     pub async fn run(&mut self, code: &str) {
         let kind = Kind::Stateful(self.heap.take());
         let job = Job { code: code.to_owned(), kind, limits: Limits::default(), headers: vec![], lane: Lane::default() };
@@ -49,7 +49,7 @@ impl Bare {
 }
 
 impl Disk {
-    /// What a stateful run costs on the disk: sidecar and heap, each synced under its name; a row begun, and a row ended with a sync.
+    /// Disk work of a stateful run: sidecar and heap, each synced; a row inserted when it starts, and updated with a sync when it ends.
     fn keep(&self, heap: &HeapImage) -> Result<(), Box<dyn std::error::Error>> {
         let key = heap.key().to_string();
         self.database.pragma_update(None, "synchronous", "NORMAL")?;
@@ -70,7 +70,7 @@ fn open_database(folder: &Path) -> Result<Connection, Box<dyn std::error::Error>
     Ok(database)
 }
 
-/// Whole or not at all, and for good: temporary name, sync, rename, sync of the folder.
+/// Atomic and durable write: temporary name, sync, rename, sync of the folder.
 fn write_synced(folder: &Path, name: &str, bytes: &[u8]) -> std::io::Result<()> {
     let temporary = folder.join(format!(".{name}.new"));
     let mut file = File::create(&temporary)?;

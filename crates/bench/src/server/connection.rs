@@ -1,4 +1,4 @@
-//! One kept-alive HTTP connection: a request goes out in one piece, the answer is read whole. Nothing in it costs time but the server.
+//! One keep-alive HTTP connection. A request is one write and the response is read whole, so the client adds almost no time.
 
 use crate::fail;
 use serde_json::Value;
@@ -11,7 +11,7 @@ pub struct Connection {
     buffer: Vec<u8>,
 }
 
-/// An answer: its head, and its body.
+/// A response: its head and its body.
 pub struct Answer {
     pub head: String,
     pub body: Vec<u8>,

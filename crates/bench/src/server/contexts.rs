@@ -1,4 +1,4 @@
-//! Conversation contexts: what remembering a call costs it, and what a read costs in each store against the bare look-up that it stands for.
+//! Benchmarks of conversation contexts: what recording adds to a call, and what a read costs in each store against the bare look-up.
 
 use super::process::Server;
 use super::{CODE, WARM_UP};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Reads that are timed together where one is too short to be timed.
+/// Reads timed as one batch where a single read is too short to time.
 const TOGETHER: u32 = 200;
 const MANY: usize = 10_000;
 const FEW: usize = 100;
@@ -33,14 +33,14 @@ pub async fn measure(effort: Effort, report: &mut Report) {
     }
 }
 
-/// The same run in a session of a server that remembers it and of one that does not.
+/// The same run in a session of a server that records it and of one that does not.
 async fn recording(effort: Effort, report: &mut Report) {
     let servers = [Server::start(&["--http-port", "0"]), Server::start(&["--http-port", "0", "--context-store", "none"])];
     let mut connections = [servers[0].connect().await, servers[1].connect().await];
     let run = json!({ "code": CODE, "session": "bench", "wait_secs": 60 });
     let mut times = [const { Vec::new() }; 2];
     for round in 0..effort.choose(60, 400) + WARM_UP {
-        // Who comes first takes turns, so that neither always has the other's work behind it.
+        // The order alternates, so that neither server always runs after the other.
         let order = if round % 2 == 0 { [0, 1] } else { [1, 0] };
         for which in order {
             let began = Instant::now();
@@ -78,7 +78,7 @@ async fn in_memory(effort: Effort, report: &mut Report) -> Samples {
     Samples::of(&ours)
 }
 
-/// A bare look-up of a record in the same database.
+/// Baseline: a bare look-up of a record in the same database.
 const SELECT: &str = "SELECT record FROM context_records WHERE session_id = ?";
 
 async fn in_sqlite(effort: Effort, report: &mut Report) -> Samples {
@@ -102,7 +102,7 @@ async fn in_sqlite(effort: Effort, report: &mut Report) -> Samples {
     Samples::of(&ours)
 }
 
-/// A filled store, and a connection of its own to the same database.
+/// A filled store and a separate connection to the same database.
 async fn sqlite(folder: &Path) -> (Contexts, SessionId, rusqlite::Connection) {
     let path = folder.join("context.db");
     let store = Sqlite::open(&path, SqliteSettings::default()).unwrap_or_else(|error| fail(&error.to_string()));
@@ -116,11 +116,11 @@ fn bare_read(select: &mut rusqlite::Statement<'_>, session: &SessionId) {
     black_box(bytes.unwrap_or_else(|error| fail(&error.to_string())));
 }
 
-/// `heapstead-bench --read-contexts WAY ROUNDS` reads a context in SQLite so many times and does nothing else, for callgrind to watch.
+/// `heapstead-bench --read-contexts WAY ROUNDS` only reads a context from SQLite that many times, under callgrind.
 pub const READS_FLAG: &str = "--read-contexts";
 /// Through the store, or with a bare SELECT.
 const WAYS: [&str; 2] = ["store", "select"];
-/// Rounds of the run that is subtracted, which also fill every cache.
+/// Rounds of the run that is subtracted, which also warms every cache.
 const ROUNDS_BEFORE: u32 = 20;
 
 pub async fn reads(way: &str, rounds: u32) {
@@ -136,7 +136,7 @@ pub async fn reads(way: &str, rounds: u32) {
     }
 }
 
-/// The same in instructions, which are the same on every machine and however busy it is.
+/// The same comparison in instructions, which do not depend on the machine or its load.
 fn counted_in_sqlite(effort: Effort, report: &mut Report) {
     const WHAT: &str = "context read in SQLite, instructions against that SELECT";
     let count = |way: &str| instructions::of_one_round(&[READS_FLAG.as_ref(), way.as_ref()], ROUNDS_BEFORE, effort.choose(200, 2000));
@@ -145,7 +145,7 @@ fn counted_in_sqlite(effort: Effort, report: &mut Report) {
             let detail = format!("{store:.0} instructions against {select:.0}, counted by callgrind");
             Row::new(WHAT, " ×", Bar::AtMost(1.5), store / select, (store / select, store / select), detail)
         }
-        // Not met: what was not counted is not known to be within the bar.
+        // A missing count counts as a missed bar.
         [Err(why), _] | [_, Err(why)] => Row::new(WHAT, " ×", Bar::AtMost(1.5), f64::NAN, (f64::NAN, f64::NAN), why),
     };
     report.add(row);
@@ -177,7 +177,7 @@ async fn in_redis(effort: Effort, report: &mut Report) -> Samples {
     Samples::of(&ours)
 }
 
-/// The same session, read among many and among few.
+/// Reads of the same session in a large store and in a small one.
 async fn many_sessions(effort: Effort, report: &mut Report) {
     let settings = || MemorySettings { sessions_max: MANY * 2, ..MemorySettings::default() };
     let ((many, session), (few, _)) = (filled(Memory::new(settings()), MANY).await, filled(Memory::new(settings()), FEW).await);
@@ -192,7 +192,7 @@ async fn many_sessions(effort: Effort, report: &mut Report) {
     report.add_pairs("context read with 10,000 sessions held, against 100", &ours, &theirs, 1.3);
 }
 
-/// As the server has it: metered and audited. Each session has a conversation of some length; the first one's id.
+/// A metered and audited store, as the server builds it, with a conversation of some length in every session. Returns the id of the first.
 async fn filled(store: impl ContextStore, sessions: usize) -> (Contexts, SessionId) {
     let store = Metered::new(Audited::new(store));
     let _meter: Arc<Meter> = store.meter();
@@ -238,7 +238,7 @@ async fn read(contexts: &Contexts, session: &SessionId) -> Arc<Record> {
     contexts.get(Access::new(session, "bench")).await.unwrap_or_else(|error| fail(&error.to_string()))
 }
 
-/// What one of many reads in a row takes.
+/// Average duration of one of many consecutive reads.
 async fn many_reads(contexts: &Contexts, session: &SessionId) -> Duration {
     let began = Instant::now();
     for _ in 0..TOGETHER {
@@ -247,7 +247,7 @@ async fn many_reads(contexts: &Contexts, session: &SessionId) -> Duration {
     began.elapsed() / TOGETHER
 }
 
-/// A Redis of our own, on a socket.
+/// A private Redis server on a socket.
 struct RedisServer {
     child: Child,
     folder: TempDir,

@@ -1,31 +1,31 @@
-//! Large stores, filled below the API.
+//! Fills large stores directly, without the API.
 
 use super::process;
 use crate::{fail, resolve};
-use heapstead_store::{Metadata, Owner};
+use heapstead_store::{Database, Owner};
 use rusqlite::{Connection, params};
 use tempfile::TempDir;
 
-/// Heaps that have the rare tag, in every store.
+/// Number of heaps with the rare tag in every store.
 pub const RARE: u64 = 5;
 
-/// A folder whose database holds this many executions and tagged heaps.
+/// Creates a folder whose database holds this many executions and tagged heaps.
 pub fn folder(count: u64) -> TempDir {
     let folder = process::folder();
     let database = process::database(&folder);
-    // The schema is the store's own.
-    drop(Metadata::open(&database, Owner::Anyone).unwrap_or_else(|error| fail(&error.to_string())));
+    // The store creates its own schema.
+    drop(Database::open(&database, Owner::Anyone).unwrap_or_else(|error| fail(&error.to_string())));
     fill(&database.join("heapstead.db"), count).unwrap_or_else(|error| fail(&error.to_string()));
     folder
 }
 
-/// An execution that every store has.
+/// The id of an execution that exists in every store.
 pub fn known_execution() -> String {
     execution(50)
 }
 
 fn execution(number: u64) -> String {
-    // Spread over the index, as random ids are.
+    // Spread over the index like random ids.
     format!("{:016x}{number:016x}", number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
@@ -35,7 +35,7 @@ fn fill(database: &std::path::Path, count: u64) -> rusqlite::Result<()> {
     let transaction = connection.transaction()?;
     {
         let mut insert = transaction.prepare(
-            "INSERT INTO executions (id, principal, process, status, started_at, completed_at, heap, result) VALUES (?, '', 'gone', 'completed', ?, ?, ?, '42')",
+            "INSERT INTO executions (id, principal, process, status, started_at, completed_at, heap, result) VALUES (?, '', '0000000000000000', 'completed', ?, ?, ?, '42')",
         )?;
         let mut tag = transaction.prepare("INSERT INTO tags (principal, heap, key, value) VALUES ('', ?, ?, ?)")?;
         for number in 0..count {
@@ -50,16 +50,16 @@ fn fill(database: &std::path::Path, count: u64) -> rusqlite::Result<()> {
     transaction.commit()
 }
 
-/// A folder whose database holds this many sessions, half of them those of intents.
+/// Creates a folder whose database holds this many sessions, half of them logical sessions.
 pub fn sessions(count: u64) -> TempDir {
     let folder = process::folder();
     let database = process::database(&folder);
-    drop(Metadata::open(&database, Owner::Anyone).unwrap_or_else(|error| fail(&error.to_string())));
+    drop(Database::open(&database, Owner::Anyone).unwrap_or_else(|error| fail(&error.to_string())));
     fill_sessions(&database.join("heapstead.db"), count).unwrap_or_else(|error| fail(&error.to_string()));
     folder
 }
 
-/// The handles of sessions that every store has: an id, a logical id, and a short name.
+/// Handles of a session that exists in every store: an id, a logical id and a short name.
 pub fn known_session() -> [String; 3] {
     [session(51), logical(50), "s50".to_owned()]
 }
@@ -83,7 +83,7 @@ fn fill_sessions(database: &std::path::Path, count: u64) -> rusqlite::Result<()>
             "INSERT INTO sessions (id, principal, name, next_index, sid, opened, created_at, used_at, expires_at) VALUES (?1, ?2, ?3, 0, ?3, 1, ?4, ?4, ?5)",
         )?;
         let mut of_intent = transaction.prepare(
-            "INSERT INTO logical_sessions (id, session, principal, scope, intent, execute, process) VALUES (?, ?, ?, '', ?, ?, 'gone')",
+            "INSERT INTO logical_sessions (id, session, principal, scope, intent, execute, process) VALUES (?, ?, ?, '', ?, ?, '0000000000000000')",
         )?;
         let mut execute = transaction.prepare(
             "INSERT INTO execute_sessions (id, logical, reuse_key, prompt_hash, symbols, revision, expires_at) VALUES (?1, ?2, ?1, ?1, '{}', 0, ?3)",

@@ -1,4 +1,4 @@
-//! A chain through MCP: over Streamable HTTP, and over standard input and output.
+//! A chain of runs through MCP: over Streamable HTTP and over stdio.
 
 use super::connection::Connection;
 use super::process::{self, Server};
@@ -21,7 +21,7 @@ fn call(id: u64, code: &str, heap: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "run_js", "arguments": arguments } })
 }
 
-/// The heap that a call's answer tells of.
+/// The heap key in a tool result.
 fn heap_of(answer: &Value) -> Value {
     match &answer["result"]["structuredContent"] {
         record if record["status"] == "completed" => record["heap"].clone(),
@@ -53,7 +53,7 @@ impl McpHttp {
         self.heap = heap_of(&self.ask(&call(self.calls, code, &self.heap)).await);
     }
 
-    /// Calls a tool, and answers with what it answered.
+    /// Calls a tool and returns its result.
     pub async fn call(&mut self, tool: &str, arguments: &Value) -> Value {
         self.calls += 1;
         let params = json!({ "name": tool, "arguments": arguments });
@@ -66,7 +66,7 @@ impl McpHttp {
 
     async fn ask(&mut self, message: &Value) -> Value {
         let answer = self.connection.ask("POST", "/mcp", &self.headers, message.to_string().as_bytes()).await;
-        // Either the answer itself, or a stream of events whose last is the answer.
+        // The response is either plain JSON or an event stream whose last event is the response.
         let text = String::from_utf8_lossy(&answer.body).into_owned();
         let last = text.lines().filter_map(|line| line.strip_prefix("data:")).rfind(|data| data.contains("result")).unwrap_or(&text);
         serde_json::from_str(last).unwrap_or_else(|error| fail(&format!("/mcp answered {text:?}: {error}")))

@@ -1,4 +1,4 @@
-//! The server against its own parts: what protocols, records and fairness add to the work itself.
+//! Benchmarks of the server against its parts: the overhead of protocols, records and fair scheduling.
 
 mod bare;
 mod connection;
@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 const CODE: &str = "globalThis.n = (globalThis.n ?? 0) + 1";
-/// Rounds before the first that counts.
+/// Rounds before the first measured round.
 const WARM_UP: usize = 10;
 
 pub async fn measure(artifacts: &Artifacts, effort: Effort, report: &mut Report) {
@@ -35,7 +35,7 @@ pub async fn measure(artifacts: &Artifacts, effort: Effort, report: &mut Report)
     large_stores(effort, report).await;
 }
 
-/// One run of a chain after the other through REST, MCP over HTTP and MCP over stdio, each right after the same run without a server.
+/// Consecutive runs of a chain through REST, MCP over HTTP and MCP over stdio, each right after the same run without a server.
 async fn chain_over_each_way_in(artifacts: &Artifacts, effort: Effort, report: &mut Report) {
     let engine = Engine::start(Config::new(artifacts.clone())).await.unwrap_or_else(|error| fail(&error.to_string()));
     let server = Server::start(&["--http-port", "0"]);
@@ -70,7 +70,7 @@ async fn timed(work: impl Future<Output = ()>) -> Duration {
     began.elapsed()
 }
 
-/// A chain through REST.
+/// A chain of runs through REST.
 struct Rest {
     connection: Connection,
     heap: Value,
@@ -164,7 +164,7 @@ async fn pages(effort: Effort, report: &mut Report) {
     report.add_pairs("page 100,000 of an output, against page 1", &far_times, &first_times, 1.2);
 }
 
-/// The same request on two connections, in turn.
+/// Sends the same request on two connections alternately.
 async fn alternate(one: &mut Connection, path: &str, two: &mut Connection, other: &str, effort: Effort) -> (Vec<Duration>, Vec<Duration>) {
     let (mut times, mut other_times) = (Vec::new(), Vec::new());
     for round in 0..effort.choose(200, 2000) + WARM_UP {

@@ -1,4 +1,4 @@
-//! The server under measurement: the real binary, with folders of its own.
+//! The server under measurement: the real binary in its own temporary folder.
 
 use super::connection::Connection;
 use crate::fail;
@@ -18,7 +18,7 @@ impl Server {
         Self::start_in(folder(), arguments)
     }
 
-    /// Starts on what is stored in this folder already.
+    /// Starts the server on an existing folder.
     pub fn start_on(folder: TempDir) -> Self {
         Self::start_in(folder, &["--http-port", "0"])
     }
@@ -35,7 +35,7 @@ impl Server {
         let mut lines = lines.into_iter().flatten().map_while(Result::ok);
         let address = lines.find_map(|line| line.strip_prefix("Heapstead listens on http://").map(|address| address.trim().to_owned()));
         let Some(address) = address else { fail("the server did not start") };
-        // Whatever else it says has to go somewhere; only what went wrong is worth showing.
+        // The pipe must be drained; only errors are shown.
         std::thread::spawn(move || {
             lines.filter(|line| line.contains("ERROR") || line.contains("panicked")).for_each(|line| eprintln!("server: {line}"))
         });
@@ -66,7 +66,7 @@ pub fn database(folder: &TempDir) -> PathBuf {
     folder.path().join("sessions")
 }
 
-/// Beside the build, so on the same disk as what is measured against.
+/// Next to the build, so on the same disk as the baseline.
 pub fn folder() -> TempDir {
     tempfile::tempdir_in(binary().parent().unwrap_or(&PathBuf::from("."))).unwrap_or_else(|error| fail(&error.to_string()))
 }

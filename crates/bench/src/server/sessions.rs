@@ -1,4 +1,4 @@
-//! Sessions: what a head costs against naming heaps oneself, and whether many sessions cost more than few.
+//! Benchmarks of sessions: the cost of a head against explicit heap keys, and whether the number of stored sessions matters.
 
 use super::fill;
 use super::mcp::McpHttp;
@@ -11,7 +11,7 @@ use crate::sample::Effort;
 use serde_json::{Value, json};
 use std::time::Instant;
 
-/// How many sessions are stored: many, and few.
+/// Numbers of stored sessions: large and small.
 const STORED: [u64; 2] = [100_000, 100];
 
 pub async fn measure(effort: Effort, report: &mut Report) {
@@ -21,7 +21,7 @@ pub async fn measure(effort: Effort, report: &mut Report) {
     resolving(effort, report);
 }
 
-/// One run after the other in an opened session, each right after one of a chain that names its heaps.
+/// Consecutive runs in an opened session, each right after a run of a chain that passes heap keys.
 async fn opened_session(effort: Effort, report: &mut Report) {
     let server = Server::start(&["--http-port", "0"]);
     let mut chain = Rest { connection: server.connect().await, heap: Value::Null };
@@ -45,7 +45,7 @@ async fn opened_session(effort: Effort, report: &mut Report) {
     report.add_pairs("run_js in an opened session, against a chain with heaps", &ours, &theirs, 1.1);
 }
 
-/// A `session_context` whose session has everything already, among many sessions and among few.
+/// A `session_context` call that changes nothing, with many stored sessions and with few.
 async fn unchanged_context(effort: Effort, report: &mut Report) {
     let catalog = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../catalogs/statistics");
     let arguments = json!({ "intent": "the same task", "seeds": [{ "catalog": "statistics", "entity": "mean" }] });
@@ -73,7 +73,7 @@ async fn unchanged(client: &mut McpHttp, arguments: &Value) {
     }
 }
 
-/// Instructions, not time: the same on every machine and however busy it is.
+/// Counts instructions instead of time, because they do not depend on the machine or its load.
 fn resolving(effort: Effort, report: &mut Report) {
     const WHAT: &str = "resolving a call among 100,000 sessions, against 100";
     let counted = STORED.map(|count| {
@@ -85,7 +85,7 @@ fn resolving(effort: Effort, report: &mut Report) {
             let detail = format!("{large:.0} instructions against {small:.0}, counted by callgrind");
             Row::new(WHAT, " ×", Bar::AtMost(1.3), large / small, (large / small, large / small), detail)
         }
-        // Not met: what was not counted is not known to be within the bar.
+        // A missing count counts as a missed bar.
         [Err(why), _] | [_, Err(why)] => Row::new(WHAT, " ×", Bar::AtMost(1.3), f64::NAN, (f64::NAN, f64::NAN), why),
     };
     report.add(row);

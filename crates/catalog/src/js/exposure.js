@@ -1,7 +1,8 @@
-// Binds what a wave exposes in a session's heap: catalogs by name, entities by symbol. An expression: see `script.rs` for what it is given.
+// Binds the entities of a wave in a session's heap: catalogs by name, entities by symbol. This file is one expression; `script.rs`
+// describes its inputs.
 //
-// What it leaves behind runs long after, on a heap whose owner may have changed every prototype, so it uses nothing but syntax and the
-// functions it took when it was first evaluated, normally on a fresh heap.
+// The functions it creates run later, on a heap whose code may have changed every prototype. So they use only syntax and the built-in
+// functions captured when this was first evaluated, normally on a fresh heap.
 (function (global, catalogs, wave, seen) {
   "use strict";
   const KEY = "heapstead:catalogs";
@@ -12,7 +13,7 @@
     const { freeze, is, prototype: ObjectPrototype } = Object;
     const { isArray } = Array;
     const ProxyConstructor = Proxy;
-    // Evaluated catalogs, and all that is bound, by the name it is bound to.
+    // Evaluated catalogs, and all bindings by name.
     const records = { __proto__: null };
     const names = { __proto__: null };
 
@@ -20,7 +21,7 @@
       defineProperty(object, key, { __proto__: null, value, writable: false, enumerable, configurable: true });
     const add = (list, value) => put(list, list.length, value, true);
 
-    // `f({ p1: a, p3: c })` is `f(a, undefined, c)`. `call` knows the parameters' symbols: `{ parameters: ["p1", …], rest }`.
+    // `f({ p1: a, p3: c })` calls `f(a, undefined, c)`. `call` holds the symbols of the parameters: `{ parameters: ["p1", …], rest }`.
     const positional = (given, call) => {
       if (call === undefined || given.length !== 1) return given;
       const named = given[0];
@@ -53,7 +54,7 @@
       return { __proto__: null, parameters, positions, rest };
     };
 
-    // An export with its symbols: `call` and `methods` come when it is exposed. Private members want the export itself as `this`.
+    // An export with its symbols; `call` and `methods` are added when it is exposed. Private members need the export itself as `this`.
     const wrap = (target) => {
       const wrapped = { __proto__: null, target, call: undefined, methods: { __proto__: null }, proxy: undefined };
       wrapped.proxy = new ProxyConstructor(target, {
@@ -69,14 +70,14 @@
       return wrapped;
     };
 
-    // Of the class or object itself, also when taken from it and called alone.
+    // Methods of the class or object itself. They also work when detached from it.
     const newStaticMethod = (name, call, { proxy, target }) => ({
       [name](...given) {
         return apply(target[name], this === proxy ? target : this, positional(given, call));
       },
     })[name];
 
-    // Of an instance: found when it is called, so that a class that overrides it is heard.
+    // Methods of an instance are looked up at call time, so that an override in a subclass is used.
     const newMethod = (name, call) => ({
       [name](...given) {
         return apply(this[name], this, positional(given, call));
@@ -95,7 +96,7 @@
         if (isStatic) {
           const method = newStaticMethod(name, newCall(call), wrapped);
           wrapped.methods[symbol] = method;
-          // A proxy may not show another value for what is frozen.
+          // A proxy must not return a different value for a frozen property.
           if (!isFixed(wrapped.target, name)) wrapped.methods[name] = method;
         } else if (!put(wrapped.target.prototype, symbol, newMethod(name, newCall(call)), false)) {
           warn(symbol, `\`${symbol}\` can't be bound: \`${entity.name}.prototype\` is frozen. Call \`.${name}(…)\` by its name.`);
@@ -126,7 +127,7 @@
       if (isOurs) put(global, name, value, false);
     };
 
-    // What code at the top of a script gets for a name: a `let` or `const` of the session's comes before any global.
+    // What top-level code gets for a name: a `let` or `const` of the session takes precedence over a global.
     const isSeen = (see, value) => {
       try {
         return is(see(), value);

@@ -1,4 +1,4 @@
-//! Functions, methods and constructors: their parameters, and the line that says how they are called.
+//! Reads functions, methods and constructors: their parameters and signatures.
 
 use crate::doc::Doc;
 use crate::entity::{Entity, EntityKind, Method, Parameter};
@@ -36,7 +36,7 @@ impl Callable {
         }
     }
 
-    /// Functions, however they are written.
+    /// Reads function expressions and arrow functions.
     pub fn of_value(source: &Source, doc: &Doc, value: &Expr) -> Option<Self> {
         match value {
             Expr::Arrow(arrow) => Some(Self::of_arrow(source, doc, arrow)),
@@ -76,7 +76,7 @@ impl Callable {
     }
 }
 
-/// Parameters as they stand between the parentheses of a signature.
+/// The parameters as they appear between the parentheses of a signature.
 pub fn list(parameters: &[Parameter]) -> String {
     parameters.iter().map(Parameter::signature).collect::<Vec<_>>().join(", ")
 }
@@ -85,7 +85,7 @@ pub fn parameters<'a>(source: &Source, doc: &Doc, patterns: impl Iterator<Item =
     let mut parameters: Vec<Parameter> = Vec::new();
     for (index, pattern) in patterns.enumerate() {
         let mut parameter = parameter(source, doc, index, pattern);
-        // Two patterns without a name would share one.
+        // Two unnamed patterns would get the same name.
         if parameters.iter().any(|other| other.name == parameter.name) {
             parameter.name = format!("{}{}", parameter.name, index + 1);
         }
@@ -117,7 +117,7 @@ pub fn parameter(source: &Source, doc: &Doc, index: usize, pattern: &Pat) -> Par
         Pat::Array(array) => (None, array.type_ann.as_deref(), array.optional),
         _ => (None, None, false),
     };
-    // A pattern has no name, so the comment's, which goes by position.
+    // A destructuring pattern has no name, so it takes the name of the documented parameter at its position.
     let said = match &own_name {
         Some(name) => doc.parameter(name),
         None => doc.parameters.get(index),
@@ -143,7 +143,7 @@ pub fn type_text(source: &Source, annotation: &TsTypeAnn) -> String {
     cut(source.snippet(&*annotation.type_ann), TYPE_CHARS_MAX)
 }
 
-/// The type of a value that says it itself.
+/// The type of a literal value.
 pub fn literal_type(value: &Expr) -> Option<String> {
     let name = match value {
         Expr::Lit(Lit::Num(_)) => "number",

@@ -1,4 +1,4 @@
-//! Classes: constructor, public methods and properties, and those of the classes they extend.
+//! Reads classes: constructor, public methods and properties, including inherited ones.
 
 use super::callable::{Callable, list, parameter, property_parameter, type_text};
 use super::{Declaration, Node};
@@ -11,10 +11,10 @@ use swc_ecma_ast::{Accessibility, Class, ClassMember, ClassMethod, ClassProp, Co
 
 #[derive(Default)]
 struct Members {
-    /// `None` where the class leaves it to the one it extends.
+    /// `None` if the class inherits its constructor.
     constructor: Option<Vec<Parameter>>,
     methods: Vec<Method>,
-    /// Name, and the text that a signature shows.
+    /// Name and signature text.
     properties: Vec<(String, String)>,
 }
 
@@ -100,7 +100,7 @@ impl Members {
         let Some(name) = key_name(&property.key) else { return };
         let callable = property.value.as_ref().and_then(|value| Callable::of_value(source, doc, value));
         match callable {
-            // An arrow in an instance's own property can't be found on the prototype; it is shown, and gets no symbol.
+            // An arrow function in an instance property is not on the prototype. It is listed but gets no symbol.
             Some(callable) if property.is_static => self.methods.push(callable.into_method(&name, true, doc)),
             Some(callable) => {
                 let text = callable.signature(&name);
@@ -145,7 +145,7 @@ fn is_public(accessibility: Option<Accessibility>) -> bool {
     matches!(accessibility, None | Some(Accessibility::Public))
 }
 
-/// `None` for what can't be called by a name.
+/// `None` for computed keys.
 pub fn key_name(key: &PropName) -> Option<String> {
     match key {
         PropName::Ident(name) => Some(name.sym.to_string()),

@@ -1,4 +1,4 @@
-//! From syntax to entities: what an export is, how it is called, and what its author says of it.
+//! Turns the syntax tree into entities: the kind of an export, its signature and its documentation.
 
 mod callable;
 mod class;
@@ -18,7 +18,7 @@ use callable::Callable;
 use swc_common::BytePos;
 use swc_ecma_ast::{Class, Decl, DefaultDecl, Expr, FnDecl, Function, ModuleDecl, ModuleItem, TsEnumDecl, VarDeclarator};
 
-/// All entities of a catalog, by name. An error comes with its file.
+/// All entities of a catalog by name. An error includes its file.
 pub fn entities(graph: &Graph) -> Result<Vec<Entity>, (String, Found)> {
     graph.exports[&graph.entry].iter().map(|(name, origin)| entity(graph, name, origin)).collect()
 }
@@ -48,7 +48,7 @@ fn place(graph: &Graph, origin: &Origin) -> (String, usize) {
     }
 }
 
-/// What a name stands for.
+/// The declaration that a name refers to.
 pub enum Node<'a> {
     /// The implementation, and the overloads declared before it.
     Function(&'a Function, Vec<&'a Function>),
@@ -56,7 +56,7 @@ pub enum Node<'a> {
     Variable(&'a VarDeclarator),
     Enum(&'a TsEnumDecl),
     Value(&'a Expr),
-    /// A namespace of TypeScript, or what a pattern binds.
+    /// A TypeScript namespace, or a name bound by a destructuring pattern.
     Unknown,
 }
 
@@ -77,7 +77,7 @@ impl<'a> Declaration<'a> {
         Some(Self { graph, file, unit, node, doc })
     }
 
-    /// The declaration that an identifier in this file stands for.
+    /// The declaration that an identifier in this file refers to.
     pub fn follow(&self, local: &str) -> Option<(String, String)> {
         match self.graph.origin(self.file, local)? {
             Origin::Local { file, local } => Some((file, local)),
@@ -110,7 +110,7 @@ fn named<'a>(unit: &'a Unit, local: &str) -> (Option<BytePos>, Node<'a>) {
     }
 }
 
-/// Whether the default export is the function or class of this name.
+/// Whether the default export is the function or class with this name.
 fn is_named(unit: &Unit, node: &Node<'_>, local: &str) -> bool {
     let exported = unit.links.exports.iter().any(
         |export| matches!(export, crate::links::Export::Local { exported, local: name, .. } if exported == "default" && name == local),

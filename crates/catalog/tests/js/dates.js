@@ -1,11 +1,11 @@
-// What `dates` must give: each line a check, `[what, got, expected]`.
+// Expected results of `dates`: each line is a check, `[what, got, expected]`.
 const thrown = (act) => { try { return act(); } catch (error) { return error.name; } };
 const {
   DateRange, WEEKDAYS, addBusinessDays, addDays, addMonths, addYears, businessDaysBetween, daysInMonth, differenceInDays, differenceInMonths,
   endOfMonth, formatDate, isBusinessDay, isDate, isLeapYear, parseDate, startOfMonth, weekNumber, weekday,
 } = dates;
 const iso = (date) => { const { year, week } = weekNumber(date); return `${year}-W${week}`; };
-// The slow and certain way.
+// A slow reference implementation.
 const counted = (from, to, holidays) => [...new DateRange(from, to)].slice(0, -1).filter((date) => isBusinessDay(date, holidays)).length;
 const holidays = ["2024-01-01", "2024-01-06", "2024-03-29", "2024-03-29"];
 const year = new DateRange("2024-01-01", "2024-12-31");

@@ -1,5 +1,5 @@
-// Calls every symbol of a table: by position, in the named form and by the full name, and compares. A function of the table and the samples;
-// gives the symbols that were called, and what went wrong.
+// Calls every symbol of a table by position, in the named form and by its full name, and compares the results. A function of the table and
+// the samples; returns the called symbols and the failures.
 (entities, samples) => {
   const called = [], wrong = [];
   const shown = (value) => JSON.stringify(typeof value?.next === "function" ? [...value] : value, (_, inner) =>

@@ -1,5 +1,5 @@
-// Arguments for every callable of the shipped catalogs: `Class` for its constructor, `Class.method` for methods. Those of instances are
-// called on an instance made with the constructor's.
+// Arguments for every callable of the shipped catalogs: `Class` for its constructor, `Class.method` for methods. Instance methods are
+// called on an instance made with the constructor's arguments.
 ({
   statistics: {
     RunningStatistics: [[1, 2, 4]], "RunningStatistics.of": [[1], [2, 3]], "RunningStatistics.push": [3], "RunningStatistics.pushAll": [[5, 6]],

@@ -1,4 +1,4 @@
-// What `statistics` must give: each line a check, `[what, got, expected]`.
+// Expected results of `statistics`: each line is a check, `[what, got, expected]`.
 const near = (a, b) => Math.abs(a - b) <= 1e-12 * Math.max(1, Math.abs(b));
 const thrown = (act) => { try { return act(); } catch (error) { return error.name; } };
 const {

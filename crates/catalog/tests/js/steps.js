@@ -1,4 +1,4 @@
-// Runs the scripts of a JSON list on standard input one after another in one new context, and prints what each gave.
+// Runs a JSON list of scripts from standard input in order in one new V8 context, and prints the result of each.
 const vm = require("node:vm");
 const { readFileSync } = require("node:fs");
 

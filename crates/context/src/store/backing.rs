@@ -5,20 +5,20 @@ use crate::{Document, SessionId, Timestamp};
 use std::sync::Arc;
 
 pub trait Backing: ContextStore {
-    /// A process begins to use it; how the one before it ended.
+    /// Marks the start of a process. Returns how the previous process ended.
     fn begin(&self) -> Pending<'_, Option<LastRun>>;
 
-    /// What is kept, in the order of the ids, `limit` at most and after this one.
+    /// Loads up to `limit` stored contexts in the order of their ids, after the given id.
     fn load(&self, after: Option<SessionId>, limit: usize) -> Pending<'_, Page>;
 
-    /// All of it, or nothing.
+    /// Atomic.
     fn flush(&self, flush: Flush) -> Pending<'_, ()>;
 }
 
 #[derive(Debug, Clone)]
 pub struct Saved {
     pub session: SessionId,
-    /// Where the backing knows it.
+    /// Set if the backing knows it.
     pub tenant: Arc<str>,
     pub document: Document,
     pub used_at: Timestamp,
@@ -27,28 +27,28 @@ pub struct Saved {
 #[derive(Debug, Clone, Default)]
 pub struct Page {
     pub saved: Vec<Saved>,
-    /// The last one looked at, if there may be more.
+    /// Cursor: the last id read, if there may be more.
     pub next: Option<SessionId>,
-    /// Damaged, and moved aside.
+    /// Damaged, and moved to quarantine.
     pub quarantined: u64,
-    /// Under keys that are not known; left untouched.
+    /// Encrypted under unknown keys, and left unchanged.
     pub unreadable: u64,
 }
 
-/// What happened since the last one.
+/// The changes since the previous flush.
 #[derive(Debug, Clone, Default)]
 pub struct Flush {
     pub at: Timestamp,
     pub changed: Vec<Saved>,
     pub used: Vec<(SessionId, Timestamp)>,
     pub removed: Vec<SessionId>,
-    /// The process ends with this one.
+    /// The last flush before the process exits.
     pub last: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LastRun {
     pub flushed_at: Timestamp,
-    /// Whether that was its last act.
+    /// Whether the process made its last flush.
     pub ended_well: bool,
 }

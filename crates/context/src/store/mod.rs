@@ -1,7 +1,7 @@
-//! Where contexts are kept: one trait, and the stores behind it.
+//! The store trait and its implementations.
 //!
-//! A store knows ids and bytes. It replaces a document only where it still holds, byte for byte, the one that the caller has read: so nothing is lost when
-//! many write at once, in one process or in several. A context that nobody uses for its time to live is gone.
+//! A store maps ids to bytes. It replaces a document only if it still holds exactly the bytes that the caller has read (compare-and-swap),
+//! so concurrent writers in one process or several lose no update. A context that is not used for its TTL is removed.
 
 mod backing;
 mod memory;
@@ -19,9 +19,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a context is kept that nobody uses.
+/// TTL of an unused context.
 pub const TTL_DEFAULT: Duration = Duration::from_secs(30 * 60);
-/// Sessions held in memory.
+/// Maximum number of sessions in memory.
 pub const SESSIONS_MAX_DEFAULT: usize = 10_000;
 
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
@@ -30,41 +30,42 @@ pub trait ContextStore: Send + Sync + 'static {
     /// `memory`, `sqlite` or `redis`.
     fn backend(&self) -> &'static str;
 
-    /// What is kept for a session. Being read is being used.
+    /// The stored document of a session. A read refreshes the TTL.
     fn read<'a>(&'a self, access: Access<'a>) -> Pending<'a, Option<Document>>;
 
-    /// Keeps `new` if what is kept now is `expected`, or if nothing is and nothing was expected. False when it is something else.
+    /// Stores `new` if the stored document equals `expected`, or if there is none and `expected` is `None`. Returns false otherwise.
     fn replace<'a>(&'a self, access: Access<'a>, expected: Option<&'a Document>, new: &'a Document) -> Pending<'a, bool>;
 
-    /// Whether there was one.
+    /// Returns whether there was one.
     fn remove<'a>(&'a self, access: Access<'a>) -> Pending<'a, bool>;
 
-    /// Moves aside what can't be read, if it is still that. It can be looked at there, and is in nobody's way.
+    /// Quarantines an unreadable document if it is still the stored one. The quarantined copy can be inspected and no longer affects the
+    /// session.
     fn quarantine<'a>(&'a self, access: Access<'a>, found: &'a Document, why: &'a str) -> Pending<'a, bool>;
 
-    /// Lets go of what has expired. To be called now and then, see [`crate::Contexts::keep_up`].
+    /// Removes expired contexts. Call it periodically, see [`crate::Contexts::keep_up`].
     fn sweep(&self) -> Pending<'_, ()>;
 
     fn stats(&self) -> Pending<'_, Stats>;
 
-    /// Whether it can be read and written now; for health.
+    /// Whether the store can be read and written now, for health checks.
     fn check(&self) -> Pending<'_, ()>;
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Stats {
-    /// Where they can be counted in the time that a look at them may take.
+    /// `None` if they could not be counted in the available time.
     pub sessions: Option<u64>,
     pub sessions_max: Option<u64>,
-    /// Memory of this process that the store itself takes.
+    /// Memory of this process that the store uses.
     pub memory_bytes: u64,
     pub memory_bytes_max: Option<u64>,
     pub evictions: Evictions,
-    /// Moved aside by this process.
+    /// Quarantined by this process.
     pub quarantined: u64,
 }
 
-/// By reason. (Redis lets expired keys go by itself and counts them as `expired_keys`.)
+/// Evictions by reason. (Redis removes expired keys itself and counts them as `expired_keys`.)
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Evictions {
     pub idle: u64,

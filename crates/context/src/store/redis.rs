@@ -1,4 +1,4 @@
-//! Contexts in Redis (6.2 or later), for many servers: one key each, the record itself as its value, expiring by Redis's own clock.
+//! Contexts in Redis (6.2 or later), shared by many servers: one key per session, the record as its value, and expiry by Redis.
 
 use super::{ContextStore, Pending, Stats, TTL_DEFAULT};
 use crate::{Access, Document, SessionId, StoreError};
@@ -9,13 +9,13 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const BACKEND: &str = "redis";
-/// Followed by the 64 hex digits of the session, and by nothing else ever.
+/// Always followed by exactly the 64 hex digits of the session.
 pub const KEY_PREFIX: &str = "mcp:ctx:v1:";
 pub const QUARANTINE_PREFIX: &str = "mcp:ctx:quarantine:v1:";
 const QUARANTINE_TTL: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-/// Keys looked at in one step of counting ours among them.
+/// Keys scanned per step when counting contexts.
 const SCAN_STEP: usize = 1000;
-/// Steps at a time: a Redis that holds millions of others' keys is counted bit by bit, each time that somebody asks.
+/// Steps per call: in a Redis with millions of other keys, the count proceeds a part at a time.
 const SCAN_STEPS_MAX: usize = 100;
 const SCAN_TIME_MAX: Duration = Duration::from_millis(200);
 
@@ -31,7 +31,7 @@ return redis.call('DEL', KEYS[1])";
 #[derive(Debug, Clone)]
 pub struct RedisSettings {
     pub ttl: Duration,
-    /// For a connection, and for an answer: past it, Redis counts as down.
+    /// Timeout of a connection attempt and of a command. Beyond it, Redis counts as down.
     pub deadline: Duration,
 }
 
@@ -42,18 +42,18 @@ impl Default for RedisSettings {
 }
 
 pub struct Redis {
-    /// One connection for all, which is made anew when it is lost.
+    /// One shared connection that reconnects when it is lost.
     connection: ConnectionManager,
     ttl_ms: u64,
     replace: Script,
     remove_if: Script,
     quarantined: AtomicU64,
     counting: tokio::sync::Mutex<Counting>,
-    /// By the last pass that came to its end.
+    /// Result of the last complete scan.
     counted: Mutex<Option<u64>>,
 }
 
-/// Counting may take several visits, since `SCAN` passes by all keys that there are.
+/// Progress of a scan. It may take several calls, because `SCAN` visits all keys of the database.
 #[derive(Default)]
 struct Counting {
     cursor: u64,
@@ -61,9 +61,9 @@ struct Counting {
 }
 
 impl Redis {
-    /// `redis://…` or `rediss://…`. Connects with the first use: a server may start before its Redis. Needs a Tokio runtime around it.
+    /// Opens `redis://…` or `rediss://…`. Connects on first use, because a server may start before its Redis. Needs a Tokio runtime.
     pub fn open(url: &str, settings: &RedisSettings) -> Result<Self, StoreError> {
-        // Every use while Redis is down tries once and says so at once; that is also how it heals.
+        // While Redis is down, every use makes one attempt and fails at once. These attempts also reconnect when Redis is back.
         let config = ConnectionManagerConfig::new()
             .set_number_of_retries(0)
             .set_connection_timeout(Some(settings.deadline))
@@ -90,7 +90,7 @@ impl Redis {
         match found {
             Ok(bytes) => Ok(bytes.map(Document::from_bytes)),
             Err(error) if is_wrong_type(&error) => {
-                // A list or the like, which no version of ours wrote.
+                // A list or another type, which this crate never writes.
                 let aside = quarantine_key(session);
                 self.ask::<()>(cmd("RENAME").arg(&key).arg(&aside)).await.map_err(|error| unavailable(&error))?;
                 self.ask::<()>(cmd("PEXPIRE").arg(&aside).arg(QUARANTINE_TTL.as_millis() as u64))
@@ -121,9 +121,9 @@ impl Redis {
         self.remove_if.key(key(session)).arg(&found.bytes()[..]).invoke_async(&mut self.connection.clone()).await
     }
 
-    /// None until all keys have been looked at once.
+    /// `None` until all keys have been scanned once.
     async fn count(&self) -> Result<Option<u64>, RedisError> {
-        // Where somebody counts already, nobody waits for that.
+        // If another call is scanning, do not wait for it.
         if let Ok(mut counting) = self.counting.try_lock()
             && let Some(counted) = self.go_on(&mut counting).await?
         {
@@ -132,13 +132,13 @@ impl Redis {
         Ok(*self.counted.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Counts for a while. The number, when that comes to its end.
+    /// Continues the scan for a bounded number of steps. Returns the count when the scan is complete.
     async fn go_on(&self, counting: &mut Counting) -> Result<Option<u64>, RedisError> {
         let begun = Instant::now();
         for _ in 0..SCAN_STEPS_MAX {
             let scan = cmd("SCAN").arg(counting.cursor).arg("MATCH").arg(format!("{KEY_PREFIX}*")).arg("COUNT").arg(SCAN_STEP).take();
             let (next, keys): (u64, Vec<Vec<u8>>) = match self.ask(&scan).await {
-                // Too busy for that; whether it can be used at all is for a probe to find out.
+                // Redis is too busy for a scan. The health check finds out whether it is usable at all.
                 Err(error) if error.is_timeout() => return Ok(None),
                 step => step?,
             };
@@ -183,7 +183,7 @@ impl ContextStore for Redis {
         })
     }
 
-    /// Redis does that itself.
+    /// Redis expires keys itself.
     fn sweep(&self) -> Pending<'_, ()> {
         Box::pin(async { Ok(()) })
     }
@@ -195,7 +195,7 @@ impl ContextStore for Redis {
         })
     }
 
-    /// A replica answers a `PING` too, but can't be written to.
+    /// A write, because a read-only replica answers `PING` too.
     fn check(&self) -> Pending<'_, ()> {
         Box::pin(async move {
             let probe = cmd("SET").arg("mcp:ctx:probe").arg(1).arg("PX").arg(1000).take();

@@ -1,4 +1,4 @@
-//! The arguments of a call as they are recorded: secrets masked, the long cut, all within a bound.
+//! The recorded form of a call's arguments: secrets masked, long values truncated, all within a limit.
 
 use super::cut_chars;
 use super::mask::{MASK, hides, mask};
@@ -6,12 +6,12 @@ use crate::json_size::json_bytes;
 use crate::limits::{ARG_CHARS_MAX, ARGS_BYTES_MAX};
 use serde_json::{Map, Value};
 
-/// Levels of arrays and objects that are shown.
+/// Nesting depth of arrays and objects that is recorded.
 const DEPTH_MAX: usize = 4;
-/// Members of one array or object that are shown.
+/// Members of one array or object that are recorded.
 const MEMBERS_MAX: usize = 20;
 const NAME_CHARS_MAX: usize = 64;
-/// Read beyond the cut, so that a secret that begins before it is recognised whole.
+/// Characters read beyond the cut, so that a secret that spans it is recognised.
 const LOOKAHEAD_CHARS: usize = 200;
 const MORE: &str = "…";
 
@@ -20,7 +20,7 @@ pub fn cut_args(args: &Map<String, Value>) -> Map<String, Value> {
     members(args, DEPTH_MAX, &mut left)
 }
 
-/// What `value` may become with so many bytes left; none when not even a mark fits.
+/// Shrinks `value` to the bytes left. `None` if not even a placeholder fits.
 fn cut(value: &Value, depth: usize, left: &mut usize) -> Option<Value> {
     let small = match value {
         Value::String(text) => Value::String(cut_text(text)),

@@ -1,4 +1,4 @@
-//! Texts made small and harmless: cut, on one line, without secrets.
+//! Prepares text for recording: truncated, on one line and without secrets.
 
 mod arguments;
 mod mask;
@@ -8,7 +8,7 @@ pub use arguments::cut_args;
 pub use mask::{MASK, is_secret_name, mask};
 pub use result::{result_summary, result_summary_of_text};
 
-/// On one line: control characters and line ends become single spaces.
+/// Replaces control characters and line ends with single spaces.
 pub fn clean(text: &str) -> String {
     let mut cleaned = String::with_capacity(text.len());
     for word in text.split(|letter: char| letter.is_whitespace() || letter.is_control()).filter(|word| !word.is_empty()) {
@@ -20,7 +20,7 @@ pub fn clean(text: &str) -> String {
     cleaned
 }
 
-/// At most so many bytes, ending in `…` where something is missing.
+/// Truncates to this many bytes. A truncated text ends with `…`.
 pub fn cut_bytes(text: &str, bytes_max: usize) -> String {
     if text.len() <= bytes_max {
         return text.to_owned();
@@ -29,7 +29,7 @@ pub fn cut_bytes(text: &str, bytes_max: usize) -> String {
     format!("{}…", text[..end].trim_end())
 }
 
-/// At most so many characters, ending in `…` where something is missing.
+/// Truncates to this many characters. A truncated text ends with `…`.
 pub fn cut_chars(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
         None => text.to_owned(),

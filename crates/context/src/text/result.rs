@@ -1,19 +1,19 @@
-//! What came of a call, in one or two sentences: made from the result of an MCP tool, or from a text that somebody wrote.
+//! Summarises the result of a call in one or two sentences, from the result of an MCP tool or from a given text.
 
 use super::mask::{MASK, hides, mask};
 use super::{clean, cut_chars};
 use crate::limits::RESULT_SUMMARY_CHARS_MAX;
 use serde_json::Value;
 
-/// Read of a text at most; the rest can't be in its first two sentences.
+/// Characters read of a text; the first two sentences rarely reach further.
 const READ_CHARS_MAX: usize = 4 * RESULT_SUMMARY_CHARS_MAX;
 /// JSON in a text is recognised up to this size.
 const JSON_BYTES_MAX: usize = 64 * 1024;
-/// Members of an object that are shown.
+/// Members of an object that are listed.
 const SHOWN_MEMBERS_MAX: usize = 6;
 const SHOWN_CHARS_MAX: usize = 60;
 
-/// Of a `CallToolResult`: its text where it has words, otherwise what its JSON holds; and first of all, whether it failed.
+/// The summary of a `CallToolResult`: says whether it failed, then quotes its text or describes its JSON.
 pub fn result_summary(result: &Value) -> String {
     let blocks = result["content"].as_array().map(Vec::as_slice).unwrap_or_default();
     let said = match result.get("structuredContent") {
@@ -87,7 +87,7 @@ fn items_of(count: usize) -> String {
     format!("{count} item{}", if count == 1 { "" } else { "s" })
 }
 
-/// Blocks without words, counted by type.
+/// Counts non-text blocks by type.
 fn others(blocks: &[Value]) -> String {
     let mut counts: Vec<(String, usize)> = Vec::new();
     for kind in blocks.iter().filter_map(|block| block["type"].as_str()).filter(|kind| *kind != "text").map(brief) {
@@ -112,7 +112,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_result_is_told_in_one_or_two_sentences() {
+    fn a_result_is_summarised_in_one_or_two_sentences() {
         let text = |text: &str| json!({ "content": [{ "type": "text", "text": text }] });
         for (result, summary) in [
             (text("Found 3 files. Two are new.\nThe third is old."), "Found 3 files. Two are new."),
@@ -129,7 +129,7 @@ mod tests {
             (text("the password: hunter2"), "the password: ***"),
         ] {
             let told = result_summary(&result);
-            // Members come in the order that this build of serde_json keeps.
+            // The order of members depends on the features of serde_json in this build.
             let same = |text: &str| {
                 let mut words: Vec<_> = text.split([' ', ',', '.']).filter(|word| !word.is_empty()).map(str::to_owned).collect();
                 words.sort();

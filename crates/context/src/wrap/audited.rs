@@ -1,4 +1,4 @@
-//! A trail of who looked at which context: a line at DEBUG for every read, with session and tool.
+//! Audit trail of context reads: a DEBUG log line with session and tool for every read.
 
 use crate::store::{ContextStore, Pending, Stats};
 use crate::{Access, Document};

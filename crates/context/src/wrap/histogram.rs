@@ -1,23 +1,23 @@
-//! How long something took, counted in buckets, as Prometheus has them.
+//! A latency histogram with Prometheus buckets.
 
 use serde::Serialize;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// From a look-up in memory to a Redis that is about to be given up.
+/// From a look-up in memory to a Redis read that is about to time out.
 pub const READ_LATENCY_BOUNDS_MS: [f64; 14] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 25.0, 100.0, 1000.0];
 
 #[derive(Debug, Default)]
 pub struct Buckets {
-    /// The last is for what took longer than all bounds.
+    /// The last bucket counts durations above all bounds.
     counts: [AtomicU64; READ_LATENCY_BOUNDS_MS.len() + 1],
     sum_ns: AtomicU64,
 }
 
-/// A moment's view.
+/// A snapshot of the counts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Histogram {
-    /// Upper bound in milliseconds, and how many took at most that long.
+    /// Upper bound in milliseconds, and how many took at most that long (cumulative).
     pub buckets: Vec<(f64, u64)>,
     pub count: u64,
     pub sum_ms: f64,
@@ -44,7 +44,7 @@ impl Buckets {
 }
 
 impl Histogram {
-    /// The bound below which this share of them lies; none where there are none, or where it lies beyond all bounds.
+    /// The upper bound of the bucket that contains this quantile. `None` if there are no samples or it lies above all bounds.
     pub fn quantile_ms(&self, share: f64) -> Option<f64> {
         let wanted = (self.count as f64 * share).ceil().max(1.0) as u64;
         self.buckets.iter().find(|(_, count)| *count >= wanted).map(|(bound, _)| *bound)

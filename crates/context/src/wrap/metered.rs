@@ -1,4 +1,4 @@
-//! Counts what a store is asked, what it answers, and how long reads take. Plain numbers, for a server to show as it likes.
+//! Counts the calls to a store, their results and the latency of reads, as plain numbers that a server can export.
 
 use super::histogram::{Buckets, Histogram};
 use crate::store::{ContextStore, Pending, Stats};
@@ -25,19 +25,19 @@ pub struct Meter {
     read_latency: Buckets,
 }
 
-/// A moment's view.
+/// A snapshot of the counters.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Metrics {
-    /// Reads that found a context, and those that found none.
+    /// Reads that found a context. `misses` counts those that found none.
     pub hits: u64,
     pub misses: u64,
     pub writes: u64,
-    /// Writes that came too late, and were done again.
+    /// Writes that conflicted and were retried.
     pub conflicts: u64,
     pub removals: u64,
-    /// Whatever was asked while the store could not be used.
+    /// Calls while the store was unavailable.
     pub unavailable: u64,
-    /// Documents that were not what was encrypted for their session, or under an unknown key.
+    /// Documents that failed authentication or are under an unknown key.
     pub refused: u64,
     /// `context_read_latency_ms`
     pub read_latency_ms: Histogram,
@@ -52,7 +52,7 @@ impl<S: ContextStore> Metered<S> {
         self.meter.clone()
     }
 
-    /// Asks, and counts the answers that are none.
+    /// Awaits a call and counts its error.
     async fn ask<T>(&self, answer: Pending<'_, T>) -> Result<T, StoreError> {
         let answer = answer.await;
         match &answer {

@@ -1,4 +1,4 @@
-//! Stores around any store: what they add is theirs alone.
+//! Store wrappers: each adds one feature to any store.
 
 mod audited;
 mod encrypted;

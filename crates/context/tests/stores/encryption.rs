@@ -1,4 +1,4 @@
-//! What encryption promises: plaintext is nowhere, what was tampered with is refused, and keys rotate while all goes on.
+//! Encryption: no plaintext is stored, tampered documents are refused, and keys rotate during use.
 
 use crate::place::{Place, access, change, keys, new_session, open_sqlite};
 use crate::processes::call;
@@ -19,7 +19,7 @@ fn key(id: &str, digit: char) -> String {
     format!("{id} {}", digit.to_string().repeat(64))
 }
 
-/// Markers in every part of a record that takes text.
+/// Puts a marker into every part of a record that takes text.
 fn mark(record: &mut Record) {
     let now = Timestamp::from_ms(5);
     let args = json!({ "marked": MARKER }).as_object().cloned().expect("an object");
@@ -66,7 +66,7 @@ impl Write for Log {
     }
 }
 
-/// Everything that is logged on this thread while the answer is kept.
+/// Captures the log of this thread while the guard is held.
 fn logged() -> (Log, tracing::subscriber::DefaultGuard) {
     let log = Log::default();
     let writer = log.clone();
@@ -83,7 +83,7 @@ async fn plaintext_is_nowhere_in_sqlite_nor_in_the_log() {
         change(&contexts, &session, mark).await.expect("updated");
     }
     contexts.get(Access { tool: "context_get", ..access(&session) }).await.expect("there");
-    // Damaged after decryption, and moved aside: still encrypted there.
+    // Damaged after decryption and quarantined: it is still encrypted there.
     place.plant(&session, format!("{{\"schema_version\":1,\"session_id\":\"{MARKER}\"}}").as_bytes()).await;
     assert_eq!(contexts.find(access(&session)).await.expect("not fatal"), None);
     assert_unmarked(place.folder());
@@ -138,7 +138,7 @@ impl Vault {
         Self { bare, sealed, place }
     }
 
-    /// As a server that has seen nothing yet.
+    /// A server that has not read anything yet.
     fn fresh(&self) -> Encrypted<Arc<Sqlite>> {
         Encrypted::new(self.bare.clone(), keys()).with_clock(self.place.clock.clone())
     }
@@ -168,7 +168,7 @@ async fn swapped_cut_changed_and_plain_documents_are_refused() {
     let mut bad: Vec<Vec<u8>> =
         vec![swapped, Vec::new(), crate::place::record(one, "plain").bytes().to_vec(), [&whole[..], b"\0"].concat()];
     bad.extend((0..whole.len()).step_by(7).map(|end| whole[..end].to_vec()));
-    // Every byte; but a changed tenant or key id has an error of its own.
+    // Every byte, except those of the tenant and key id, which have their own errors.
     bad.extend((0..whole.len()).map(|at| {
         let mut bytes = whole.clone();
         bytes[at] ^= 0x01;
@@ -184,7 +184,7 @@ async fn swapped_cut_changed_and_plain_documents_are_refused() {
 }
 
 #[tokio::test]
-async fn what_was_tampered_with_is_moved_aside_and_the_session_goes_on() {
+async fn tampered_documents_are_quarantined_and_the_session_continues() {
     let (vault, one) = (Vault::new(), new_session());
     let mut bytes = vault.write(&one, "one").await.bytes().to_vec();
     *bytes.last_mut().expect("some") ^= 1;
@@ -196,7 +196,7 @@ async fn what_was_tampered_with_is_moved_aside_and_the_session_goes_on() {
 }
 
 #[tokio::test]
-async fn a_foreign_tenant_finds_nothing_and_harms_nothing() {
+async fn another_tenant_can_neither_read_nor_change_a_context() {
     let (vault, one) = (Vault::new(), new_session());
     vault.write(&one, "acme's").await;
     let contexts = Contexts::new(vault.fresh());
@@ -205,7 +205,7 @@ async fn a_foreign_tenant_finds_nothing_and_harms_nothing() {
     assert!(matches!(contexts.update(foreign, |_| Ok(())).await, Err(Error::NotFound)));
     assert_eq!((contexts.counts().isolation_violations, contexts.counts().quarantined), (2, 0));
     assert_eq!(contexts.get(access(&one)).await.expect("still there").custom["note"], "acme's");
-    // Nor does it help to write another name on it.
+    // Changing the tenant name in the header does not help.
     let raw = vault.raw(&one).await.bytes().to_vec();
     let at = raw.windows(4).position(|window| window == b"acme").expect("the tenant");
     let renamed = [&raw[..at], b"evil", &raw[at + 4..]].concat();
@@ -215,7 +215,7 @@ async fn a_foreign_tenant_finds_nothing_and_harms_nothing() {
 }
 
 #[tokio::test]
-async fn an_older_version_put_back_is_refused_by_who_has_seen_a_newer() {
+async fn a_replayed_older_version_is_refused_after_a_newer_was_seen() {
     let (vault, one) = (Vault::new(), new_session());
     let old = vault.write(&one, "old").await;
     let reader = vault.fresh();
@@ -226,12 +226,12 @@ async fn an_older_version_put_back_is_refused_by_who_has_seen_a_newer() {
         let error = store.read(access(&one)).await.expect_err("refused").to_string();
         assert!(error.contains("older version"), "{error}");
     }
-    // What can't be detected, as documented: nobody here has seen the newer one.
+    // Not detectable, as documented: this server has never seen the newer version.
     assert!(vault.fresh().read(access(&one)).await.expect("read").is_some());
 }
 
 #[tokio::test]
-async fn a_cleared_context_put_back_is_refused() {
+async fn a_replayed_cleared_context_is_refused() {
     let (vault, one) = (Vault::new(), new_session());
     let old = vault.write(&one, "old").await;
     vault.sealed.remove(access(&one)).await.expect("removed");
@@ -260,7 +260,7 @@ async fn readers_beside_writers_see_no_replay() {
 }
 
 #[tokio::test]
-async fn keys_rotate_while_all_goes_on() {
+async fn keys_rotate_during_use() {
     let (vault, one, folder) = (Vault::new(), new_session(), tempfile::tempdir().expect("folder"));
     let path = folder.path().join("keys");
     let (old, new) = (key("2026-10", '1'), key("2026-11", '2'));
@@ -279,23 +279,23 @@ async fn keys_rotate_while_all_goes_on() {
     };
     add(&users[0]).await;
     assert!(has_key(&vault.raw(&one).await, "2026-10"));
-    // The first server is started with the new key on top; the second has not heard of it, and reads its file again.
+    // The first server is started with the new key on top. The second does not know it, and reloads its file.
     write_keys(&[&new, &old]);
     let first = Contexts::new(open());
     add(&first).await;
     assert!(has_key(&vault.raw(&one).await, "2026-11"), "the newest encrypts");
     add(&users[1]).await;
-    // Told to, without a restart.
+    // An explicit rotation, without a restart.
     servers[0].rotate(Keyring::from_file(&path).expect("keys"));
     assert!(servers[0].read(access(&one)).await.expect("read").is_some());
-    // The old one leaves.
+    // The old key is removed.
     write_keys(&[&new]);
     let last = Contexts::new(open());
     assert_eq!(last.get(access(&one)).await.expect("there").calls_total(), 3);
 }
 
 #[tokio::test]
-async fn under_an_unknown_key_it_is_left_untouched() {
+async fn a_document_under_an_unknown_key_is_left_unchanged() {
     let (vault, one) = (Vault::new(), new_session());
     let before = vault.write(&one, "x").await;
     let contexts = Contexts::new(Encrypted::new(vault.bare.clone(), Keyring::parse(&key("other", '3')).expect("keys")));
@@ -305,7 +305,7 @@ async fn under_an_unknown_key_it_is_left_untouched() {
     }
     assert_eq!(vault.raw(&one).await, before);
     assert_eq!(contexts.counts().quarantined, 0);
-    // The right id with another key is no key for it either.
+    // The right key id with a different key does not decrypt it either.
     let wrong = Encrypted::new(vault.bare.clone(), Keyring::parse(&key("k1", '3')).expect("keys"));
     assert!(matches!(wrong.read(access(&one)).await, Err(StoreError::Tampered { .. })));
 }

@@ -1,4 +1,4 @@
-//! `kill -9` at random: what was acknowledged is there afterwards, or it is said what may be missing.
+//! `kill -9` at random moments: acknowledged writes are there afterwards, or the possible loss is reported.
 
 use crate::place::{access, new_session};
 use crate::processes::{self, process, told};
@@ -14,7 +14,7 @@ use std::time::Duration;
 const ROUNDS: usize = 6;
 const FLUSH_EVERY: Duration = Duration::from_millis(100);
 
-/// Counts up for ever in the session's record, and says each number with its time once it is acknowledged.
+/// Increments a counter in the session's record forever, and prints each number with its time once it is acknowledged.
 async fn count_up(contexts: &Contexts, session: &SessionId) {
     loop {
         let count = |record: &mut Record| {
@@ -28,7 +28,7 @@ async fn count_up(contexts: &Contexts, session: &SessionId) {
     }
 }
 
-/// Numbers and times acknowledged before the process was killed, at a random moment after the first.
+/// Kills the process at a random moment after its first write. Returns the numbers and times acknowledged before.
 fn killed(task: &str, store: &str, session: &SessionId) -> Vec<(u64, i64)> {
     let mut child = process(task, store, session).spawn().expect("process");
     let output = BufReader::new(child.stdout.take().expect("output"));
@@ -81,7 +81,7 @@ async fn memory_writer() {
     let (memory, _) = load(store.as_ref()).await;
     let _flusher = memory.flush_every(FLUSH_EVERY);
     let contexts = Contexts::new(memory);
-    // Slowly, so that there are flushes between.
+    // Slowly, so that flushes happen in between.
     let mut ticks = tokio::time::interval(Duration::from_millis(2));
     loop {
         ticks.tick().await;

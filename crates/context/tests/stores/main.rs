@@ -1,6 +1,6 @@
-//! What every context store promises, as one suite that takes any of them, bare or wrapped; and what is promised of each beyond it.
+//! The contract suite of context stores, run on every store, bare and wrapped, and tests for each store beyond the suite.
 //!
-//! Redis is a real one, started by `tests/tools/redis`.
+//! Redis is a real server, started by `tests/tools/redis`.
 
 mod encryption;
 mod kill;
@@ -15,7 +15,7 @@ mod sqlite;
 mod suite;
 mod summariser;
 
-/// One test for each promise.
+/// One test per promise of the contract.
 macro_rules! keeps_its_promises {
     ($place:expr; $($promise:ident)*) => {
         $(#[tokio::test(flavor = "multi_thread")] async fn $promise() { crate::suite::$promise(&$place).await; })*
@@ -27,20 +27,20 @@ macro_rules! contract {
         $(mod $name {
             keeps_its_promises! { $place;
                 nothing_is_there_until_something_is_stored
-                what_is_stored_comes_back_to_the_byte
-                it_is_replaced_only_where_it_is_what_was_read
-                what_is_removed_is_gone_and_may_begin_anew
+                stored_bytes_are_returned_unchanged
+                a_document_is_replaced_only_if_unchanged_since_the_read
+                a_removed_context_is_gone_and_can_be_created_again
                 sessions_do_not_see_each_other
-                reads_and_writes_keep_it_and_idleness_ends_it
-                what_cannot_be_read_is_moved_aside_and_counted
-                what_changed_meanwhile_is_not_moved_aside
+                reads_and_writes_refresh_the_ttl_and_idle_contexts_expire
+                unreadable_documents_are_quarantined_and_counted
+                a_document_changed_meanwhile_is_not_quarantined
                 a_record_under_another_id_is_not_given_out
                 an_older_schema_is_migrated_and_stored_as_new
                 a_newer_schema_is_left_untouched
-                concurrent_updates_all_arrive
+                no_concurrent_update_is_lost
                 a_refused_change_changes_nothing
                 a_record_never_gets_another_id
-                clearing_races_with_updates_and_nothing_old_returns
+                a_clear_during_updates_brings_nothing_old_back
                 it_counts_sessions_and_can_be_probed
                 another_sessions_context_does_not_exist
             }

@@ -1,4 +1,4 @@
-//! What the memory store promises beyond the suite: who leaves and why, what it weighs, and what comes back from its database.
+//! The memory store beyond the suite: eviction, memory accounting, and loading from its database.
 
 use crate::place::{Place, TENANT, TTL, access, change, keys, new_session, open_sqlite, record};
 use heapstead_context::store::{Backing, ContextStore, Evictions, Loaded, Memory, MemorySettings, Sqlite};
@@ -42,9 +42,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// Against a list that is kept in order by hand.
+    /// Compared with a model: a list in the order of use.
     #[test]
-    fn the_least_recently_used_leaves_exactly(steps in steps()) {
+    fn exactly_the_least_recently_used_is_evicted(steps in steps()) {
         const HELD: usize = 5;
         let clock = Arc::new(ManualClock::at(Timestamp::from_ms(1)));
         let store = Memory::new(settings(&clock, HELD, usize::MAX));
@@ -68,7 +68,7 @@ proptest! {
                     }
                 }
                 Step::Write(index) => {
-                    // Not a use of the store: what is expected is known from the last write, which is always the same.
+                    // This does not use the store: the expected document is known from the last write, which is always the same.
                     let known = model.iter().position(|(known, _)| *known == index);
                     let document = record(session(index), "x");
                     let replaced = run(store.replace(access(&session(index)), known.map(|_| &document), &document)).expect("asked");
@@ -96,7 +96,7 @@ proptest! {
 }
 
 #[tokio::test]
-async fn past_the_mark_the_oldest_fifth_leaves() {
+async fn above_the_memory_limit_the_oldest_fifth_is_evicted() {
     let clock = Arc::new(ManualClock::default());
     let document = |index| record(session(index), &"x".repeat(2000));
     let one = {
@@ -113,7 +113,7 @@ async fn past_the_mark_the_oldest_fifth_leaves() {
     store.read(access(&session(0))).await.expect("read");
     store.replace(access(&session(100)), None, &document(100)).await.expect("stored");
     let stats = store.stats().await.expect("stats");
-    // Of 101, a fifth rounded up.
+    // A fifth of 101, rounded up.
     assert_eq!((stats.sessions, stats.evictions.memory_pressure), (Some(80), 21));
     assert!(stats.memory_bytes <= (one * 100) as u64);
     for (index, is_there) in [(0, true), (1, false), (21, false), (22, true), (100, true)] {
@@ -144,7 +144,7 @@ async fn of_100_000_sessions_the_newest_10_000_stay() {
 }
 
 #[tokio::test]
-async fn what_leaves_gives_its_bytes_back() {
+async fn evicted_contexts_release_their_bytes() {
     let clock = Arc::new(ManualClock::default());
     let store = Memory::new(settings(&clock, 10, usize::MAX));
     for round in 0..3 {
@@ -177,7 +177,7 @@ async fn put(memory: &Arc<Memory>, session: &SessionId, note: &str) {
 }
 
 #[tokio::test]
-async fn what_was_flushed_is_loaded_in_its_order_and_the_expired_is_not() {
+async fn flushed_contexts_are_loaded_in_order_without_expired_ones() {
     let (folder, clock) = (tempfile::tempdir().expect("folder"), clock());
     let path = folder.path().join("contexts.db");
     let (memory, loaded) = load(&path, &clock, 100).await;
@@ -187,7 +187,7 @@ async fn what_was_flushed_is_loaded_in_its_order_and_the_expired_is_not() {
         clock.advance(Duration::from_secs(5 * 60));
     }
     memory.flush().await.expect("flushed");
-    // Only its use is new, and reaches the database too.
+    // Only the time of last use changes, and it reaches the database too.
     memory.read(access(&session(0))).await.expect("read");
     memory.close().await.expect("closed");
     clock.advance(Duration::from_secs(16 * 60));
@@ -208,7 +208,7 @@ async fn what_was_flushed_is_loaded_in_its_order_and_the_expired_is_not() {
 }
 
 #[tokio::test]
-async fn a_process_that_did_not_end_well_is_told_of() {
+async fn an_unclean_shutdown_is_reported() {
     let (folder, clock) = (tempfile::tempdir().expect("folder"), clock());
     let path = folder.path().join("contexts.db");
     let one = new_session();
@@ -226,7 +226,7 @@ async fn a_process_that_did_not_end_well_is_told_of() {
 }
 
 #[tokio::test]
-async fn what_was_cleared_does_not_come_back_even_after_a_crash() {
+async fn a_cleared_context_does_not_come_back_even_after_a_crash() {
     let (folder, clock, one) = (tempfile::tempdir().expect("folder"), clock(), new_session());
     let path = folder.path().join("contexts.db");
     let (memory, _) = load(&path, &clock, 100).await;
@@ -238,7 +238,7 @@ async fn what_was_cleared_does_not_come_back_even_after_a_crash() {
 }
 
 #[tokio::test]
-async fn a_flush_that_fails_is_made_up_for_by_the_next() {
+async fn a_failed_flush_is_included_in_the_next() {
     let (folder, clock, one) = (tempfile::tempdir().expect("folder"), clock(), new_session());
     let path = folder.path().join("contexts.db");
     let (memory, _) = load(&path, &clock, 100).await;
@@ -254,7 +254,7 @@ async fn a_flush_that_fails_is_made_up_for_by_the_next() {
 }
 
 #[tokio::test]
-async fn what_is_damaged_in_the_database_is_moved_aside_and_the_rest_is_loaded() {
+async fn damaged_rows_are_quarantined_and_the_rest_are_loaded() {
     let (folder, clock) = (tempfile::tempdir().expect("folder"), clock());
     let path = folder.path().join("contexts.db");
     let (memory, _) = load(&path, &clock, 100).await;

@@ -1,4 +1,4 @@
-//! Somewhere to keep contexts in: a store, the same store opened by somebody else, what it holds underneath, and its time.
+//! A store under test: opens it, opens it again as another process would, manipulates its contents and its clock.
 
 use crate::redis_server;
 use heapstead_context::store::{
@@ -57,7 +57,7 @@ impl Place {
         Self::new(|folder, clock| {
             let (settings, backing) = (memory_settings(clock), open_sqlite(folder.path().join("backing.db"), clock));
             let backing: Arc<dyn Backing> = Arc::new(Encrypted::new(backing, keys()));
-            // In a thread of its own: tests have a runtime around them, and this can't wait in it.
+            // In a separate thread, because tests run in a runtime and this blocks.
             let load =
                 move || tokio::runtime::Runtime::new().expect("runtime").block_on(Memory::load(settings, backing)).expect("loaded").0;
             Bottom::Memory(Arc::new(std::thread::spawn(load).join().expect("loaded")))
@@ -75,7 +75,7 @@ impl Place {
         })
     }
 
-    /// With every wrapper around it.
+    /// The same place with every wrapper around the store.
     pub fn wrapped(self) -> Self {
         Self { wrapped: true, ..self }
     }
@@ -84,7 +84,7 @@ impl Place {
         self.wrapped
     }
 
-    /// Opened as another process would.
+    /// Opens the store as another process would.
     pub fn open(&self) -> Arc<dyn ContextStore> {
         let clock: Arc<dyn Clock> = self.clock.clone();
         match self.wrapped {
@@ -107,7 +107,7 @@ impl Place {
         }
     }
 
-    /// Lets time pass for one session.
+    /// Advances the clock for one session.
     pub fn pass(&self, session: &SessionId, time: Duration) {
         self.clock.advance(time);
         if let Bottom::Redis = self.bottom {
@@ -119,7 +119,7 @@ impl Place {
         }
     }
 
-    /// Puts something there behind the store's back; through the encryption, where there is one.
+    /// Writes bytes directly to the underlying storage, encrypted if the store is.
     pub async fn plant(&self, session: &SessionId, bytes: &[u8]) {
         let store = self.open();
         store.remove(access(session)).await.expect("removed");
@@ -127,7 +127,7 @@ impl Place {
         assert!(planted.expect("planted"));
     }
 
-    /// What was moved aside for this session, if it can be told.
+    /// Quarantined documents of this session, if the store exposes them.
     pub fn aside(&self, session: &SessionId) -> Vec<Vec<u8>> {
         match &self.bottom {
             Bottom::Memory(memory) => memory.quarantined().iter().map(|document| document.bytes().to_vec()).collect(),
@@ -164,7 +164,7 @@ pub fn record(session: SessionId, note: &str) -> Document {
     Document::of(record).expect("a document")
 }
 
-/// An update that can't be refused.
+/// An update that is never refused.
 pub async fn change(contexts: &Contexts, session: &SessionId, change: impl Fn(&mut Record)) -> Result<(), Error> {
     let update = contexts.update(access(session), |record| {
         change(record);

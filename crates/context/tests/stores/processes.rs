@@ -1,4 +1,4 @@
-//! Several processes on one store: this test program, started again with one test to run and told by its environment what to do.
+//! Several processes on one store: runs this test binary again with one test, configured by environment variables.
 
 use crate::place::{access, change, keys, new_session};
 use crate::redis_server;
@@ -13,7 +13,7 @@ pub const STORE: &str = "HEAPSTEAD_TEST_STORE";
 pub const SESSION: &str = "HEAPSTEAD_TEST_SESSION";
 const WRITERS: usize = 32;
 
-/// A store by its address: `sqlite:PATH`, `redis:URL`, either after `encrypted:`.
+/// Opens a store by its address: `sqlite:PATH`, `redis:URL`, either optionally prefixed with `encrypted:`.
 pub fn open(address: &str) -> Arc<dyn ContextStore> {
     match address.split_once(':') {
         Some(("encrypted", address)) => Arc::new(Encrypted::new(open(address), keys())),
@@ -23,7 +23,7 @@ pub fn open(address: &str) -> Arc<dyn ContextStore> {
     }
 }
 
-/// This program again, doing `task`, which is a test that does nothing without its environment.
+/// Runs this binary again with `task`, a test that does nothing without its environment variables.
 pub fn process(task: &str, store: &str, session: &SessionId) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
     command
@@ -35,7 +35,7 @@ pub fn process(task: &str, store: &str, session: &SessionId) -> Command {
     command
 }
 
-/// The store and session that this process is to use, if it is to do this task.
+/// The store and session from the environment, if this process is to run `task`.
 pub fn told(task: &str) -> Option<(String, SessionId)> {
     let is_told = std::env::var(TASK).is_ok_and(|told| told == task);
     is_told.then(|| (std::env::var(STORE).expect("a store"), std::env::var(SESSION).expect("a session").parse().expect("an id")))
@@ -79,7 +79,7 @@ async fn one_of_two() {
 }
 
 #[tokio::test]
-async fn of_64_writers_in_two_processes_all_arrive_in_sqlite() {
+async fn all_writes_of_64_writers_in_two_processes_reach_sqlite() {
     let folder = tempfile::tempdir().expect("folder");
     let address = format!("sqlite:{}", folder.path().join("contexts.db").display());
     all_arrive(&address).await;
@@ -87,7 +87,7 @@ async fn of_64_writers_in_two_processes_all_arrive_in_sqlite() {
 }
 
 #[tokio::test]
-async fn of_64_writers_in_two_processes_all_arrive_in_redis() {
+async fn all_writes_of_64_writers_in_two_processes_reach_redis() {
     let address = format!("redis:{}", redis_server::shared().url());
     all_arrive(&address).await;
     all_arrive(&format!("encrypted:{address}")).await;

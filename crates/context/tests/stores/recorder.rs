@@ -1,4 +1,4 @@
-//! What the recorder promises: order, no delay, nothing lost uncounted, whatever the store does.
+//! The recorder: keeps the order, adds no delay, and counts every lost call, whatever the store does.
 
 use crate::place::{Place, access, new_session};
 use heapstead_context::store::{ContextStore, Pending, Stats};
@@ -43,7 +43,7 @@ async fn calls_are_recorded_in_their_order_for_each_session() {
 }
 
 #[tokio::test]
-async fn what_is_recorded_is_small_and_without_secrets() {
+async fn recorded_calls_are_small_and_without_secrets() {
     let (place, session) = (Place::memory(), new_session());
     let contexts = place.contexts();
     let recorder = Recorder::start(contexts.clone());
@@ -61,7 +61,7 @@ async fn what_is_recorded_is_small_and_without_secrets() {
     assert!(serde_json::to_vec(&call.args).expect("json").len() <= heapstead_context::limits::ARGS_BYTES_MAX);
 }
 
-/// A store that fails, or that never answers.
+/// A store that fails or never answers.
 struct Bad {
     hangs: bool,
 }
@@ -117,7 +117,7 @@ async fn a_store_that_fails_is_counted() {
 }
 
 #[tokio::test]
-async fn a_store_that_hangs_delays_nobody_and_what_does_not_fit_is_counted() {
+async fn a_hanging_store_delays_no_call_and_dropped_calls_are_counted() {
     let (session, nothing) = (new_session(), json!({}));
     let recorder = Recorder::start(Contexts::new(Bad { hangs: true }));
     let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! Redis killed and started again: calls go on meanwhile, nothing acknowledged is lost, and all heals by itself.
+//! Redis killed and restarted: calls continue, no acknowledged write is lost, and the store recovers by itself.
 
 use crate::place::{access, change, new_session};
 use crate::processes::call;
@@ -23,7 +23,7 @@ async fn heals(contexts: &Contexts) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn down_is_an_error_of_its_own_at_once_and_it_heals() {
+async fn an_outage_is_a_distinct_immediate_error_and_the_store_recovers() {
     let (server, session) = (RedisServer::start(), new_session());
     let contexts = Contexts::new(open(&server));
     change(&contexts, &session, |record| record.add_call(call("before", 1))).await.expect("updated");
@@ -54,7 +54,7 @@ async fn a_server_may_start_before_its_redis() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn killed_under_load_it_keeps_all_that_was_acknowledged() {
+async fn a_kill_under_load_loses_no_acknowledged_write() {
     let server = RedisServer::start();
     let contexts = Contexts::new(open(&server));
     let recorder = Recorder::start(contexts.clone());
@@ -80,7 +80,7 @@ async fn killed_under_load_it_keeps_all_that_was_acknowledged() {
     for _ in 0..3 {
         tokio::time::sleep(Duration::from_millis(150)).await;
         server.kill();
-        // A tool call ends as ever, at once.
+        // A tool call returns at once, as usual.
         let begun = Instant::now();
         recorder.record(ToolEnd {
             session: &recorded,
@@ -127,7 +127,7 @@ async fn keys_and_values_are_as_promised() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_of_another_type_is_moved_aside() {
+async fn a_key_of_another_type_is_quarantined() {
     let (server, session) = (RedisServer::start(), new_session());
     let (store, mut connection) = (open(&server), server.connection());
     let _: i64 = redis::cmd("RPUSH").arg(format!("{KEY_PREFIX}{session}")).arg("x").query(&mut connection).expect("planted");
@@ -137,9 +137,9 @@ async fn a_key_of_another_type_is_moved_aside() {
     assert_eq!(kept, 1);
 }
 
-/// Counting went through the keys of all who share a Redis, for as long as it took; health then said that the store did not answer.
+/// Regression: counting scanned all keys of a shared Redis in one go, and the health check then reported that the store did not answer.
 #[tokio::test(flavor = "multi_thread")]
-async fn among_the_keys_of_others_ours_are_counted_bit_by_bit() {
+async fn contexts_among_many_other_keys_are_counted_in_steps() {
     let (server, session) = (RedisServer::start(), new_session());
     let contexts = Contexts::new(open(&server));
     change(&contexts, &session, |record| record.add_call(call("first", 1))).await.expect("updated");
@@ -159,7 +159,7 @@ async fn among_the_keys_of_others_ours_are_counted_bit_by_bit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_takes_no_writes_is_not_up() {
+async fn a_read_only_redis_is_reported_as_down() {
     let server = RedisServer::start();
     let contexts = Contexts::new(open(&server));
     assert!(contexts.is_up().await);

@@ -1,4 +1,4 @@
-//! A real Redis for tests: on a socket of its own, with all it keeps in a folder of its own; it can be killed and started again.
+//! A real Redis for tests, on its own socket and data folder. It can be killed and restarted.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -12,7 +12,7 @@ pub struct RedisServer {
     process: Mutex<Option<Child>>,
 }
 
-/// One for all tests that don't harm it. It ends with this process.
+/// Shared by all tests that do not disturb it. It exits with this process.
 pub fn shared() -> &'static RedisServer {
     static SERVER: OnceLock<RedisServer> = OnceLock::new();
     SERVER.get_or_init(RedisServer::start)
@@ -33,7 +33,7 @@ impl RedisServer {
         self.folder.path()
     }
 
-    /// With everything it had synced: `appendfsync always` is what makes its own promise as strong as SQLite's.
+    /// Restarts it with everything it had synced. `appendfsync always` makes it as durable as SQLite.
     pub fn start_again(&self) {
         let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/tools");
         let mut command = Command::new("setpriv");
@@ -77,10 +77,11 @@ impl Drop for RedisServer {
     }
 }
 
-/// What to start, and who waits for it.
+/// The command to start, and the channel for the child.
 type Start = (Command, Sender<Child>);
 
-/// A process that is to die with its parent dies with the thread that started it; so one thread, which lives as long as we do, starts all of them.
+/// A process with a parent-death signal dies with the thread that started it. So one thread that lives as long as this process starts all
+/// of them.
 fn spawn_for_life(command: Command) -> Child {
     static STARTER: OnceLock<Mutex<Sender<Start>>> = OnceLock::new();
     let starter = STARTER.get_or_init(|| {

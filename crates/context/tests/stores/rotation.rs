@@ -1,4 +1,4 @@
-//! Keys rotate by their file alone: whoever runs follows it, and what is only read leaves the old key too.
+//! Key rotation through the key file alone: running servers reload it, and contexts that are only read are re-encrypted too.
 
 use crate::place::{access, change, new_session};
 use heapstead_context::store::{Memory, MemorySettings, Sqlite, SqliteSettings};
@@ -22,7 +22,7 @@ impl Vault {
         self.0.path().join("keys")
     }
 
-    /// The first encrypts.
+    /// Writes the key file. The first key encrypts.
     fn holds(&self, ids: &[&str]) {
         let line = |id: &&str| format!("{id} {}\n", hex::encode(id).repeat(11)[..64].to_owned());
         std::fs::write(self.keys(), ids.iter().map(line).collect::<String>()).expect("written");
@@ -63,12 +63,12 @@ async fn is_kept(contexts: &Contexts, session: &SessionId) -> bool {
 }
 
 #[tokio::test]
-async fn what_is_only_read_comes_under_the_new_key() {
+async fn contexts_that_are_only_read_are_re_encrypted_under_the_new_key() {
     let (vault, session) = (Vault::new(), new_session());
     let contexts = Contexts::new(vault.open());
     change(&contexts, &session, |record| drop(record.custom.insert("kept".into(), json!(1)))).await.expect("updated");
     assert!(vault.is_under(&session, "old"));
-    // Whoever is not done writing the file costs nothing.
+    // A half-written key file is ignored.
     std::fs::write(vault.keys(), "new").expect("written");
     assert!(is_kept(&contexts, &session).await);
     vault.holds(&["new", "old"]);
@@ -79,7 +79,7 @@ async fn what_is_only_read_comes_under_the_new_key() {
 }
 
 #[tokio::test]
-async fn so_it_is_in_the_database_beneath_memory() {
+async fn the_memory_stores_database_is_re_encrypted_too() {
     let (vault, session) = (Vault::new(), new_session());
     let (memory, contexts) = vault.load().await;
     change(&contexts, &session, |record| drop(record.custom.insert("kept".into(), json!(1)))).await.expect("updated");

@@ -1,4 +1,4 @@
-//! What the SQLite store promises beyond the suite.
+//! The SQLite store beyond the suite.
 
 use crate::place::{TTL, access, change, new_session, open_sqlite, record};
 use heapstead_context::store::{Backing, ContextStore, Durability, Sqlite, SqliteSettings};
@@ -36,7 +36,7 @@ async fn it_shares_a_database_with_other_tables() {
 }
 
 #[tokio::test]
-async fn its_file_is_for_nobody_else() {
+async fn its_file_is_readable_by_its_owner_only() {
     let folder = tempfile::tempdir().expect("folder");
     let path = folder.path().join("contexts.db");
     open_sqlite(path.clone(), &clock());
@@ -59,7 +59,7 @@ async fn tables_of_another_version_are_left_alone() {
 }
 
 #[tokio::test]
-async fn reads_go_on_while_another_writes_and_writes_wait() {
+async fn reads_continue_while_another_process_writes_and_writes_wait() {
     let (folder, session) = (tempfile::tempdir().expect("folder"), new_session());
     let path = folder.path().join("contexts.db");
     let store = Arc::new(open_sqlite(path.clone(), &clock()));
@@ -95,7 +95,7 @@ async fn a_read_writes_its_time_once_a_minute_at_most() {
 }
 
 #[tokio::test]
-async fn a_sweep_takes_the_idle_and_those_too_many() {
+async fn a_sweep_removes_expired_and_excess_contexts() {
     let (folder, clock) = (tempfile::tempdir().expect("folder"), clock());
     let settings = SqliteSettings { ttl: TTL, sessions_max: Some(3), clock: clock.clone(), ..SqliteSettings::default() };
     let store = Sqlite::open(&folder.path().join("contexts.db"), settings).expect("opened");
@@ -112,9 +112,9 @@ async fn a_sweep_takes_the_idle_and_those_too_many() {
     );
 }
 
-/// Such a record was "Invalid type" to every read, and could not be written over either.
+/// Regression: every read of such a record failed with "Invalid type", and it could not be overwritten either.
 #[tokio::test]
-async fn a_value_of_another_type_is_moved_aside_and_the_session_goes_on() {
+async fn a_value_of_another_type_is_quarantined_and_the_session_continues() {
     for (column, value, is_kept) in
         [("record", "42", false), ("record", "4.25", false), ("record", "'text'", false), ("used_at", "'never'", true)]
     {
@@ -134,9 +134,9 @@ async fn a_value_of_another_type_is_moved_aside_and_the_session_goes_on() {
     }
 }
 
-/// Whatever it is, it stands for no session, and must not keep those that are there from being loaded.
+/// Such a row belongs to no session and must not prevent the others from being loaded.
 #[tokio::test]
-async fn an_id_that_is_none_is_passed_over() {
+async fn a_malformed_id_is_skipped() {
     let (folder, session) = (tempfile::tempdir().expect("folder"), new_session());
     let path = folder.path().join("contexts.db");
     let store = open_sqlite(path.clone(), &clock());
@@ -149,7 +149,7 @@ async fn an_id_that_is_none_is_passed_over() {
 }
 
 #[tokio::test]
-async fn a_damaged_database_is_no_answer_about_its_contexts() {
+async fn a_damaged_database_is_an_error_not_a_missing_context() {
     let (folder, session) = (tempfile::tempdir().expect("folder"), new_session());
     let path = folder.path().join("contexts.db");
     let store = open_sqlite(path.clone(), &clock());

@@ -1,4 +1,4 @@
-//! The promises of every context store, each a function that takes a place to keep contexts in.
+//! The contract of every context store: one function per promise.
 
 use crate::place::{Place, TTL, access, change, new_session, record};
 use heapstead_context::{Document, Error, Refused, SCHEMA_VERSION, Unreadable};
@@ -16,7 +16,7 @@ pub async fn nothing_is_there_until_something_is_stored(place: &Place) {
     assert_eq!(store.read(access(&session)).await.expect("read"), None, "looking stores nothing");
 }
 
-pub async fn what_is_stored_comes_back_to_the_byte(place: &Place) {
+pub async fn stored_bytes_are_returned_unchanged(place: &Place) {
     let session = new_session();
     let document = record(session, "\u{0} é \u{1f600}");
     assert!(place.open().replace(access(&session), None, &document).await.expect("stored"));
@@ -29,7 +29,7 @@ pub async fn what_is_stored_comes_back_to_the_byte(place: &Place) {
     assert_eq!(raw.bytes() == document.bytes(), !place.is_encrypted(), "the record itself where it is not encrypted");
 }
 
-pub async fn it_is_replaced_only_where_it_is_what_was_read(place: &Place) {
+pub async fn a_document_is_replaced_only_if_unchanged_since_the_read(place: &Place) {
     let (store, other, session) = (place.open(), place.open(), new_session());
     let [first, second, third] = ["1", "2", "3"].map(|note| record(session, note));
     assert!(!store.replace(access(&session), Some(&first), &second).await.expect("asked"), "there is nothing");
@@ -43,7 +43,7 @@ pub async fn it_is_replaced_only_where_it_is_what_was_read(place: &Place) {
     assert_eq!(found, second);
 }
 
-pub async fn what_is_removed_is_gone_and_may_begin_anew(place: &Place) {
+pub async fn a_removed_context_is_gone_and_can_be_created_again(place: &Place) {
     let (store, session) = (place.open(), new_session());
     store.replace(access(&session), None, &record(session, "1")).await.expect("stored");
     let read = store.read(access(&session)).await.expect("read").expect("there");
@@ -62,14 +62,14 @@ pub async fn sessions_do_not_see_each_other(place: &Place) {
     assert_eq!(contexts.get(access(&one)).await.expect("there").custom["note"], "mine");
 }
 
-pub async fn reads_and_writes_keep_it_and_idleness_ends_it(place: &Place) {
+pub async fn reads_and_writes_refresh_the_ttl_and_idle_contexts_expire(place: &Place) {
     let (store, session) = (place.open(), new_session());
     set(place, &session, "kept").await;
-    // Each use comes late, and together they go far beyond one time to live.
+    // Each use comes late in the TTL, and together they span far more than one TTL.
     for _ in 0..4 {
         place.pass(&session, TTL - 2 * MINUTE);
         assert!(store.read(access(&session)).await.expect("read").is_some(), "a read keeps it");
-        // Where a read's time is written later, this waits for it.
+        // If the time of a read is written later, this waits for it.
         store.check().await.expect("well");
         place.pass(&session, TTL - 2 * MINUTE);
         set(place, &session, "kept").await;
@@ -82,7 +82,7 @@ pub async fn reads_and_writes_keep_it_and_idleness_ends_it(place: &Place) {
     assert!(!store.remove(access(&session)).await.expect("removed"), "it has gone by itself");
 }
 
-pub async fn what_cannot_be_read_is_moved_aside_and_counted(place: &Place) {
+pub async fn unreadable_documents_are_quarantined_and_counted(place: &Place) {
     let contexts = place.contexts();
     for damaged in [&b"{\"schema_version\":1"[..], b"null", b"\xff\xfe", b"{\"schema_version\":1,\"session_id\":\"x\"}"] {
         let session = new_session();
@@ -100,7 +100,7 @@ pub async fn what_cannot_be_read_is_moved_aside_and_counted(place: &Place) {
     }
 }
 
-pub async fn what_changed_meanwhile_is_not_moved_aside(place: &Place) {
+pub async fn a_document_changed_meanwhile_is_not_quarantined(place: &Place) {
     let (store, session) = (place.open(), new_session());
     place.plant(&session, b"damaged").await;
     let damaged = store.read(access(&session)).await.expect("read").expect("there");
@@ -145,9 +145,9 @@ pub async fn a_newer_schema_is_left_untouched(place: &Place) {
     assert!(place.aside(&session).is_empty());
 }
 
-pub async fn concurrent_updates_all_arrive(place: &Place) {
+pub async fn no_concurrent_update_is_lost(place: &Place) {
     let session = new_session();
-    // Two users of the store that know nothing of each other, as two processes would be.
+    // Two independent users of the store, like two processes.
     let users = [place.contexts(), place.contexts()];
     let updates = (0..64).map(|index| {
         let contexts = users[index % 2].clone();
@@ -187,7 +187,7 @@ pub async fn a_record_never_gets_another_id(place: &Place) {
     assert_eq!(contexts.find(access(&session)).await.expect("asked"), None);
 }
 
-pub async fn clearing_races_with_updates_and_nothing_old_returns(place: &Place) {
+pub async fn a_clear_during_updates_brings_nothing_old_back(place: &Place) {
     let session = new_session();
     let (contexts, other) = (place.contexts(), place.contexts());
     for round in 0..10 {

@@ -1,4 +1,4 @@
-//! A summariser's words take the place of ours if the window has not moved meanwhile, and are dropped otherwise.
+//! A summariser's text replaces the generated summary if the window has not moved since, and is dropped otherwise.
 
 use crate::place::{Place, access, change, new_session};
 use crate::processes::call;
@@ -6,7 +6,7 @@ use heapstead_context::{Contexts, Summariser, Telling, ToolCall, window};
 use std::sync::Arc;
 use tokio::sync::{Semaphore, mpsc};
 
-/// Tells when it is asked, answers when it may.
+/// Signals when it is called, and returns when it is permitted.
 struct Slow {
     asked: mpsc::UnboundedSender<(Option<String>, usize)>,
     may: Arc<Semaphore>,
@@ -29,7 +29,7 @@ async fn add(contexts: &Contexts, session: &heapstead_context::SessionId, calls:
 }
 
 #[tokio::test]
-async fn its_words_are_merged_only_where_nothing_moved() {
+async fn its_text_is_used_only_if_the_window_has_not_moved() {
     let (place, session) = (Place::memory(), new_session());
     let (asked, mut asks) = mpsc::unbounded_channel();
     let may = Arc::new(Semaphore::new(0));
@@ -39,7 +39,7 @@ async fn its_words_are_merged_only_where_nothing_moved() {
     add(&contexts, &session, 15).await;
     assert_eq!(asks.recv().await, Some((None, 5)));
     assert!(summary().await.contains("  - grep: called 5 times"), "nobody waits for it");
-    // Another call does not move the window.
+    // One more call does not move the window.
     add(&contexts, &session, 1).await;
     may.add_permits(1);
     while summary().await.contains("called 5 times") {
@@ -53,7 +53,7 @@ async fn its_words_are_merged_only_where_nothing_moved() {
     add(&contexts, &session, 5).await;
     assert_eq!(asks.recv().await.map(|(_, calls)| calls), Some(5));
     let moved = summary().await;
-    // Both may answer: the first one is too late, the second is not.
+    // Both may return: the first one is too late, the second is not.
     may.add_permits(2);
     while summary().await == moved {
         tokio::task::yield_now().await;
@@ -65,7 +65,7 @@ async fn its_words_are_merged_only_where_nothing_moved() {
 }
 
 #[tokio::test]
-async fn after_the_end_its_words_store_nothing() {
+async fn after_the_session_ended_nothing_is_stored() {
     let (place, session) = (Place::memory(), new_session());
     let (asked, mut asks) = mpsc::unbounded_channel();
     let may = Arc::new(Semaphore::new(0));
@@ -77,7 +77,7 @@ async fn after_the_end_its_words_store_nothing() {
     while may.available_permits() > 0 {
         tokio::task::yield_now().await;
     }
-    // It has its turn; nothing in it waits for anything, so one more step of ours comes after all of it.
+    // The task never waits, so one yield lets it run to its end.
     tokio::task::yield_now().await;
     assert_eq!(contexts.find(access(&session)).await.expect("asked"), None);
 }

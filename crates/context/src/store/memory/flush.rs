@@ -1,4 +1,4 @@
-//! The memory store over a database: loaded when it starts, flushed now and then and at the end.
+//! The memory store over a database: loads at start, flushes periodically and at shutdown.
 
 use super::{Memory, MemorySettings};
 use crate::store::{Backing, Flush, Saved};
@@ -7,27 +7,27 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-/// What may be lost when the process is killed.
+/// Changes of up to this period are lost if the process is killed.
 pub const FLUSH_EVERY_DEFAULT: Duration = Duration::from_secs(5 * 60);
 /// Documents loaded at once.
 const PAGE: usize = 256;
 
-/// What came back from the database.
+/// Result of loading from the database.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Loaded {
     pub sessions: u64,
-    /// Idle for too long, and skipped.
+    /// Expired, and skipped.
     pub expired: u64,
-    /// Damaged, and moved aside.
+    /// Damaged, and moved to quarantine.
     pub quarantined: u64,
-    /// Under keys that are not known; left untouched.
+    /// Encrypted under unknown keys, and left unchanged.
     pub unreadable: u64,
-    /// The process before did not end well: what it did after this moment is lost.
+    /// Set if the previous process did not shut down cleanly: its changes after this time are lost.
     pub lost_since: Option<Timestamp>,
 }
 
 impl Memory {
-    /// Holds what the database still holds, and flushes to it.
+    /// Loads the contexts of the database, and flushes to it later.
     pub async fn load(settings: MemorySettings, backing: Arc<dyn Backing>) -> Result<(Self, Loaded), StoreError> {
         let mut loaded = Loaded::default();
         if let Some(last) = backing.begin().await? {
@@ -54,17 +54,17 @@ impl Memory {
         Ok((memory, loaded))
     }
 
-    /// Everything up to now reaches the database, if there is one.
+    /// Writes all changes to the database, if there is one.
     pub async fn flush(&self) -> Result<(), StoreError> {
         self.flush_as(false).await
     }
 
-    /// The last flush, after which a loss is no longer possible. To be called when the server shuts down.
+    /// Makes the last flush, which marks a clean shutdown. Call it when the server shuts down.
     pub async fn close(&self) -> Result<(), StoreError> {
         self.flush_as(true).await
     }
 
-    /// Flushes at this interval for as long as the answer is kept.
+    /// Flushes at this interval until the returned value is dropped.
     pub fn flush_every(self: &Arc<Self>, interval: Duration) -> Flusher {
         let memory = self.clone();
         Flusher(tokio::spawn(async move {
@@ -99,7 +99,7 @@ impl Memory {
     }
 }
 
-/// What does not parse is moved aside here. A newer version is held as it is, so that nothing is written over it.
+/// Quarantines documents that do not parse. A document with a newer schema version is held unchanged, so that it is not overwritten.
 async fn load_all(backing: &dyn Backing, loaded: &mut Loaded) -> Result<Vec<Saved>, StoreError> {
     let mut all = Vec::new();
     let mut after = None;
@@ -128,7 +128,7 @@ async fn load_all(backing: &dyn Backing, loaded: &mut Loaded) -> Result<Vec<Save
     }
 }
 
-/// Ends the regular flushes when it is dropped. It does not flush once more: that is [`Memory::close`].
+/// Stops the periodic flushes when dropped. It does not make a last flush; [`Memory::close`] does.
 #[must_use = "flushing ends when this is dropped"]
 #[derive(Debug)]
 pub struct Flusher(JoinHandle<()>);

@@ -1,4 +1,4 @@
-//! What the memory store holds, behind its lock: a map in the order of use, and what it weighs.
+//! The state of the memory store, behind its lock: an LRU map and its size in bytes.
 
 use super::MemorySettings;
 use crate::store::{Evictions, Saved, Stats};
@@ -7,26 +7,26 @@ use lru::LruCache;
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-/// Kept of what was moved aside; the rest is only counted.
+/// Quarantined documents that are stored. The rest are only counted.
 const ASIDE_MAX: usize = 16;
-/// Under pressure, one in so many leaves.
+/// Under memory pressure, one in this many contexts is evicted.
 const PRESSURE_SHARE: usize = 5;
-/// What map and list spend on a session beside its document.
+/// Overhead of the map and the list for one session.
 const ENTRY_BYTES: usize = size_of::<Entry>() + size_of::<SessionId>() + 48;
 
 pub struct Held {
     ttl_ms: i64,
     sessions_max: usize,
     memory_bytes_max: usize,
-    /// The least recently used is also the first to expire, since all live equally long.
+    /// The least recently used context is also the first to expire, because all have the same TTL.
     map: LruCache<SessionId, Entry>,
     bytes: usize,
     evictions: Evictions,
     pub aside: VecDeque<Document>,
     quarantined: u64,
-    /// Gone since the last flush; none are noted where nothing is flushed.
+    /// Sessions removed since the last flush. `None` without a backing.
     removed: Option<HashSet<SessionId>>,
-    /// Time never goes back here, so that the order of use is the order of time.
+    /// The latest time seen. Time never goes back here, so the order of use is the order of time.
     latest: Timestamp,
 }
 
@@ -84,7 +84,7 @@ impl Held {
         true
     }
 
-    /// Takes in what was loaded, in the order of its use. False for what has expired.
+    /// Inserts a loaded context, in the order of use. Returns false if it has expired.
     pub fn restore(&mut self, saved: Saved, now: Timestamp) -> bool {
         let alive = now.ms().saturating_sub(saved.used_at.ms()) < self.ttl_ms;
         if alive {
@@ -115,7 +115,7 @@ impl Held {
         self.aside.push_back(found.clone());
         self.aside.drain(..self.aside.len().saturating_sub(ASIDE_MAX));
         self.quarantined += 1;
-        // The backing moves it aside itself.
+        // The backing quarantines it itself.
         self.forget_removal(session);
         true
     }
@@ -140,7 +140,7 @@ impl Held {
         }
     }
 
-    /// What has to be flushed. It counts as flushed from here on, see [`Self::not_flushed`].
+    /// The changes that must be flushed. They count as flushed from now on; see [`Self::not_flushed`].
     pub fn unflushed(&mut self) -> (Vec<Saved>, Vec<(SessionId, Timestamp)>, Vec<SessionId>) {
         let (mut changed, mut used) = (Vec::new(), Vec::new());
         for (session, entry) in &mut self.map {
@@ -158,7 +158,7 @@ impl Held {
         (changed, used, self.removed.iter_mut().flat_map(HashSet::drain).collect())
     }
 
-    /// The flush failed: the next one has to bring these too.
+    /// After a failed flush, marks these for the next one.
     pub fn not_flushed(&mut self, changed: &[SessionId], used: &[SessionId], removed: Vec<SessionId>) {
         for (sessions, unflushed) in [(changed, Unflushed::Change), (used, Unflushed::Use)] {
             for session in sessions {
@@ -167,7 +167,7 @@ impl Held {
                 }
             }
         }
-        // One that has come back since is flushed as a change, and must not be removed after it.
+        // A session that was created again is flushed as a change and must not be removed after it.
         let gone = removed.into_iter().filter(|session| !self.map.contains(session)).collect::<Vec<_>>();
         self.removed.iter_mut().for_each(|removed| removed.extend(&gone));
     }

@@ -1,4 +1,5 @@
-//! Contexts in the memory of one process: exact least-recently-used order, sliding expiry, a mark for bytes; and, with a backing, flushed and loaded again.
+//! Contexts in the memory of one process: exact LRU order, sliding TTL and a memory limit. With a backing, contexts are flushed and loaded
+//! again.
 
 mod flush;
 mod held;
@@ -15,7 +16,7 @@ use std::time::Duration;
 pub struct MemorySettings {
     pub ttl: Duration,
     pub sessions_max: usize,
-    /// Past it the oldest fifth leaves.
+    /// Above this limit, the oldest fifth is evicted.
     pub memory_bytes_max: usize,
     pub clock: Arc<dyn Clock>,
 }
@@ -30,12 +31,12 @@ pub struct Memory {
     clock: Arc<dyn Clock>,
     held: Mutex<Held>,
     backing: Option<Arc<dyn Backing>>,
-    /// One flush at a time, and no removal in the middle of one: it would come back.
+    /// Held during a flush and a removal: a session removed during a flush would come back.
     flushing: tokio::sync::Mutex<()>,
 }
 
 impl Memory {
-    /// Gone with the process.
+    /// A store without a backing: its contexts are lost when the process exits.
     pub fn new(settings: MemorySettings) -> Self {
         Self::with(settings, None)
     }
@@ -45,7 +46,7 @@ impl Memory {
         Self { clock, held: Mutex::new(Held::new(&settings, backing.is_some())), backing, flushing: tokio::sync::Mutex::new(()) }
     }
 
-    /// The newest of what was moved aside.
+    /// The newest quarantined documents.
     pub fn quarantined(&self) -> Vec<Document> {
         self.held().aside.iter().cloned().collect()
     }
@@ -58,7 +59,7 @@ impl Memory {
         let Some(backing) = &self.backing else { return self.held().remove(access.session, self.clock.now()) };
         let _no_flush = self.flushing.lock().await;
         let was_there = self.held().remove(access.session, self.clock.now());
-        // It stays noted for the next flush until the backing has let go of it too.
+        // The removal stays noted for the next flush until the backing has removed it too.
         match backing.remove(access).await {
             Ok(_) => self.held().forget_removal(access.session),
             Err(error) => tracing::warn!(%error, "a cleared context is still in the database until the next flush"),
@@ -107,7 +108,7 @@ impl ContextStore for Memory {
         Box::pin(async move { Ok(self.held().stats(self.clock.now())) })
     }
 
-    /// Memory is always there; its backing may not be.
+    /// Memory is always available, but the backing may not be.
     fn check(&self) -> Pending<'_, ()> {
         Box::pin(async move {
             match &self.backing {

@@ -1,4 +1,4 @@
-//! Passwords in addresses: `postgres://me:s3cr3t@db`, `redis://:s3cr3t@cache`.
+//! Masks passwords in URLs: `postgres://me:s3cr3t@db`, `redis://:s3cr3t@cache`.
 
 use super::MASK;
 
@@ -20,14 +20,14 @@ pub fn mask_addresses(text: &str) -> String {
     kept
 }
 
-/// Where the colon before a password is, and where the `@` after it.
+/// Positions of the colon before the password and of the `@` after it.
 fn password_in(after_scheme: &str) -> Option<(usize, usize)> {
     let ends = |letter: char| letter.is_whitespace() || matches!(letter, '"' | '\'' | '`' | '<' | '>' | '\\');
     let address = &after_scheme[..after_scheme.find(ends).unwrap_or(after_scheme.len())];
     let authority = &address[..address.find(['/', '?', '#']).unwrap_or(address.len())];
     let colon = authority.find(':')?;
     let is_port = authority[colon + 1..].bytes().all(|byte| byte.is_ascii_digit());
-    // Not every password is encoded as it should be: `me:pa/ss@db`.
+    // Some passwords are not percent-encoded as they should be: `me:pa/ss@db`.
     let at = authority.rfind('@').or_else(|| address.rfind('@').filter(|_| !is_port && !address.starts_with('[')))?;
     (colon + 1 < at).then_some((colon, at))
 }
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn passwords_of_addresses_are_masked_and_ports_are_not() {
+    fn passwords_in_urls_are_masked_and_ports_are_not() {
         for (text, masked) in [
             ("postgres://me:s3cr3t@db/x", "postgres://me:***@db/x"),
             ("postgres://me:s3cr3tEND@db", "postgres://me:***@db"),

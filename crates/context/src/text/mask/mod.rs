@@ -1,4 +1,4 @@
-//! Finds what looks like a secret, by its name, by its shape, or by what stands before it, and puts `***` there.
+//! Finds likely secrets by name, by format or by the preceding text, and replaces them with `***`.
 
 mod address;
 mod name;
@@ -13,7 +13,7 @@ use value::{Part, QUOTES, assignment_bytes, goes_on, is_operator, is_quoted, ski
 
 pub const MASK: &str = "***";
 
-/// How tokens of well-known makers begin.
+/// Prefixes of well-known token formats.
 const SECRET_BEGINNINGS: [&str; 30] = [
     "sk-",
     "sk_live_",
@@ -46,12 +46,12 @@ const SECRET_BEGINNINGS: [&str; 30] = [
     "shpat_",
     "eyJ",
 ];
-/// What follows a beginning, at least.
+/// Minimum length after the prefix.
 const SECRET_REST_MIN: usize = 8;
-/// Letters of both cases and digits, without a break: nobody writes words like that.
+/// Mixed-case letters and digits without a break: ordinary words do not look like this.
 const RANDOM_CHARS_MIN: usize = 32;
 
-/// A value under a secret's name is one whatever it looks like, unless it can't say anything.
+/// A value under a secret's name is masked whatever it looks like, unless it cannot hold a secret.
 pub fn hides(name: &str, value: &Value) -> bool {
     !matches!(value, Value::Null | Value::Bool(_)) && is_secret_name(name)
 }
@@ -84,7 +84,7 @@ fn is_word(letter: char) -> bool {
     letter.is_alphanumeric() || matches!(letter, '_' | '-' | '.' | '+' | '~')
 }
 
-/// `API key`, `pass phrase`.
+/// The second word of a name such as `API key` or `pass phrase`.
 fn is_second_word(between: &str, word: &str) -> bool {
     between == " " && ["key", "phrase", "word", "code", "string"].iter().any(|second| word.eq_ignore_ascii_case(second))
 }
@@ -93,13 +93,13 @@ fn is_scheme(word: &str) -> bool {
     ["bearer", "basic", "digest"].iter().any(|scheme| word.eq_ignore_ascii_case(scheme))
 }
 
-/// Words before a value that are no part of it.
+/// Words before a value that are not part of it.
 fn introduces(word: &str) -> bool {
     is_scheme(word) || ["await", "new"].contains(&word)
 }
 
-/// What stands between a name and the secret that it announces: `password=`, `"api_key": `, `set("token", "`, `--password x`, `<password>`,
-/// `PASSWORD 'x'`, `Bearer `. None where it announces none.
+/// Length of the text between a name and its secret: `password=`, `"api_key": `, `set("token", "`, `--password x`, `<password>`, `PASSWORD
+/// 'x'`, `Bearer `. `None` if no secret follows.
 fn announced_bytes(before: &str, name: &str, after: &str) -> Option<usize> {
     let spaced = skip_space(after);
     let space_bytes = after.len() - spaced.len();
@@ -122,16 +122,16 @@ fn is_user_flag(before: &str, name: &str) -> bool {
     ["-u", "--user", "-U", "--proxy-user"].contains(&name) && before.rsplit('\n').next().is_some_and(|line| line.contains("curl"))
 }
 
-/// `the password is "…"`; but not that it is required.
+/// `the password is "…"`, but not `the password is required`.
 fn stated_bytes(after: &str) -> Option<usize> {
     let stated = [" is ", " was "].iter().find_map(|verb| after.strip_prefix(verb))?;
     is_quoted(stated).then(|| after.len() - stated.len())
 }
 
-/// How far a value goes.
+/// How far a value extends.
 #[derive(Clone, Copy)]
 enum Extent {
-    /// To the end of what its language takes for one.
+    /// To the end of the value in the syntax of its language.
     Value,
     /// `<password>…</password>`
     Element,
@@ -149,7 +149,7 @@ impl Extent {
         if is_cookie && is_bare { Self::Header } else { Self::Value }
     }
 
-    /// Where what is to be masked as one ends; none where it is masked part by part.
+    /// End of the text that is masked as a whole. `None` if it is masked in parts.
     fn end(self, text: &str) -> Option<usize> {
         let end = match self {
             Self::Value => return None,
@@ -165,7 +165,7 @@ fn is_element(before: &str, after: &str) -> bool {
     before.ends_with('<') && after.starts_with('>')
 }
 
-/// `set("token", "…")`, `["--password", "…"]`; but not a list of names.
+/// `set("token", "…")`, `["--password", "…"]`, but not a list of names.
 fn listed_bytes(before: &str, name: &str, after: &str) -> Option<usize> {
     let unquoted = before.trim_end_matches(QUOTES);
     let is_first_argument = unquoted.len() < before.len() && unquoted.ends_with('(');
@@ -173,7 +173,7 @@ fn listed_bytes(before: &str, name: &str, after: &str) -> Option<usize> {
     ((is_first_argument || name.starts_with("--")) && is_quoted(listed)).then(|| after.len() - listed.len())
 }
 
-/// `log("password:", x)`: the quote there ends the words that the name is in.
+/// `log("password:", x)`: this quote closes the string that contains the name.
 fn is_string_end(before: &str, after: &str, bytes: usize) -> bool {
     let mut letters = after[bytes..].chars();
     let Some(quote) = letters.next().filter(|letter| QUOTES[..3].contains(letter)) else { return false };
@@ -184,14 +184,14 @@ fn is_string_end(before: &str, after: &str, bytes: usize) -> bool {
     is_followed && !is_name_quoted && opened % 2 == 1
 }
 
-/// Masks the value that `text` begins with, part by part. What comes after it.
+/// Masks the value that `text` begins with, part by part. Returns the rest of the text.
 fn mask_value<'a>(masked: &mut String, text: &'a str, extent: Extent) -> &'a str {
     if let Some(end) = extent.end(text) {
         let (value, after) = text.split_at(end);
         masked.push_str(if value.trim().is_empty() { value } else { MASK });
         return after;
     }
-    // A reference; without the space, the next parameter of an address.
+    // A reference. Without the space, `&` starts the next parameter of a URL.
     let is_reference = masked.ends_with(' ') && text.starts_with('&');
     masked.push_str(if is_reference { "&" } else { "" });
     let mut rest = &text[usize::from(is_reference)..];
@@ -209,7 +209,7 @@ fn mask_value<'a>(masked: &mut String, text: &'a str, extent: Extent) -> &'a str
         let next = rest.trim_start_matches(is_operator);
         let operator = &rest[..rest.len() - next.len()];
         masked.push_str(operator);
-        // `'Bearer ' + token`: that quote ends the words around it.
+        // `'Bearer ' + token`: this quote closes the string around the word.
         if operator.is_empty() || (is_introduction && is_quoted(next)) {
             return next;
         }
@@ -257,7 +257,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_looks_secret_is_masked_and_the_rest_is_left() {
+    fn likely_secrets_are_masked_and_the_rest_is_unchanged() {
         for (text, masked) in [
             ("const key = \"sk-abcdefghijkl\";", "const key = \"***\";"),
             ("Authorization: Bearer abc.def-123", "Authorization: Bearer ***"),
@@ -275,7 +275,7 @@ mod tests {
             ("-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----", "-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----"),
             ("token = ", "token = "),
             ("let x = tokens.map(t => t + 1)", "let x = tokens.map(t => t + 1)"),
-            // Quoted: to the closing quote, whatever stands before it.
+            // Quoted: to the closing quote, whatever precedes it.
             ("const password=\"$ecret!x\";", "const password=\"***\";"),
             ("password = \"correct horse battery staple\" // ok", "password = \"***\" // ok"),
             ("{password:\"abc,defGHI(1)\", n: 1}", "{password:\"***\", n: 1}"),
@@ -290,7 +290,7 @@ mod tests {
             ("config[\"db_pass\"] = 'a b'", "config[\"db_pass\"] = '***'"),
             ("password: \"a b", "password: \"***"),
             ("password: \"\", user: \"me\"", "password: \"\", user: \"me\""),
-            // In parts.
+            // In several parts.
             ("password = \"a b\" + 'c d'; x", "password = \"***\" + '***'; x"),
             ("const password: string = \"a b\"", "const password: *** = \"***\""),
             ("let password: &str = \"a b\";", "let password: &*** = \"***\";"),
@@ -300,7 +300,7 @@ mod tests {
             ("token = env.TOKEN ?? \"a b\", n", "token = *** ?? \"***\", n"),
             ("password = await hash(\"a b\", 'c'); x", "password = await ***; x"),
             ("secrets = [\"a b\", \"c)d\"]; x", "secrets = ***; x"),
-            // Other ways to say it.
+            // Other notations.
             ("h.set('Authorization', 'Bearer a b')", "h.set('Authorization', '***')"),
             ("[\"--password\", \"a b\"]", "[\"--password\", \"***\"]"),
             ("mysql --password hunter2 | grep x", "mysql --password *** | grep x"),
@@ -316,7 +316,7 @@ mod tests {
             ("sort -u me:too", "sort -u me:too"),
             ("curl -H 'Cookie: a=1; sid=abc def' https://x", "curl -H 'Cookie: ***' https://x"),
             ("Set-Cookie: sid=abc; Path=/\nContent-Length: 5", "Set-Cookie: ***\nContent-Length: 5"),
-            // A name in words is no name of what comes after them.
+            // A name inside a string does not name the value after the string.
             ("log(\"password:\", n); x = \"y\"", "log(\"password:\", n); x = \"y\""),
             ("'Authorization: Bearer ' + t + 'x y'", "'Authorization: Bearer ' + t + 'x y'"),
             ("f(\"user=1&password=\" + p + \"&n=1\")", "f(\"user=1&password=\" + p + \"&n=1\")"),
@@ -331,7 +331,7 @@ mod tests {
         assert_eq!(mask(&heap_key), heap_key, "a hash is no secret");
     }
 
-    /// As a language would write it: the quote and the backslash escaped, as deep as asked.
+    /// Escapes the quote and the backslash, `depth` times.
     fn quote(value: &str, quote: char, depth: usize) -> String {
         let mut text = format!("{quote}{}{quote}", value.replace('\\', "\\\\").replace(quote, &format!("\\{quote}")));
         for _ in 0..depth {
@@ -343,7 +343,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
 
-        /// Whatever stands quoted behind the name of a secret never appears, however it is quoted and wherever it stands.
+        /// A quoted value after the name of a secret never appears in the output, whatever its quoting and position.
         #[test]
         fn a_quoted_value_behind_a_secret_name_never_appears(
             before in prop::sample::select(vec!["", "const ", "{", "x = \"y\"; ", "f('a', ", "Hello, ", "$", "user: `me`, ", "--"]),
@@ -365,7 +365,7 @@ mod tests {
             prop_assert_eq!(mask(&masked), masked);
         }
 
-        /// Any text at all: no panic, and an end.
+        /// Any text is masked without a panic or an endless loop.
         #[test]
         fn any_text_is_masked(text in "(\\PC|password|token: |[\"'`\\\\ ,;=:(){}<>+?|&]){0,60}") {
             mask(&text);

@@ -1,4 +1,4 @@
-//! Names under which secrets are passed: `DB_PASS`, `x-api-key`, `clientSecret`. Not `max_tokens`, not `compass`.
+//! Recognises names under which secrets are passed: `DB_PASS`, `x-api-key`, `clientSecret`, but not `max_tokens` or `compass`.
 
 /// Parts of names, in lowercase without dashes and underscores.
 const PARTS: [&str; 36] = [
@@ -39,11 +39,11 @@ const PARTS: [&str; 36] = [
     "amzsignature",
     "sessid",
 ];
-/// Names that mean it only when they stand alone or at the end (`token`, `access_token`; not `max_tokens`).
+/// Names that denote a secret only alone or at the end (`token`, `access_token`, but not `max_tokens`).
 const ENDINGS: [&str; 4] = ["token", "pwd", "auth", "jwt"];
-/// Last words that mean it only as a whole word (`DB_PASS`, `userPass`; not `compass`).
+/// Last words that denote a secret only as a whole word (`DB_PASS`, `userPass`, but not `compass`).
 const LAST_WORDS: [&str; 4] = ["pass", "psw", "otp", "totp"];
-/// What `pass` follows without a break where it is one.
+/// Words that `pass` may follow without a separator.
 const BEFORE_PASS: [&str; 24] = [
     "db", "my", "user", "usr", "root", "admin", "smtp", "imap", "mail", "email", "ftp", "sftp", "ssh", "redis", "pg", "postgres", "mysql",
     "mongo", "sql", "proxy", "login", "ldap", "http", "sudo",
@@ -51,7 +51,7 @@ const BEFORE_PASS: [&str; 24] = [
 
 pub fn is_secret_name(name: &str) -> bool {
     let plain: String = name.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect();
-    // The second of two passwords is one too: `DB_PASS2`.
+    // A numbered password is a secret too: `DB_PASS2`.
     let unnumbered = plain.trim_end_matches(|letter: char| letter.is_ascii_digit());
     PARTS.iter().any(|part| plain.contains(part)) || ENDINGS.iter().any(|ending| unnumbered.ends_with(ending)) || ends_in_pass(name)
 }

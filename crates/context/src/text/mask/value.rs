@@ -1,18 +1,18 @@
-//! The value that stands behind a secret's name: where it begins, how it is quoted, and where it ends.
+//! Parses the value after a secret's name: where it begins, how it is quoted, and where it ends.
 
-/// And the backslash that escapes them.
+/// Quotes, and the backslash that escapes them.
 pub const QUOTES: [char; 4] = ['"', '\'', '`', '\\'];
 
-/// A value, or a part of one.
+/// A value or a part of one.
 #[derive(Debug, Clone, Copy)]
 pub struct Part<'a> {
-    /// Its quote, with prefixes such as `r#`; empty where it is not quoted.
+    /// Its quote, with prefixes such as `r#`. Empty if it is not quoted.
     pub opening: &'a str,
     pub inside: &'a str,
     pub closing: &'a str,
 }
 
-/// What stands between a name and the value that it is given: `"] = `, `: `, ` => `, `?: `. None where it is given none.
+/// Length of the text between a name and its value: `"] = `, `: `, ` => `, `?: `. `None` if there is no assignment.
 pub fn assignment_bytes(after_name: &str) -> Option<usize> {
     let closed = after_name.trim_start_matches(QUOTES);
     let closed = closed.strip_prefix(']').unwrap_or(closed).trim_start().trim_start_matches(['?', '!', '|', '+', '~']);
@@ -20,7 +20,7 @@ pub fn assignment_bytes(after_name: &str) -> Option<usize> {
     closed.starts_with([':', '=']).then(|| after_name.len() - value.len())
 }
 
-/// Spaces; and line ends only before a quote, since the next paragraph is no value.
+/// Skips spaces, and line ends only before a quote, because the next paragraph is not a value.
 pub fn skip_space(text: &str) -> &str {
     let quoted = text.trim_start();
     if is_quoted(quoted) { quoted } else { text.trim_start_matches([' ', '\t']) }
@@ -44,7 +44,7 @@ impl<'a> Part<'a> {
     }
 }
 
-/// To the end of the text where nothing closes it.
+/// Ends at the end of the text if the quote is never closed.
 fn quoted(text: &str) -> Option<Part<'_>> {
     let (opening_bytes, quote, depth) = opening(text)?;
     let triple = quote.to_string().repeat(3);
@@ -63,11 +63,11 @@ fn quoted(text: &str) -> Option<Part<'_>> {
         }
         if letter == quote && closes(slashes, depth) {
             let behind = &after[at + 1..];
-            // A quote is doubled in SQL, and in a shell left and entered again.
+            // SQL doubles a quote; a shell closes and reopens it.
             let is_doubled = depth == 0 && at > 0 && behind.starts_with(quote);
             let is_reentered = depth == 0 && behind.starts_with("\\''");
             if !is_doubled && !is_reentered {
-                // Where quotes are escaped, the slashes before this one are its own.
+                // In an escaped string, the backslashes before this quote belong to it.
                 let begin = at - if depth > 0 { slashes.min(depth) } else { 0 };
                 return Some(Part { opening, inside: &after[..begin], closing: &after[begin..=at] });
             }
@@ -78,7 +78,7 @@ fn quoted(text: &str) -> Option<Part<'_>> {
     Some(Part { opening, inside: after, closing: "" })
 }
 
-/// An unquoted one: to the next space or end of a list or sentence; whatever it has in brackets is part of it.
+/// An unquoted value ends at the next space or at the end of a list or sentence. Text in brackets is part of it.
 fn unquoted(text: &str) -> &str {
     let mut at = 0;
     while let Some(letter) = text[at..].chars().next() {
@@ -93,7 +93,7 @@ fn unquoted(text: &str) -> &str {
     &text[..at]
 }
 
-/// Whether the value goes on behind a part of it: `"a" + "b"`, `x ?? "a"`, `string | null = "a"`.
+/// Whether the value continues after a part of it: `"a" + "b"`, `x ?? "a"`, `string | null = "a"`.
 pub fn goes_on(after: &str, was_quoted: bool, is_choice: bool) -> bool {
     let after = after.trim_start();
     let is_declared = || !was_quoted && !after.starts_with("</") && declares(after);
@@ -111,13 +111,13 @@ pub fn is_operator(letter: char) -> bool {
     letter.is_whitespace() || matches!(letter, '+' | '|' | '?' | '=' | '<' | '>' | ':' | '&')
 }
 
-/// The rest of a type, and then a value.
+/// Whether the rest of a type and then a value follow.
 fn declares(after: &str) -> bool {
     let ends = |letter: char| matches!(letter, ';' | ',' | ')' | '}' | '\n') || QUOTES.contains(&letter);
     after[..after.find(ends).unwrap_or(after.len())].contains('=')
 }
 
-/// How many bytes open it, its quote, and how many times that is escaped.
+/// Length of the opening, its quote, and how many times that is escaped.
 fn opening(text: &str) -> Option<(usize, char, usize)> {
     const PREFIXES: [&str; 10] = ["br", "rb", "fr", "rf", "r", "b", "f", "u", "$", "@"];
     let prefixed = PREFIXES.iter().find_map(|prefix| text.strip_prefix(prefix)).unwrap_or(text).trim_start_matches('#');
@@ -127,17 +127,17 @@ fn opening(text: &str) -> Option<(usize, char, usize)> {
     Some((text.len() - unescaped.len() + 1, quote, if slashes % 2 == 0 { 0 } else { slashes }))
 }
 
-/// Whether a quote behind so many backslashes closes what was opened behind `depth` of them.
+/// Whether a quote after this many backslashes closes a string opened with `depth` of them.
 fn closes(slashes: usize, depth: usize) -> bool {
     match (depth, slashes % 2) {
         (0, odd) => odd == 0,
-        // It ends the text around it.
+        // It closes the enclosing string.
         (_, 0) => true,
         _ => closes((slashes - 1) / 2, (depth - 1) / 2),
     }
 }
 
-/// Behind the bracket that closes the one here, or the end: brackets in quotes don't count.
+/// The position after the matching closing bracket, or the end of the text. Brackets in quotes do not count.
 fn bracketed_end(text: &str, begin: usize) -> usize {
     let mut depth = 0_usize;
     let mut at = begin;

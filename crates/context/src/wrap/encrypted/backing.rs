@@ -1,4 +1,4 @@
-//! The encrypted database beneath the memory store: what is flushed is encrypted, what is loaded was decrypted.
+//! An encrypted database as the backing of the memory store: encrypts on flush, decrypts on load.
 
 use super::Encrypted;
 use super::envelope::{self, Header};
@@ -7,7 +7,7 @@ use crate::{Access, Document, SessionId, StoreError};
 use std::sync::Arc;
 
 impl<S: Backing> Encrypted<S> {
-    /// What was only read is written all the same while it is under an older key, so that this one can leave.
+    /// Re-encrypts contexts that were only read if they are under an older key, so that the old key can be removed.
     async fn seal_used_anew(&self, flush: &mut Flush) -> Result<(), StoreError> {
         if !self.keys.now().has_older() {
             return Ok(());
@@ -20,7 +20,7 @@ impl<S: Backing> Encrypted<S> {
                     let document = Document::from_bytes(opened.plain);
                     flush.changed.push(Saved { session: *session, tenant, document, used_at: *used_at });
                 }
-                // As it should be; or the next load finds out what is wrong with it.
+                // Nothing to re-encrypt. If the document is wrong, the next load reports it.
                 Ok(_) | Err(_) => {}
             }
         }

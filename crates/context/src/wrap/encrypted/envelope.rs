@@ -1,10 +1,10 @@
-//! An encrypted document, as a store holds it.
+//! The stored form of an encrypted document.
 //!
 //! ```text
 //! "MCTX" 1 │ u8 key id │ u16 tenant │ u64 born │ 8 birth │ u64 sequence │ 12 nonce │ AES-256-GCM(record) and its tag
 //! └───────────────── associated data, with the session id after it ───┘
 //! ```
-//! Lengths stand before the texts; numbers are big-endian. The tenant's name is readable, so that a database can be loaded again.
+//! Lengths precede the texts; numbers are big-endian. The tenant's name is not encrypted, so that a database can be loaded.
 
 use super::keyring::{KEY_ID_BYTES_MAX, Keyring};
 use crate::{Access, Document, SessionId, StoreError, Timestamp};
@@ -13,18 +13,18 @@ use ring::rand::{SecureRandom, SystemRandom};
 
 const MAGIC: &[u8] = b"MCTX\x01";
 
-/// Which version of which context this is.
+/// The version of a context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     pub born_at_ms: u64,
-    /// Random: a context that was cleared and begun anew is another one.
+    /// Random: a context that was cleared and created again has a different one.
     pub birth: [u8; 8],
     pub sequence: u64,
 }
 
 pub struct Opened {
     pub header: Header,
-    /// Whether the key that encrypts now encrypted it.
+    /// Whether it was encrypted under the current key.
     pub is_under_newest: bool,
     pub plain: Vec<u8>,
 }
@@ -41,7 +41,7 @@ struct Parsed<'a> {
 impl Header {
     pub fn first(now: Timestamp) -> Self {
         let mut birth = [0; 8];
-        // Without randomness sealing fails too, and says so.
+        // Without randomness, encryption fails too and reports it.
         let _ = SystemRandom::new().fill(&mut birth);
         Self { born_at_ms: now.ms() as u64, birth, sequence: 1 }
     }
@@ -95,7 +95,7 @@ pub fn open(keys: &Keyring, access: Access<'_>, found: &Document) -> Result<Open
     Ok(Opened { header: parsed.header, is_under_newest: parsed.key_id == keys.newest(), plain })
 }
 
-/// Not to be trusted unless the document has been opened.
+/// Do not trust it before the document has been authenticated.
 pub fn header(envelope: &[u8]) -> Option<Header> {
     parse(envelope).map(|parsed| parsed.header)
 }

@@ -1,7 +1,7 @@
 //! The key file: one master key per line, `ID 64-HEX-DIGITS`. The first encrypts, all decrypt. Lines that begin with `#` are comments.
 //!
-//! To rotate: add the new key as the last line on every server, then move it to the top on every server, and remove the old one when the time
-//! to live has passed. Servers follow their file meanwhile (see `keys.rs`).
+//! To rotate: add the new key as the last line on every server, move it to the top on every server, and remove the old key after the TTL.
+//! Servers reload a changed file (see `keys.rs`).
 
 use ring::aead::{AES_256_GCM, LessSafeKey, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, Prk, Salt};
@@ -11,7 +11,7 @@ use std::time::SystemTime;
 
 const SALT: &[u8] = b"mcp conversation context v1";
 pub const KEY_ID_BYTES_MAX: usize = 64;
-/// A key file is a few lines.
+/// A key file has a few lines.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
 
 pub struct Keyring {
@@ -19,20 +19,20 @@ pub struct Keyring {
     file: Option<KeyFile>,
 }
 
-/// Where keys were read, and which version of it.
+/// The path of a key file and the version that was read.
 struct KeyFile {
     path: PathBuf,
     stamp: Stamp,
 }
 
-/// What differs between two versions of a file.
+/// Modification time and size, which change with the file.
 type Stamp = (Option<SystemTime>, u64);
 
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidKeyFile {
     #[error("the key file {} can't be read: {error}", path.display())]
     Unreadable { path: PathBuf, error: std::io::Error },
-    #[error("the key file {} may be read by everyone: take that right away (chmod o-rwx)", path.display())]
+    #[error("the key file {} is readable by all users: remove that permission (chmod o-rwx)", path.display())]
     Public { path: PathBuf },
     #[error("line {line} of the key file: {why}")]
     Line { line: usize, why: &'static str },
@@ -74,7 +74,7 @@ impl Keyring {
         if keys.is_empty() { Err(InvalidKeyFile::Empty) } else { Ok(Self { keys, file: None }) }
     }
 
-    /// What its file holds now. None where there is no file, or it is as it was read.
+    /// The current keys of the file. `None` if there is no file or it has not changed.
     pub fn read_again(&self) -> Option<Result<Self, InvalidKeyFile>> {
         let KeyFile { path, stamp: read } = self.file.as_ref()?;
         let is_as_read = std::fs::metadata(path).is_ok_and(|about| stamp(&about) == *read);
@@ -86,12 +86,12 @@ impl Keyring {
         self.keys.first().map_or("", |(id, _)| id)
     }
 
-    /// Whether there may be something under another key than the newest.
+    /// Whether documents may be encrypted under an older key.
     pub fn has_older(&self) -> bool {
         self.keys.len() > 1
     }
 
-    /// The key of one tenant under this master key.
+    /// The key of one tenant, derived from this master key.
     pub fn of_tenant(&self, id: &str, tenant: &str) -> Option<LessSafeKey> {
         let (_, master) = self.keys.iter().find(|(known, _)| known == id)?;
         let info = [b"tenant:".as_slice(), tenant.as_bytes()];
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_key_file_is_told_by_its_line_without_its_keys() {
+    fn an_invalid_key_file_is_reported_by_line_without_its_keys() {
         let key = "ab".repeat(32);
         for (text, told) in [
             (String::new(), "no key"),

@@ -1,10 +1,10 @@
-//! The keys in use: those of the key file, which is followed, so that keys rotate while all goes on.
+//! The keys in use. The key file is reloaded when it changes, so that keys rotate without a restart.
 
 use super::Keyring;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-/// Changes of the file are seen within this time.
+/// Maximum delay until a change of the file is noticed.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 pub struct Keys {
@@ -17,7 +17,7 @@ impl Keys {
         Self { known: RwLock::new(Arc::new(keys)), looked_at: Mutex::new(Instant::now()) }
     }
 
-    /// For what is done now.
+    /// The current keys.
     pub fn now(&self) -> Arc<Keyring> {
         if self.is_time_to_look() {
             self.look();
@@ -25,7 +25,7 @@ impl Keys {
         self.known()
     }
 
-    /// Reads the file again if it has changed. A file that can't be used changes nothing: whoever writes it may not be done.
+    /// Reloads the file if it has changed. An invalid file is ignored, because it may be half written.
     pub fn look(&self) -> Arc<Keyring> {
         match self.known().read_again() {
             Some(Ok(keys)) => {

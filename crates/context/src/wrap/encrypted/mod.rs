@@ -1,8 +1,8 @@
-//! Encrypts every document before any store sees it: AES-256-GCM, a key per tenant, the session as associated data.
+//! Encrypts every document before it reaches a store: AES-256-GCM, a key per tenant, the session id as associated data.
 //!
-//! What it detects: a document that was moved to another session or tenant, cut, changed, put there in plain, and an older one of the same
-//! session put back in place of one that this process has already seen (see `replay.rs`). What it can't: an older one put back before this
-//! process has seen a newer one (after a restart, or on a server that never served the session), and a document that was deleted.
+//! Detects: a document that was moved to another session or tenant, truncated, changed, replaced by plaintext, or replaced by an older
+//! version of the same session than this process has seen (see `replay.rs`). Does not detect: a replay of an older version before this
+//! process has seen a newer one (after a restart, or on a server that never served the session), and a deleted document.
 
 mod backing;
 mod envelope;
@@ -35,7 +35,7 @@ impl<S: ContextStore> Encrypted<S> {
         Self { clock, ..self }
     }
 
-    /// Other keys from now on. What was encrypted under an older one is encrypted anew when it is next used.
+    /// Replaces the keys. Documents under an older key are re-encrypted on their next use.
     pub fn rotate(&self, keys: Keyring) {
         self.keys.rotate(keys);
     }
@@ -46,7 +46,7 @@ impl<S: ContextStore> Encrypted<S> {
             .map_err(|why| StoreError::Unavailable { backend: self.backend(), why: why.to_owned() })
     }
 
-    /// What another server encrypted under a key that has just been added is read as soon as it is in our key file too.
+    /// If the key is unknown, reloads the key file first, because another server may already encrypt under a key that was just added.
     fn open(&self, access: Access<'_>, found: &Document) -> Result<Opened, StoreError> {
         match envelope::open(&self.keys.now(), access, found) {
             Err(StoreError::UnknownKey { .. }) => envelope::open(&self.keys.look(), access, found),
@@ -55,7 +55,7 @@ impl<S: ContextStore> Encrypted<S> {
     }
 
     async fn read_opened(&self, access: Access<'_>) -> Result<Option<Document>, StoreError> {
-        // What was seen before the store is asked: it can only have become newer since.
+        // Read before the store is asked, because the stored version can only become newer in between.
         let floor = self.seen.floor(access.session);
         let Some(found) = self.store.read(access).await? else { return Ok(None) };
         let opened = self.open(access, &found)?;
@@ -67,16 +67,17 @@ impl<S: ContextStore> Encrypted<S> {
         Ok(Some(if opened.is_under_newest { document } else { self.sealed_anew(access, document).await }))
     }
 
-    /// Under the newest key, so that an older one can leave even where a context is only ever read. Where that is not possible now, as it was found.
+    /// Re-encrypts a document under the newest key, so that an older key can be removed even if a context is only ever read. On failure,
+    /// returns the document unchanged.
     async fn sealed_anew(&self, access: Access<'_>, document: Document) -> Document {
         match self.replace_sealed(access, Some(&document), &document).await {
             Ok(Some(sealed)) => Document::opened(document.bytes().clone(), sealed.bytes().clone()),
-            // Somebody else has written it meanwhile, or the store is gone.
+            // Another process has replaced it, or the store is unavailable.
             Ok(None) | Err(_) => document,
         }
     }
 
-    /// What is in the store now, if it was replaced.
+    /// The document now in the store, if it was replaced.
     async fn replace_sealed(
         &self,
         access: Access<'_>,

@@ -1,7 +1,7 @@
-//! Notices an older document of a session that was put back: what this process has seen of each session, the most recent ones of them.
+//! Detects the replay of an older document, by remembering the version this process has seen of each recently used session.
 //!
-//! Every write counts one up. Within one life of a context the count never goes down; a life that this process saw end does not come back; and a
-//! life that began before the one last seen is an older one, as far as the clocks of servers agree.
+//! Every write increments a sequence number. Within one lifetime of a context it never decreases. A lifetime that this process saw end must
+//! not return. A lifetime that began before the last one seen is older, as far as the clocks of the servers agree.
 
 use super::envelope::Header;
 use crate::SessionId;
@@ -10,7 +10,7 @@ use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
 
 const SESSIONS_MAX: NonZeroUsize = NonZeroUsize::MIN.saturating_add((1 << 16) - 1);
-/// How far the clocks of two servers may be apart.
+/// Maximum clock difference between two servers.
 const CLOCKS_APART_MS_MAX: u64 = 60_000;
 
 pub struct Seen(Mutex<LruCache<SessionId, Mark>>);
@@ -21,7 +21,7 @@ struct Mark {
     gone: bool,
 }
 
-/// What may not be undercut.
+/// The lowest version that is accepted.
 #[derive(Clone, Copy)]
 pub struct Floor(Option<Mark>);
 
@@ -44,7 +44,7 @@ impl Seen {
         }
     }
 
-    /// The life that was seen before it was ended is over. One that began meanwhile is not.
+    /// Marks the lifetime that was seen before the removal as ended, unless a new one has begun since.
     pub fn gone(&self, session: &SessionId, Floor(before): Floor) {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let (Some(mark), Some(before)) = (seen.get_mut(session), before) {
@@ -52,7 +52,7 @@ impl Seen {
         }
     }
 
-    /// What a flush writes next, which does not read before.
+    /// The header of the next write of a flush, which does not read first.
     pub fn next(&self, session: &SessionId) -> Option<Header> {
         self.floor(session).0.filter(|mark| !mark.gone).map(|mark| mark.header.next())
     }
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_never_goes_down_within_a_life() {
+    fn the_sequence_never_decreases_within_a_lifetime() {
         let seen = Seen::default();
         assert!(seen.floor(&ID).allows(&header(1, 0, 1)));
         seen.note(&ID, header(1, 0, 5));
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_life_that_ended_does_not_come_back_but_another_may_begin() {
+    fn an_ended_lifetime_is_refused_and_a_new_one_accepted() {
         let seen = Seen::default();
         seen.note(&ID, header(1, 1_000_000, 5));
         seen.gone(&ID, seen.floor(&ID));
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_life_that_began_while_another_ended_is_not_over() {
+    fn a_lifetime_that_began_while_another_ended_is_not_ended() {
         let seen = Seen::default();
         seen.note(&ID, header(1, 0, 5));
         let before = seen.floor(&ID);
