@@ -1,6 +1,9 @@
-//! `cargo run -p xtask -- tidy`: what a crate may not know can be read off its `Cargo.toml`, and this reads it.
+//! `cargo run -p xtask -- tidy`: checks the dependency rules between crates, the tests that documents name, and a few style rules.
+//! `cargo run -p xtask -- wording`: lists phrases in comments that could be plainer.
 
+mod references;
 mod tidy;
+mod wording;
 
 fn main() -> std::process::ExitCode {
     match std::env::args().nth(1).as_deref() {
@@ -13,8 +16,12 @@ fn main() -> std::process::ExitCode {
                 std::process::ExitCode::FAILURE
             }
         },
+        Some("wording") => {
+            wording::suggestions(&tidy::files(&workspace())).iter().for_each(|suggestion| println!("{suggestion}"));
+            std::process::ExitCode::SUCCESS
+        }
         _ => {
-            eprintln!("usage: xtask tidy");
+            eprintln!("usage: xtask tidy | wording");
             std::process::ExitCode::FAILURE
         }
     }
