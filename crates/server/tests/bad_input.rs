@@ -1,4 +1,4 @@
-//! Everything that is refused before anything runs: exit code 2, and a message with the parameter, the value and what is allowed.
+//! Input that is refused before anything runs: exit code 2, and a message with the parameter, the value and what is allowed.
 
 mod common;
 
@@ -61,7 +61,7 @@ fn heap_keys() {
 }
 
 #[test]
-fn what_does_not_go_together() {
+fn inconsistent_arguments() {
     let place = Place::new();
     let file = place.file("a.js", "1");
     let key = "a".repeat(64);
@@ -74,7 +74,7 @@ fn what_does_not_go_together() {
 }
 
 #[test]
-fn a_variable_that_says_no_is_no_conflict() {
+fn a_variable_set_to_false_is_not_a_conflict() {
     let place = Place::new();
     let key = "a".repeat(64);
     let ran: common::Ran =

@@ -1,4 +1,4 @@
-//! `heapstead doctor`: says what is there, and for what is not, how to get it.
+//! `heapstead doctor`: reports what is present, and for what is missing, how to fix it.
 
 mod common;
 
@@ -32,7 +32,7 @@ fn a_machine_that_runs_code_passes() {
 }
 
 #[test]
-fn json_holds_the_same() {
+fn json_has_the_same_content() {
     let ran = Place::new().ran(["doctor", "--json"]);
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{ran:?}");
     let report = ran.json();
@@ -46,7 +46,7 @@ fn json_holds_the_same() {
 }
 
 #[test]
-fn what_is_missing_is_named_with_the_way_to_get_it() {
+fn missing_parts_are_named_with_a_fix() {
     let place = Place::new();
     let file = place.file("file", "");
     let doctor = |arguments: &[&str]| -> Ran {
@@ -79,7 +79,7 @@ fn what_is_missing_is_named_with_the_way_to_get_it() {
 }
 
 #[test]
-fn a_host_that_can_not_be_executed_is_told_apart_from_one_that_is_missing() {
+fn a_non_executable_host_is_distinguished_from_a_missing_one() {
     let place = Place::new();
     std::fs::create_dir(place.path("parts")).expect("folder");
     place.file("parts/heapstead-v8-host", "");
@@ -91,7 +91,7 @@ fn a_host_that_can_not_be_executed_is_told_apart_from_one_that_is_missing() {
 }
 
 #[test]
-fn the_store_of_contexts_is_tried_as_a_server_would_use_it() {
+fn the_context_store_is_checked_as_a_server_would_use_it() {
     let place = Place::new();
     let contexts = |arguments: &[&str]| -> Option<serde_json::Value> {
         let report = place.ran(["doctor", "--json"].iter().chain(arguments)).json();

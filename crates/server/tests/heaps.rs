@@ -1,4 +1,4 @@
-//! Heaps between processes: chains of runs, and everything that can be wrong with a heap or its folder.
+//! Heaps across processes: chains of runs, and every problem a heap or its folder can have.
 
 mod common;
 
@@ -6,7 +6,7 @@ use common::{Place, Ran};
 use std::fs;
 
 #[test]
-fn a_heap_goes_on_in_another_process() {
+fn a_heap_is_continued_in_another_process() {
     let place = Place::new();
     let (_, first) = place.completed("let n = 40; const add = by => n += by", &[]);
     let (result, second) = place.completed("add(1)", &["--heap", &first]);
@@ -28,9 +28,9 @@ fn a_missing_heap_is_fresh_with_a_warning_or_a_failure() {
     assert!(failed.err.contains(&format!("error: heap {key} was not found")), "{failed:?}");
 }
 
-/// Runs code on a heap that can't be used: it fails, and the code has not run.
+/// Runs code on an unusable heap: the run fails, and the code does not run.
 fn check_unusable(place: &Place, key: &str, parts: &[&str]) {
-    // Not even where a missing heap would do: a heap that is there and bad is never passed over.
+    // Even with `--on-missing-heap fresh`: an existing but unusable heap is never skipped.
     let ran = place.ran(["run", "-e", "console.log('ran')", "--heap", key, "--on-missing-heap", "fresh"]);
     assert_eq!((ran.code, ran.out.as_str(), ran.heap()), (Some(1), "", None), "{ran:?}");
     for part in parts {
@@ -87,7 +87,7 @@ fn a_heap_without_a_sidecar_is_tried_and_a_worker_that_dies_of_it_is_one_failed_
     fs::remove_file(place.sidecar(&key)).expect("remove");
     assert_eq!(place.completed("n", &["--heap", &key]).0, "7");
 
-    // Of the right V8 by its own account, and garbage from there on.
+    // A valid V8 version header, followed by garbage.
     let mut garbage = fs::read(place.heap_file(&key)).expect("heap").split_off(42);
     garbage[200..].fill(0x5a);
     let key = heapstead_store::key_of(&garbage).expect("long enough");
@@ -113,18 +113,18 @@ fn a_folder_that_can_not_be_written_fails_the_run() {
     assert_eq!(fs::read_dir(place.heaps()).expect("folder").count(), before, "nothing is left behind");
 }
 
-/// Takes the right to write from this thread and what it starts, which holds for root too, unlike a folder's mode.
+/// Removes write access from this thread and its child processes with Landlock, which affects root too, unlike a folder's mode.
 fn forbid_writing_in_this_thread() {
     use landlock::{ABI, AccessFs, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr};
     let writing = AccessFs::from_write(ABI::V2);
-    // The engine starts with its output to /dev/null.
+    // The engine starts with its output redirected to /dev/null.
     let null = PathBeneath::new(PathFd::new("/dev/null").expect("/dev/null"), AccessFs::WriteFile);
     let ruleset = Ruleset::default().handle_access(writing).and_then(|ruleset| ruleset.create()).and_then(|ruleset| ruleset.add_rule(null));
     ruleset.expect("rules").restrict_self().expect("restricted");
 }
 
 #[test]
-fn a_folder_that_is_none_fails_before_anything_runs() {
+fn an_invalid_folder_fails_before_anything_runs() {
     let place = Place::new();
     let file = place.file("file", "");
     for (folder, part) in [(file.clone(), "is not a folder"), (format!("{file}/below"), "can't make the folder")] {
@@ -137,7 +137,7 @@ fn a_folder_that_is_none_fails_before_anything_runs() {
 #[test]
 fn processes_may_share_a_folder() {
     let place = Place::new();
-    // Some leave the same heap, some their own.
+    // Some runs produce the same heap, some different ones.
     let codes: Vec<String> = (0..8).map(|process| format!("let n = {}; n", process % 4)).collect();
     let children: Vec<_> = codes.iter().map(|code| place.command(["run", "-e", code]).spawn().expect("it starts")).collect();
     for (process, child) in children.into_iter().enumerate() {

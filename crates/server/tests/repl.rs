@@ -1,4 +1,4 @@
-//! `heapstead repl` without a terminal: lines in, results out.
+//! `heapstead repl` without a terminal: reads lines, prints results.
 
 mod common;
 
@@ -10,7 +10,7 @@ fn session(place: &Place, arguments: &[&str], lines: &[&str]) -> Ran {
     place.ran_with_input(["repl"].iter().chain(arguments), &lines.join("\n"))
 }
 
-/// A session with these lines prints these results, and these troubles somewhere.
+/// Checks the printed results, and that stderr contains these errors.
 fn check(lines: &[&str], results: &[&str], troubles: &[&str]) {
     let ran = session(&Place::new(), &[], lines);
     assert_eq!(ran.code, Some(0), "{lines:?}: {ran:?}");
@@ -22,7 +22,7 @@ fn check(lines: &[&str], results: &[&str], troubles: &[&str]) {
 }
 
 #[test]
-fn what_a_line_declares_lives_on_in_the_next() {
+fn declarations_persist_in_later_lines() {
     check(
         &["let x = 1", "x += 1", "console.log('x is', x)", "let x = 5", "x"],
         &["undefined", "2", "x is 2", "undefined", "undefined", "5"],
@@ -38,7 +38,7 @@ fn a_line_that_fails_leaves_the_heap_as_it_was() {
 }
 
 #[test]
-fn input_that_is_not_finished_goes_on_in_the_next_line() {
+fn incomplete_input_continues_on_the_next_line() {
     for lines in [
         &["[1,", "2", "].length"][..],
         &["(function () {", "", "  return 2", "})()"],
@@ -57,7 +57,7 @@ fn input_that_is_not_finished_goes_on_in_the_next_line() {
 }
 
 #[test]
-fn input_that_can_not_be_finished_is_an_error_at_once() {
+fn invalid_input_is_an_immediate_error() {
     for line in ["a = = 3", "foo(a b", "x = }", "'abc", ")", "JSON.parse('{')", "eval('(')"] {
         check(&[line, "1"], &["1"], &["SyntaxError"]);
     }
@@ -77,7 +77,7 @@ fn undo_goes_back_heap_by_heap() {
 }
 
 #[test]
-fn heap_shows_the_key_with_which_another_process_goes_on() {
+fn heap_shows_the_key_that_another_process_can_continue_from() {
     let place = Place::new();
     let ran = session(&place, &[], &[".heap", "let x = 41", ".heap"]);
     let shown: Vec<_> = ran.out.lines().collect();
@@ -97,7 +97,7 @@ fn load_runs_a_file_on_the_same_heap() {
 }
 
 #[test]
-fn commands_are_told_from_code() {
+fn commands_are_distinguished_from_code() {
     check(&["1", ".exit", "2"], &["1"], &[]);
     check(&[".5 * 2"], &["1"], &[]);
     check(&[".flee", "1"], &["1"], &["error: `.flee` is not a command: .help lists them"]);
@@ -108,7 +108,7 @@ fn commands_are_told_from_code() {
 }
 
 #[test]
-fn limits_hold_for_every_line_and_the_session_goes_on() {
+fn limits_apply_to_every_line_and_the_session_continues() {
     let place = Place::new();
     let ran = session(&place, &["--execution-timeout", "1"], &["let x = 1", "for (;;);", "x"]);
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "undefined\n1\n"), "{ran:?}");
@@ -116,7 +116,7 @@ fn limits_hold_for_every_line_and_the_session_goes_on() {
 }
 
 #[test]
-fn a_heap_that_is_not_there_is_fresh_with_one_warning_or_a_failure() {
+fn a_missing_heap_starts_fresh_with_one_warning_or_fails() {
     let place = Place::new();
     let key = "0".repeat(64);
     let fresh = session(&place, &["--heap", &key], &["1", "2"]);
@@ -128,7 +128,7 @@ fn a_heap_that_is_not_there_is_fresh_with_one_warning_or_a_failure() {
 }
 
 #[test]
-fn a_heap_that_vanishes_under_a_session_is_an_error_and_never_a_fresh_start() {
+fn a_heap_that_disappears_during_a_session_is_an_error() {
     let place = Place::new();
     let mut child = place.command(["repl"]).stdin(Stdio::piped()).spawn().expect("it starts");
     let (mut lines, mut out) = (child.stdin.take().expect("stdin"), BufReader::new(child.stdout.take().expect("stdout")).lines());

@@ -1,4 +1,4 @@
-//! `heapstead run`: where code comes from, where output goes, and what the exit code says.
+//! `heapstead run`: sources of code, destinations of output, and exit codes.
 
 mod common;
 
@@ -38,7 +38,7 @@ fn standard_output_holds_output_and_result_and_nothing_else() {
 }
 
 #[test]
-fn the_exit_code_tells_the_end_state() {
+fn the_exit_code_reports_the_status() {
     let place = Place::new();
     for (arguments, code, out, err) in [
         (vec!["-e", "1"], 0, "1\n", "completed in"),
@@ -87,7 +87,7 @@ fn ctrl_c_cancels_the_run_and_keeps_its_output() {
 fn output_past_its_cap_ends_in_one_line_that_says_so() {
     let place = Place::new();
     let last = "[output truncated: more than 1 MB was written]\n\"end\"\n";
-    // The cap cuts a line in two, which gets a newline of its own; or it falls between two lines.
+    // The limit either cuts a line, which then gets a newline, or falls between two lines.
     for (line_length, added) in [(50_000, 1), ((1 << 16) - 1, 0)] {
         let code = format!("for (let i = 0; i < 40; i++) console.log('x'.repeat({line_length})); 'end'");
         let ran = place.ran(["run", "-e", &code, "--output-max-mb", "1"]);
@@ -98,7 +98,7 @@ fn output_past_its_cap_ends_in_one_line_that_says_so() {
 }
 
 #[test]
-fn a_reader_that_goes_away_does_not_cost_the_heap() {
+fn the_heap_is_stored_even_if_stdout_is_closed() {
     let place = Place::new();
     let mut child = place
         .command(["run", "-e", "for (let i = 0; i < 1000; i++) console.log('x'.repeat(1000)); let kept = 1"])
@@ -125,11 +125,11 @@ fn json_is_the_record_and_the_output() {
         ),
         (
             vec!["-e", "console.log('a'); throw 'boo'"],
-            serde_json::json!({ "status": "failed", "result": null, "heap": null, "error": "Uncaught 'boo'", "output": "a\n" }),
+            serde_json::json!({ "status": "failed", "result": null, "heap": null, "error": "Uncaught 'boo'", "error_code": "exception", "output": "a\n" }),
         ),
         (
             vec!["-e", "1", "--heap", &unknown, "--on-missing-heap", "fail"],
-            serde_json::json!({ "status": "failed", "result": null, "heap": null, "error": format!("heap {unknown} was not found"), "output": "" }),
+            serde_json::json!({ "status": "failed", "result": null, "heap": null, "error": format!("heap {unknown} was not found"), "error_code": "heap_not_found", "output": "" }),
         ),
         (
             vec!["-e", "1", "--heap", &unknown],
@@ -154,7 +154,7 @@ fn json_is_the_record_and_the_output() {
             assert_eq!(fields.remove("heap").and_then(|heap| heap.as_str().map(str::len)), Some(64));
         }
         if arguments.contains(&"console.log('a'); throw 'boo'") {
-            // How a thrown value is worded is the engine's business.
+            // The wording of a thrown value is tested in the engine.
             assert!(fields["error"].as_str().is_some_and(|error| error.contains("boo")));
             fields["error"] = expected["error"].clone();
         }
@@ -163,7 +163,7 @@ fn json_is_the_record_and_the_output() {
 }
 
 #[test]
-fn stateless_keeps_nothing() {
+fn stateless_stores_nothing() {
     let place = Place::new();
     let ran = place.ran(["run", "--stateless", "-e", "let gone = 1; gone"]);
     assert_eq!((ran.code, ran.out.as_str(), ran.heap()), (Some(0), "1\n", None), "{ran:?}");
@@ -181,7 +181,7 @@ fn without_an_engine_the_message_says_how_to_get_one() {
 }
 
 #[test]
-fn nothing_to_run_is_no_reason_to_wait() {
+fn without_code_it_fails_immediately() {
     let place = Place::new();
     let ran: common::Ran = place.command(["run"]).stdin(Stdio::null()).output().expect("it runs").into();
     assert_eq!(ran.code, Some(2), "{ran:?}");

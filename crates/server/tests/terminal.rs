@@ -1,4 +1,4 @@
-//! On a terminal: colours, line editing, history, and the keys that stop things.
+//! On a terminal: colours, line editing, history, and keys that interrupt.
 
 #[path = "common/mod.rs"]
 mod common;
@@ -14,7 +14,7 @@ const CTRL_D: &str = "\x04";
 const UP: &str = "\x1b[A";
 
 #[test]
-fn a_session_by_hand() {
+fn an_interactive_session() {
     let place = Place::new();
     let mut terminal = Terminal::start(place.command(["repl"]));
     let banner = terminal.wait_for("> ");
@@ -23,12 +23,12 @@ fn a_session_by_hand() {
     let mut check = |input: &str, shown: &str| {
         terminal.send(input);
         terminal.wait_for(shown);
-        // Keys count only once the line editor has the terminal again.
+        // Keys are read only while the line editor controls the terminal.
         terminal.wait_for("> ");
     };
     check("let x = 20\r", "\x1b[2mundefined\x1b[0m");
     check("x +\r22\r", "\x1b[33m42\x1b[0m");
-    // The whole input comes back, not its last line.
+    // The history recalls the whole input, not only its last line.
     check(&format!("{UP}\r"), "\x1b[33m42\x1b[0m");
     check(CTRL_C, "Ctrl-D or .exit leaves");
 
@@ -73,7 +73,7 @@ fn ctrl_c_stops_a_run() {
 }
 
 #[test]
-fn colours_are_for_terminals_that_want_them() {
+fn colours_are_used_only_on_terminals_that_allow_them() {
     let place = Place::new();
     let shown = |no_color: &str| {
         let mut command = place.command(["run", "-e", "console.log('a'); 42"]);
@@ -88,7 +88,7 @@ fn colours_are_for_terminals_that_want_them() {
 }
 
 #[test]
-fn without_code_a_terminal_is_not_waited_on() {
+fn without_code_it_does_not_wait_for_the_terminal() {
     let (status, shown) = Terminal::start(Place::new().command(["run"])).end();
     assert_eq!(status.code(), Some(2), "{shown}");
     assert!(shown.contains("there is nothing to run: give a FILE, `-` for standard input, or `-e CODE`"), "{shown}");

@@ -1,4 +1,4 @@
-//! The command line and authentication: tokens given out, listed and revoked, shown to a server, and checked by the doctor.
+//! Tests of authentication on the command line: tokens are added, listed and revoked, sent to a server, and checked by `doctor`.
 
 use crate::common::{Place, Ran};
 use crate::issuer::{AUDIENCE, ISSUER, Issuer, Key};
@@ -13,7 +13,7 @@ fn mode(path: &str) -> u32 {
 }
 
 #[test]
-fn a_token_is_shown_once_and_kept_nowhere() {
+fn a_token_is_shown_once_and_not_stored() {
     let file = TokenFile::new();
     let ran = file.auth(&["add", "acme/ann", "--expires", "30d", "--name", "laptop"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -69,9 +69,9 @@ fn the_file_may_be_named_by_a_variable_or_the_configuration_too() {
     assert_eq!(ran.json()["tokens"][0]["owner"], "acme/ann", "{ran:?}");
 }
 
-/// Each changes the file under a lock and replaces it whole, so that nobody's change is lost.
+/// Each command changes the file under a lock and replaces it atomically, so no change is lost.
 #[test]
-fn many_at_once_lose_nothing() {
+fn concurrent_changes_are_not_lost() {
     let file = TokenFile::new();
     std::thread::scope(|scope| {
         for number in 0..16 {
@@ -92,7 +92,7 @@ fn many_at_once_lose_nothing() {
 }
 
 #[tokio::test]
-async fn commands_show_their_token_to_a_server() {
+async fn commands_send_their_token_to_a_server() {
     let file = TokenFile::new();
     let (_, token) = file.add("acme/ann", &[]);
     let server = file.server(&[]);
@@ -105,7 +105,7 @@ async fn commands_show_their_token_to_a_server() {
         place.ran(list.iter().chain(&["--token-file", &token_file])),
         with(("HEAPSTEAD_TOKEN", &token)),
         with(("HEAPSTEAD_TOKEN_FILE", &token_file)),
-        // What is given counts more than what a file has.
+        // `--token` takes precedence over `--token-file`.
         place.ran(list.iter().chain(&["--token", &token, "--token-file", "/nowhere"])),
     ] {
         assert_eq!((ran.code, &ran.json()["executions"]), (Some(0), &json!([])), "{ran:?}");
@@ -120,7 +120,7 @@ async fn commands_show_their_token_to_a_server() {
 }
 
 #[tokio::test]
-async fn what_the_server_tells_people_to_type_asks_for_their_token() {
+async fn the_printed_connect_commands_include_a_token() {
     let file = TokenFile::new();
     let (_, token) = file.add("acme/ann", &[]);
     let folders = crate::fixture::Folders::new();
@@ -128,7 +128,7 @@ async fn what_the_server_tells_people_to_type_asks_for_their_token() {
     let mut child = command.args(["--http-port", "0", "--auth-tokens", &file.path()]).stderr(Stdio::piped()).spawn().expect("it starts");
     let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines().map_while(Result::ok);
     let curl = lines.find(|line| line.starts_with("  curl ")).expect("a command");
-    // It goes on talking, and somebody has to listen.
+    // The server keeps writing, so its output must be drained.
     std::thread::spawn(move || lines.for_each(drop));
     let curl = curl.trim_start().trim_start_matches("curl").trim_start();
     let ran: Ran = Command::new("sh").args(["-c", curl]).env("HEAPSTEAD_TOKEN", &token).output().expect("a shell").into();
@@ -140,7 +140,7 @@ async fn what_the_server_tells_people_to_type_asks_for_their_token() {
 }
 
 #[tokio::test]
-async fn the_doctor_looks_at_tokens_and_keys() {
+async fn doctor_checks_tokens_and_keys() {
     let file = TokenFile::new();
     file.add("acme/ann", &[]);
     let key = Key::ed25519("one");

@@ -1,4 +1,4 @@
-//! A connection is its owner's: whoever else names it is answered as if there were none, byte for byte.
+//! A connection belongs to its owner: any other caller that names it gets exactly the response for an unknown connection.
 
 use crate::fixture::Server;
 use crate::peer::{Http, Sse, initialize, messages, request};
@@ -7,7 +7,7 @@ use reqwest::{Method, Response};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Everything of an answer but the time.
+/// The whole response except its date.
 async fn whole(response: Response) -> (u16, BTreeMap<String, String>, String) {
     let status = response.status().as_u16();
     let headers = response.headers().iter().filter(|(name, _)| *name != "date");
@@ -20,7 +20,7 @@ fn bearer(token: &str) -> String {
 }
 
 #[tokio::test]
-async fn every_request_on_a_connection_has_to_be_its_owners() {
+async fn only_its_owner_can_use_a_connection() {
     let file = TokenFile::new();
     let ((ann_id, ann), (_, bob)) = (file.add("acme/ann", &[]), file.add("acme/bob", &[]));
     let (_, anns_other) = file.add("acme/ann", &[]);
@@ -37,7 +37,7 @@ async fn every_request_on_a_connection_has_to_be_its_owners() {
             }
         };
         let tools = || Some(request("tools/list", json!({})));
-        // Another token of the same owner is as good.
+        // Another token of the same owner works too.
         assert_eq!(ask(Method::POST, &ours, &anns_other, tools()).await.status(), 200);
         let unknown = "00000000-0000-4000-8000-000000000000";
         for (method, body) in [
@@ -55,19 +55,19 @@ async fn every_request_on_a_connection_has_to_be_its_owners() {
             assert_ne!(foreign.0, 200, "{method} {body:?}");
         }
         assert_eq!(whole(ask(Method::POST, &ours, &bob, tools()).await).await.0, 404);
-        // It is still there, and its owner's.
+        // The connection still exists and still belongs to its owner.
         assert_eq!(ask(Method::POST, &ours, &ann, tools()).await.status(), 200);
         assert_eq!(ask(Method::POST, &ours, "wrong", tools()).await.status(), 401);
     }
-    // Being connected is no right of its own.
+    // An open connection does not authorise requests by itself.
     let connection = Http::connect(&server, "2025-11-25", &[("authorization", &bearer(&ann))]).await;
     assert_eq!(file.auth(&["revoke", &ann_id]).code, Some(0));
     assert_eq!(connection.send(&request("tools/list", json!({}))).await.status(), 401);
 }
 
-/// Two at once must not get in each other's way either: an id that is not answered yet is the owner's alone.
+/// Pending request ids are separate per owner, so that two owners do not collide.
 #[tokio::test]
-async fn requests_that_wait_are_not_seen_by_others() {
+async fn pending_requests_are_not_visible_to_other_owners() {
     let file = TokenFile::new();
     let ((_, ann), (_, bob)) = (file.add("acme/ann", &[]), file.add("acme/bob", &[]));
     let server = file.server(&[]);
@@ -78,7 +78,7 @@ async fn requests_that_wait_are_not_seen_by_others() {
     let id = started["structuredContent"]["execution_id"].clone();
     let mut waiting = request("tools/call", json!({ "name": "get_execution", "arguments": { "execution_id": id, "wait_secs": 60 } }));
     waiting["id"] = json!(4711);
-    // A stream, on which the answer comes when there is one.
+    // A stream that carries the response later.
     let waits = connection.send(&waiting).await;
     assert_eq!(connection.send(&waiting).await.status(), 400, "the id is taken");
     assert_eq!(foreign.send(&waiting).await.status(), 404);
@@ -87,7 +87,7 @@ async fn requests_that_wait_are_not_seen_by_others() {
 }
 
 #[tokio::test]
-async fn messages_to_an_sse_connection_have_to_be_its_owners() {
+async fn only_its_owner_can_post_to_an_sse_connection() {
     let file = TokenFile::new();
     let ((_, ann), (_, bob)) = (file.add("acme/ann", &[]), file.add("acme/bob", &[]));
     let server = file.server(&["--sse-port", "0"]);
@@ -105,7 +105,7 @@ async fn messages_to_an_sse_connection_have_to_be_its_owners() {
     assert_eq!(sse.answer_to(&hello["id"]).await["result"]["serverInfo"]["name"], "heapstead");
 }
 
-/// However many connections it opens, an owner has one turn.
+/// An owner has one turn in the queue, however many connections it opens.
 #[tokio::test]
 async fn an_owner_takes_turns_with_others_and_not_with_itself() {
     let file = TokenFile::new();

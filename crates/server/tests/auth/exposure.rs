@@ -1,4 +1,4 @@
-//! A server that asks nobody who they are is not reachable from elsewhere by accident.
+//! A server without authentication is not exposed to other machines by accident.
 
 use crate::common::{Place, Ran};
 use crate::fixture::{Folders, Server};
@@ -13,7 +13,7 @@ fn refused(arguments: &[&str]) -> Ran {
 }
 
 #[test]
-fn without_authentication_it_stays_on_this_machine() {
+fn without_authentication_it_refuses_remote_addresses() {
     for host in ["0.0.0.0", "::", "192.0.2.1", "::ffff:192.0.2.1"] {
         for port in ["--http-port", "--sse-port"] {
             let ran = refused(&[port, "0", "--bind-host", host]);
@@ -32,7 +32,7 @@ fn without_authentication_it_stays_on_this_machine() {
 }
 
 #[tokio::test]
-async fn with_authentication_or_on_demand_it_does_not() {
+async fn with_authentication_or_the_insecure_flag_it_listens_remotely() {
     let file = TokenFile::new();
     file.add("acme/ann", &[]);
     for (arguments, status) in [(&["--auth-tokens", &file.path()][..], 401), (&["--insecure-no-auth"], 200)] {
@@ -47,7 +47,7 @@ async fn with_authentication_or_on_demand_it_does_not() {
 }
 
 #[test]
-fn flags_that_do_not_go_together_are_refused() {
+fn inconsistent_flags_are_refused() {
     let (url, issuer, audience) =
         (["--jwks-url", "https://id.example/keys"], ["--jwt-issuer", "https://id.example/"], ["--jwt-audience", "heapstead"]);
     for (given, missing) in [
@@ -63,7 +63,7 @@ fn flags_that_do_not_go_together_are_refused() {
 }
 
 #[test]
-fn a_file_of_tokens_that_is_missing_broken_or_anybodys_keeps_the_server_from_starting() {
+fn a_missing_invalid_or_writable_token_file_prevents_the_start() {
     let place = Place::new();
     let missing = place.path("none.toml");
     let missing = missing.to_str().expect("a name in UTF-8");
@@ -77,9 +77,9 @@ fn a_file_of_tokens_that_is_missing_broken_or_anybodys_keeps_the_server_from_sta
     assert!(ran.err.contains("mode 666") && ran.err.contains("chmod 600"), "{ran:?}");
 }
 
-/// Over standard input and output there is one caller, who started us.
+/// Over stdio, the only caller is the process that started the server.
 #[tokio::test]
-async fn over_stdio_nobody_is_asked() {
+async fn stdio_needs_no_authentication() {
     let folders = Folders::new();
     let flags = ["--auth-tokens", "/nowhere/tokens.toml", "--bind-host", "0.0.0.0"];
     let mut client = crate::peer::Stdio::connect(&folders, "2025-11-25", &flags).await;

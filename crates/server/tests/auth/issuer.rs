@@ -1,4 +1,4 @@
-//! Who issues JWTs: keys of every kind, an address that publishes them, and tokens with anything in them, true or not.
+//! A test issuer of JWTs: keys of every kind, a JWKS endpoint, and tokens with arbitrary contents, valid or not.
 
 use crate::fixture::{Folders, Server};
 use base64::Engine as _;
@@ -16,7 +16,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub const ISSUER: &str = "https://id.example/";
 pub const AUDIENCE: &str = "heapstead";
 
-/// Publishes keys on a port of its own, from a thread of its own: a test waits for its server, which waits for keys. It is down once it is dropped.
+/// Publishes keys on its own port, from its own thread, because a test waits for its server and the server for the keys. It goes down when
+/// dropped.
 pub struct Issuer {
     pub url: String,
     address: SocketAddr,
@@ -53,7 +54,7 @@ impl Issuer {
         self.asked.load(SeqCst)
     }
 
-    /// A server that takes this issuer's tokens.
+    /// Starts a server that accepts this issuer's tokens.
     pub fn server(&self, arguments: &[&str]) -> Server {
         let own = ["--jwks-url", &self.url, "--jwt-issuer", ISSUER, "--jwt-audience", AUDIENCE];
         Server::start_with(&Folders::new(), &[&own, arguments].concat())
@@ -63,7 +64,7 @@ impl Issuer {
 impl Drop for Issuer {
     fn drop(&mut self) {
         self.down.store(true, SeqCst);
-        // Wakes it, so that it sees that it is over.
+        // Wakes the thread, so that it notices the end.
         let _ = TcpStream::connect(self.address);
         let _ = self.serving.take().map(JoinHandle::join);
     }
@@ -103,7 +104,7 @@ impl Key {
         Self { id, signer: Signer::P256(Box::new(pair)) }
     }
 
-    /// Always the same: making one is slow, and nothing depends on its being secret.
+    /// Always the same key, because generating one is slow and it need not be secret.
     pub fn rsa(id: &'static str) -> Self {
         let pair = RsaKeyPair::from_pkcs8(include_bytes!("rsa_for_tests.pk8")).expect("a key");
         Self { id, signer: Signer::Rsa(Box::new(pair)) }
@@ -117,7 +118,7 @@ impl Key {
         }
     }
 
-    /// As the issuer publishes it.
+    /// The published form.
     pub fn jwk(&self) -> Value {
         let public = self.public();
         let mut jwk = match &self.signer {
@@ -150,7 +151,7 @@ impl Key {
         self.token_with(&self.header(), claims)
     }
 
-    /// Signed as this key signs, whatever the header says.
+    /// Signed with this key's algorithm, whatever the header says.
     pub fn token_with(&self, header: &Value, claims: &Value) -> String {
         let message = unsigned(header, claims);
         let random = SystemRandom::new();
@@ -167,7 +168,7 @@ impl Key {
     }
 }
 
-/// Header and claims, as they are signed.
+/// The signed part: header and claims.
 pub fn unsigned(header: &Value, claims: &Value) -> String {
     format!("{}.{}", base64url(header.to_string().as_bytes()), base64url(claims.to_string().as_bytes()))
 }
@@ -176,13 +177,13 @@ pub fn base64url(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// So many seconds from now.
+/// Unix time this many seconds from now.
 pub fn secs_from_now(secs: i64) -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time").as_secs();
     i64::try_from(now).expect("a time") + secs
 }
 
-/// Claims that are let in.
+/// Valid claims.
 pub fn claims(subject: &str) -> Value {
     json!({ "iss": ISSUER, "aud": AUDIENCE, "sub": subject, "exp": secs_from_now(300) })
 }

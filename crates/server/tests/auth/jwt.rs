@@ -1,11 +1,11 @@
-//! JWTs: what an issuer that we trust has signed for us is let in; everything else gets one and the same refusal.
+//! JWTs: tokens that a trusted issuer signed for this server are accepted; all others get the same refusal.
 
 use crate::fixture::Server;
 use crate::issuer::{AUDIENCE, Issuer, Key, base64url, claims, secs_from_now, unsigned};
 use crate::peer::{Http, request};
 use serde_json::{Value, json};
 
-/// Status, challenge and body of the answer to a request with these credentials.
+/// Status, challenge and body of the response to a request with these credentials.
 pub async fn answer(server: &Server, token: &str) -> (u16, String, Value) {
     let response = server.client.get(format!("{}/api/executions", server.url)).bearer_auth(token).send().await.expect("an answer");
     let header = |name| response.headers().get(name).map(|value| value.to_str().expect("text").to_owned()).unwrap_or_default();
@@ -17,7 +17,7 @@ pub async fn check_refused(server: &Server, token: &str) {
     let (status, challenge, body) = answer(server, token).await;
     assert_eq!((status, challenge.as_str()), (401, r#"Bearer realm="heapstead", error="invalid_token""#), "{body}");
     let expected = json!({
-        "type": "about:blank", "title": "Unauthorized", "status": 401, "detail": "the credentials are not valid here, or not any more"
+        "type": "urn:heapstead:error:unauthenticated", "title": "Unauthorized", "status": 401, "detail": "the credentials are not valid here, or not any more"
     });
     assert_eq!(body, expected);
 }
@@ -29,7 +29,7 @@ async fn check_accepted(server: &Server, token: &str) {
 
 type Spoil<'a> = &'a dyn Fn(&Key, Value) -> String;
 
-/// A good token gets in; the same with any of this done to it does not.
+/// A valid token is accepted; each of these manipulations of it is refused.
 async fn check(spoils: &[Spoil<'_>]) {
     let key = Key::ed25519("one");
     let issuer = Issuer::publishing(&[&key]);
@@ -51,14 +51,14 @@ fn without(mut claims: Value, name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn every_kind_of_key_is_taken() {
+async fn every_kind_of_key_is_accepted() {
     let keys = [Key::ed25519("ed"), Key::p256("ec"), Key::rsa("rsa")];
     let issuer = Issuer::publishing(&keys.each_ref());
     let server = issuer.server(&[]);
     for key in &keys {
         check_accepted(&server, &key.token(&claims("ann"))).await;
         check_accepted(&server, &key.token(&with(claims("ann"), "aud", json!(["other", AUDIENCE])))).await;
-        // The only key of its kind need not be named.
+        // The only key of its type need not be named.
         check_accepted(&server, &key.token_with(&json!({ "alg": key.algorithm() }), &claims("ann"))).await;
         let token = key.token(&claims("ann"));
         let (rest, signature) = token.rsplit_once('.').expect("a signature");
@@ -72,7 +72,7 @@ async fn alg_none_is_refused() {
     check(&[
         &|key, claims| format!("{}.", unsigned(&none(key), &claims)),
         &|key, claims| unsigned(&none(key), &claims),
-        // Signed all the same.
+        // Signed nevertheless.
         &|key, claims| key.token_with(&none(key), &claims),
     ])
     .await;
@@ -80,7 +80,7 @@ async fn alg_none_is_refused() {
 
 #[tokio::test]
 async fn hs256_with_the_public_key_as_its_secret_is_refused() {
-    // In each form in which an attacker could have it.
+    // In every form in which an attacker could have the public key.
     let key = Key::rsa("rsa");
     let issuer = Issuer::publishing(&[&key]);
     let server = issuer.server(&[]);
@@ -138,17 +138,17 @@ async fn a_key_that_the_token_itself_brings_is_refused() {
 }
 
 #[tokio::test]
-async fn an_expired_one_is_refused() {
+async fn an_expired_jwt_is_refused() {
     check(&[&|key, claims| key.token(&with(claims, "exp", secs_from_now(-60)))]).await;
 }
 
 #[tokio::test]
-async fn one_that_is_not_good_yet_is_refused() {
+async fn a_token_before_its_nbf_is_refused() {
     check(&[&|key, claims| key.token(&with(claims, "nbf", secs_from_now(60)))]).await;
 }
 
 #[tokio::test]
-async fn clocks_may_differ_a_little() {
+async fn small_clock_differences_are_accepted() {
     let key = Key::ed25519("one");
     let issuer = Issuer::publishing(&[&key]);
     let server = issuer.server(&[]);
@@ -157,17 +157,17 @@ async fn clocks_may_differ_a_little() {
 }
 
 #[tokio::test]
-async fn one_without_an_end_is_refused() {
+async fn a_token_without_expiry_is_refused() {
     check(&[&|key, claims| key.token(&without(claims, "exp")), &|key, claims| key.token(&with(claims, "exp", "tomorrow"))]).await;
 }
 
 #[tokio::test]
-async fn one_that_demands_what_is_not_understood_is_refused() {
+async fn a_token_with_unknown_critical_extensions_is_refused() {
     check(&[&|key, claims| key.token_with(&json!({ "alg": "EdDSA", "kid": "one", "crit": ["b64"], "b64": false }), &claims)]).await;
 }
 
 #[tokio::test]
-async fn one_whose_claims_were_changed_is_refused() {
+async fn a_token_with_changed_claims_is_refused() {
     check(&[&|key, good| {
         let token = key.token(&good);
         let (_, signature) = token.rsplit_once('.').expect("a signature");
@@ -177,7 +177,7 @@ async fn one_whose_claims_were_changed_is_refused() {
 }
 
 #[tokio::test]
-async fn what_can_be_nobodys_name_is_refused() {
+async fn invalid_tenant_and_subject_names_are_refused() {
     check(&[
         &|key, claims| key.token(&without(claims, "sub")),
         &|key, claims| key.token(&with(claims, "sub", "")),
@@ -190,7 +190,7 @@ async fn what_can_be_nobodys_name_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_no_jwt_is_refused() {
+async fn malformed_jwts_are_refused() {
     let texts = ["x", "a.b.c", "..", "eyJhbGciOiJFZERTQSJ9", "eyJhbGciOiJFZERTQSJ9.e30.", "hst_000000000000_00"];
     let spoils = texts.map(|text| move |_: &Key, _: Value| text.to_owned());
     check(&spoils.each_ref().map(|spoil| spoil as Spoil<'_>)).await;
@@ -204,7 +204,7 @@ async fn the_owner_is_the_tenant_and_the_subject_that_it_names() {
     let bearer = |claims: &Value| format!("Bearer {}", key.token(claims));
     let of_acme = with(claims("ann"), "https://id.example/org", "acme");
     let connection = Http::connect(&server, "2025-11-25", &[("authorization", &bearer(&of_acme))]).await;
-    // Whether somebody is the same as whoever opened a connection shows in whether it is there for them.
+    // A connection is visible only to its owner, which shows whether two callers have the same owner.
     for (claims, status) in [
         (with(of_acme.clone(), "exp", secs_from_now(900)), 200),
         (with(claims("ann"), "https://id.example/org", "other"), 404),
@@ -216,7 +216,7 @@ async fn the_owner_is_the_tenant_and_the_subject_that_it_names() {
         other.headers = vec![("authorization", bearer(&claims))];
         assert_eq!(other.send(&request("tools/list", json!({}))).await.status(), status, "{claims}");
     }
-    // Without the claim the tenant is `default`.
+    // Without the claim, the tenant is `default`.
     let plain = Http::connect(&server, "2025-11-25", &[("authorization", &bearer(&claims("ann")))]).await;
     let mut same = plain.clone();
     same.headers = vec![("authorization", bearer(&with(claims("ann"), "https://id.example/org", "default")))];

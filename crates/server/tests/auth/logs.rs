@@ -1,4 +1,4 @@
-//! Tokens are in no log, however much is logged; why one was refused is, for those who look.
+//! Tokens never appear in a log at any level; the reasons of refusals do.
 
 use crate::fixture::{Folders, Server};
 use crate::issuer::{AUDIENCE, ISSUER, Issuer, Key, claims};
@@ -10,7 +10,7 @@ use std::process::{Child, Stdio};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
-/// A server that logs everything there is, and all that it logged.
+/// A server that logs at the highest level, and its log.
 struct Talkative {
     child: Child,
     url: String,

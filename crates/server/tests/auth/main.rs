@@ -1,4 +1,4 @@
-//! Who calls, on the running server: every kind of credentials that is let in, and every reason not to be.
+//! Authentication on the running server: every accepted kind of credentials, and every reason for a refusal.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,10 +1,10 @@
-//! Keys that change: new ones are taken the moment they are used, withdrawn ones are not kept, and an issuer that is down changes nothing.
+//! Key rotation of the issuer: new keys are accepted on first use, withdrawn keys are dropped, and an unreachable issuer changes nothing.
 
 use crate::issuer::{Issuer, Key, claims};
 use crate::jwt::{answer, check_refused};
 
 #[tokio::test]
-async fn a_new_key_is_taken_the_moment_it_is_used_and_the_old_one_no_longer() {
+async fn a_new_key_is_accepted_on_first_use_and_the_old_one_is_refused() {
     let (old, new) = (Key::ed25519("old"), Key::p256("new"));
     let issuer = Issuer::publishing(&[&old]);
     let server = issuer.server(&[]);
@@ -17,7 +17,7 @@ async fn a_new_key_is_taken_the_moment_it_is_used_and_the_old_one_no_longer() {
 }
 
 #[tokio::test]
-async fn strangers_who_name_keys_that_do_not_exist_do_not_make_us_ask() {
+async fn unknown_key_ids_do_not_cause_repeated_fetches() {
     let key = Key::ed25519("one");
     let issuer = Issuer::publishing(&[&key]);
     let server = issuer.server(&[]);
@@ -31,18 +31,18 @@ async fn strangers_who_name_keys_that_do_not_exist_do_not_make_us_ask() {
 }
 
 #[tokio::test]
-async fn known_keys_go_on_working_while_the_issuer_is_down() {
+async fn cached_keys_keep_working_while_the_issuer_is_down() {
     let key = Key::rsa("one");
     let issuer = Issuer::publishing(&[&key]);
     let server = issuer.server(&[]);
     drop(issuer);
-    // Asked for a key that it does not know, it tries, fails, and forgets nothing.
+    // For an unknown key the server tries to fetch, fails, and keeps the cached keys.
     check_refused(&server, &Key::ed25519("two").token(&claims("ann"))).await;
     assert_eq!(answer(&server, &key.token(&claims("ann"))).await.0, 200);
 }
 
 #[tokio::test]
-async fn without_any_keys_it_is_said_that_it_can_not_be_told() {
+async fn without_any_keys_requests_get_503() {
     let key = Key::ed25519("one");
     let issuer = Issuer::publishing(&[&key]);
     issuer.publish(&[]);

@@ -1,4 +1,4 @@
-//! Every route of the server asks who calls, unless what it has is the same for everybody. The routes are those of the server's own table.
+//! Every route requires authentication, unless its content is the same for everyone. The routes come from the server's own table.
 
 use crate::fixture::Server;
 use crate::tokens::TokenFile;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 const OPEN: [&str; 5] = ["/", "/docs", "/docs/docs.js", "/docs/docs.css", "/api-doc/openapi.json"];
 
-/// Method and path of everything that can be asked for.
+/// Method and path of every route.
 async fn routes(server: &Server, mcp: &[(&str, &str)]) -> Vec<(Method, String)> {
     let (status, document) = server.get("/api-doc/openapi.json").await;
     assert_eq!(status, 200);
@@ -21,7 +21,7 @@ async fn routes(server: &Server, mcp: &[(&str, &str)]) -> Vec<(Method, String)> 
     }
     assert!(routes.len() > 10, "{routes:?}");
     assert_eq!(document["security"], json!([{ "bearer": [] }]));
-    // What nobody has to know about is closed too.
+    // Undocumented routes are closed too.
     let further = [
         ("GET", "/nowhere"),
         ("POST", "/api/exec/../exec"),
@@ -47,7 +47,11 @@ async fn check_refused(response: Response, what: &str, challenge: &str, detail: 
         return;
     }
     let body: Value = response.json().await.expect("JSON");
-    assert_eq!(body, json!({ "type": "about:blank", "title": "Unauthorized", "status": 401, "detail": detail }), "{what}");
+    assert_eq!(
+        body,
+        json!({ "type": "urn:heapstead:error:unauthenticated", "title": "Unauthorized", "status": 401, "detail": detail }),
+        "{what}"
+    );
 }
 
 async fn check_closed(server: &Server, mcp: &[(&str, &str)], token: &str) {
@@ -63,7 +67,7 @@ async fn check_closed(server: &Server, mcp: &[(&str, &str)], token: &str) {
             let challenge = r#"Bearer realm="heapstead", error="invalid_token""#;
             check_refused(ask(server, &method, &path, wrong).await, &what, challenge, INVALID).await;
         }
-        // In an address they would end up in logs, so they are not looked for there.
+        // Tokens in URLs end up in logs, so they are not accepted there.
         let query = format!("{path}?access_token={token}");
         check_refused(ask(server, &method, &query, &[]).await, &what, r#"Bearer realm="heapstead""#, MISSING).await;
         assert_ne!(ask(server, &method, &path, &[&good.replace("Bearer", "bEARER")]).await.status(), 401, "{what}");
@@ -71,7 +75,7 @@ async fn check_closed(server: &Server, mcp: &[(&str, &str)], token: &str) {
 }
 
 #[tokio::test]
-async fn every_route_asks_who_calls() {
+async fn every_route_requires_authentication() {
     let file = TokenFile::new();
     let (_, token) = file.add("acme/ann", &[]);
     let mcp = [("POST", "/mcp"), ("GET", "/mcp"), ("DELETE", "/mcp"), ("PUT", "/mcp")];
@@ -90,7 +94,7 @@ async fn check_closed_when_stateless(file: &TokenFile, token: &str) {
 }
 
 #[tokio::test]
-async fn what_is_the_same_for_everybody_is_open() {
+async fn public_pages_are_open() {
     let file = TokenFile::new();
     file.add("acme/ann", &[]);
     let server = file.server(&[]);
@@ -102,7 +106,7 @@ async fn what_is_the_same_for_everybody_is_open() {
 }
 
 #[tokio::test]
-async fn a_page_that_may_call_is_told_what_is_missing() {
+async fn an_allowed_web_page_can_read_the_challenge() {
     let file = TokenFile::new();
     file.add("acme/ann", &[]);
     let server = file.server(&["--allowed-origins", "https://app.example"]);
@@ -122,7 +126,7 @@ async fn a_page_that_may_call_is_told_what_is_missing() {
 }
 
 #[tokio::test]
-async fn whoever_has_a_token_runs_code() {
+async fn a_valid_token_runs_code() {
     let file = TokenFile::new();
     let (_, token) = file.add("acme/ann", &[]);
     let server = file.server(&[]);

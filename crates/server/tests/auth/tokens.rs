@@ -1,11 +1,11 @@
-//! Bearer tokens: good from the moment they are given out until they expire or are revoked, with the server running all the while.
+//! Bearer tokens are valid from their creation until they expire or are revoked, without a restart of the server.
 
 use crate::common::{Place, Ran};
 use crate::fixture::{Folders, Server};
 use crate::jwt::{answer, check_refused};
 use serde_json::Value;
 
-/// A file of tokens, and the command that keeps it.
+/// A token file, managed with `heapstead auth`.
 pub struct TokenFile {
     place: Place,
 }
@@ -23,7 +23,7 @@ impl TokenFile {
         self.place.ran([&["auth"], arguments, &["--auth-tokens", &self.path()]].concat())
     }
 
-    /// Id and text of a new token.
+    /// Creates a token. Returns its id and text.
     pub fn add(&self, owner: &str, arguments: &[&str]) -> (String, String) {
         let ran = self.auth(&[&["add", owner, "--json"], arguments].concat());
         assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -35,7 +35,7 @@ impl TokenFile {
         Server::start_with(&Folders::new(), &[&["--auth-tokens", &self.path()], arguments].concat())
     }
 
-    /// Makes the token's end be in the past, as time would.
+    /// Moves the token's expiry into the past.
     fn let_expire(&self, id: &str) {
         let text = std::fs::read_to_string(self.path()).expect("the file");
         let at = text.find(id).expect("the token");
@@ -47,7 +47,7 @@ impl TokenFile {
 }
 
 #[tokio::test]
-async fn a_token_is_good_from_the_moment_it_is_given_out_until_it_is_revoked() {
+async fn a_token_is_valid_from_its_creation_until_it_is_revoked() {
     let file = TokenFile::new();
     let (first_id, first) = file.add("acme/ann", &[]);
     let server = file.server(&[]);
@@ -70,7 +70,7 @@ async fn an_expired_token_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_not_the_whole_token_is_refused() {
+async fn partial_tokens_are_refused() {
     let file = TokenFile::new();
     let ((_, one), (_, other)) = (file.add("acme/ann", &[]), file.add("acme/bob", &[]));
     let server = file.server(&[]);
@@ -91,7 +91,7 @@ async fn what_is_not_the_whole_token_is_refused() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_gone_or_broken_lets_nobody_in_until_it_is_back() {
+async fn a_missing_or_invalid_token_file_refuses_all_until_it_is_restored() {
     let file = TokenFile::new();
     let (_, token) = file.add("acme/ann", &[]);
     let server = file.server(&[]);
@@ -105,7 +105,7 @@ async fn a_file_that_is_gone_or_broken_lets_nobody_in_until_it_is_back() {
 }
 
 #[tokio::test]
-async fn both_kinds_can_be_taken_at_once_and_neither_where_it_is_not_asked_for() {
+async fn tokens_and_jwts_are_accepted_only_if_configured() {
     let file = TokenFile::new();
     let (_, token) = file.add("acme/ann", &[]);
     let key = crate::issuer::Key::ed25519("one");

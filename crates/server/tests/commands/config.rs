@@ -1,10 +1,10 @@
-//! Where a value comes from: command line before variable before file before default; and what is wrong with a file, said so that it can be put right.
+//! Precedence of values (command line, variable, file, default), and useful errors for an invalid file.
 
 use crate::common::{Place, Ran};
 use crate::fixture::{Folders, Server};
 use serde_json::json;
 
-/// The database folder that a command would use, which it names because it is not there.
+/// The database folder that a command would use. The error names it because it does not exist.
 fn database_used(place: &Place, arguments: &[&str], variable: Option<&str>) -> String {
     let mut command = place.command(["executions", "ls"].iter().chain(arguments));
     match variable {
@@ -18,7 +18,7 @@ fn database_used(place: &Place, arguments: &[&str], variable: Option<&str>) -> S
 }
 
 #[test]
-fn the_command_line_beats_a_variable_which_beats_the_file_which_beats_the_default() {
+fn precedence_is_command_line_variable_file_default() {
     let place = Place::new();
     let file =
         place.file("heapstead.toml", "session-db-path = \"/from/file\"\nhttp-port = 1 # of the server, and none of this command's\n");
@@ -40,7 +40,7 @@ fn the_file_may_be_named_by_a_variable() {
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_said_with_file_key_value_and_what_is_allowed() {
+fn errors_name_file_key_value_and_allowed_values() {
     let place = Place::new();
     for (text, parts) in [
         ("http-prot = 8420", &["`http-prot` is not a setting", "allowed are http-port, sse-port,"][..]),
@@ -79,7 +79,7 @@ fn what_is_wrong_with_a_file_is_said_with_file_key_value_and_what_is_allowed() {
 }
 
 #[tokio::test]
-async fn a_server_does_what_the_file_says_unless_it_is_told_otherwise() {
+async fn a_server_uses_the_file_unless_overridden() {
     let folders = Folders::new();
     let file = folders.path().join("heapstead.toml");
     let text = "execution-timeout = 1\nheap-memory-max = 16\noutput-max-mb = 1\nsession-id = \"of the file\"\non-missing-heap = \"fail\"\n\
@@ -110,7 +110,7 @@ async fn a_server_does_what_the_file_says_unless_it_is_told_otherwise() {
 }
 
 #[test]
-fn a_flag_of_s3_without_a_bucket_is_refused() {
+fn an_s3_flag_without_a_bucket_is_refused() {
     let place = Place::new();
     for (flag, value) in [("--cache-dir", "cache"), ("--s3-endpoint", "https://s3.example"), ("--s3-secret-access-key", "secret")] {
         for command in [&["serve"][..], &["run", "-e", "1"], &["heaps", "ls"], &["executions", "ls"]] {

@@ -1,4 +1,4 @@
-//! `heapstead executions`: the same answers from a server and from its stores, and output as it is written.
+//! `heapstead executions`: the same results from a server and from its stores, and output that is followed live.
 
 use crate::common::Place;
 use crate::fixture::Server;
@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read};
 use std::process::Child;
 
-/// Starts code that goes on, and answers with its id.
+/// Starts code that keeps running, and returns its id.
 pub async fn started(server: &Server, code: &str) -> String {
     let (status, answer) = server.post("/api/exec", json!({ "code": code })).await;
     assert_eq!(status, 202, "{answer}");
     answer["execution_id"].as_str().expect("an id").to_owned()
 }
 
-/// `executions output --follow`, against the stores and against the server.
+/// `executions output --follow`, on the stores and on the server.
 fn followers(server: &Server, id: &str) -> [Child; 2] {
     let follow = |place: Place| place.command(["executions", "output", id, "--follow"]);
     let mut stores = follow(Place::new());
@@ -79,7 +79,7 @@ async fn an_empty_list_says_how_to_see_more_where_there_may_be_more() {
 #[tokio::test]
 async fn output_is_followed_as_it_is_written_and_ends_with_the_run() {
     let server = Server::start();
-    // It never ends by itself, so that whatever is seen is seen while it runs.
+    // It never ends by itself, so everything seen is seen while it runs.
     let id = started(&server, "console.log('first'); await new Promise(done => setTimeout(done, 1e6))").await;
     let mut following = followers(&server, &id).map(|mut follower| {
         let mut out = BufReader::new(follower.stdout.take().expect("piped"));
@@ -98,7 +98,7 @@ async fn output_is_followed_as_it_is_written_and_ends_with_the_run() {
 }
 
 #[tokio::test]
-async fn the_exit_code_of_following_tells_the_end() {
+async fn the_exit_code_of_follow_reports_the_status() {
     let server = Server::start_with(&crate::fixture::Folders::new(), &["--execution-timeout", "1"]);
     for (code, expected, error) in [
         ("console.log(1)", 0, None),
@@ -114,11 +114,11 @@ async fn the_exit_code_of_following_tells_the_end() {
 }
 
 #[tokio::test]
-async fn an_execution_is_cancelled_wherever_it_runs() {
+async fn an_execution_is_cancelled_through_the_server_and_the_stores() {
     let server = Server::start();
     for at in 0..2 {
         let id = started(&server, "for (;;);").await;
-        // Only the one that is asked acts: the other comes too late.
+        // The first of the two cancels it; the second comes too late.
         let arguments = ["executions", "cancel", &id];
         let ran = match at {
             0 => crate::heaps::at_stores(server.folders(), &arguments),

@@ -1,9 +1,9 @@
-//! Every flag of the server takes a good value and refuses a bad one, on the command line, as a variable and in a file.
+//! Every flag of the server accepts a valid value and refuses an invalid one, on the command line, as a variable and in a file.
 
 use crate::common::{Place, Ran};
 use std::collections::BTreeSet;
 
-/// Flag, a good value, a bad value and what its refusal says. Where there is no bad value, any text is good.
+/// A flag, a valid value, and an invalid value with part of its error. Without an invalid value, any text is valid.
 type Flag = (&'static str, &'static str, Option<(&'static str, &'static str)>);
 
 const FLAGS: [Flag; 52] = [
@@ -61,14 +61,14 @@ const FLAGS: [Flag; 52] = [
     ("config", "empty.toml", Some(("missing.toml", "No such file"))),
 ];
 
-/// A filter that no log understands, after everything else was found good: so nothing is started.
+/// An invalid log filter is refused after all other flags have been checked, so that nothing starts.
 const REFUSED_LAST: [&str; 2] = ["--log", "["];
 
 fn variable(flag: &str) -> String {
     format!("HEAPSTEAD_{}", flag.replace('-', "_").to_uppercase())
 }
 
-/// What the flag needs beside it to make sense.
+/// The files that some flags need.
 fn place_with_files() -> Place {
     let place = Place::new();
     place.file("empty.toml", "");
@@ -76,7 +76,7 @@ fn place_with_files() -> Place {
 }
 
 #[test]
-fn the_table_of_this_test_is_whole() {
+fn the_table_of_this_test_is_complete() {
     let page = Place::new().ran(["reference", "flags"]).out;
     let server = page.split("## `heapstead serve`").nth(1).and_then(|rest| rest.split("\n## ").next()).expect("a section").to_owned();
     let documented: BTreeSet<_> =
@@ -94,7 +94,7 @@ fn check_accepted(ran: &Ran, flag: &str) {
 }
 
 #[test]
-fn good_values_are_taken_from_everywhere() {
+fn valid_values_are_accepted_from_every_source() {
     let place = place_with_files();
     for (flag, good, _) in FLAGS.into_iter().filter(|(flag, ..)| *flag != "log") {
         let argument = format!("--{flag}={good}");
@@ -109,7 +109,7 @@ fn good_values_are_taken_from_everywhere() {
 }
 
 #[test]
-fn bad_values_are_refused_from_everywhere() {
+fn invalid_values_are_refused_from_every_source() {
     let place = place_with_files();
     let check = |ran: Ran, flag: &str, bad: &str, allowed: &str| {
         assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{flag}: {ran:?}");
@@ -142,8 +142,8 @@ fn bad_values_are_refused_from_everywhere() {
 }
 
 #[test]
-fn a_cap_that_no_run_could_have_is_refused_at_the_start() {
-    // A port that is taken, so that nothing stays up should it be let through.
+fn a_memory_limit_below_one_run_is_refused_at_the_start() {
+    // A port in use, so that the server would not stay up if the flags were accepted.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = taken.local_addr().expect("its address").port().to_string();
     for arguments in [&["--max-memory-mb", "63"][..], &["--max-memory-mb", "100", "--heap-memory-max", "101"]] {
@@ -155,7 +155,7 @@ fn a_cap_that_no_run_could_have_is_refused_at_the_start() {
     }
 }
 
-/// Numbers and truths as they are, everything else in quotes.
+/// Numbers and booleans unchanged, everything else in quotes.
 fn as_toml(value: &str) -> String {
     if value.parse::<i64>().is_ok() || value.parse::<bool>().is_ok() { value.to_owned() } else { format!("{value:?}") }
 }

@@ -1,11 +1,11 @@
-//! `heapstead heaps`: the same answers from a server and from its stores.
+//! `heapstead heaps`: the same results from a server and from its stores.
 
 use crate::common::{Place, Ran};
 use crate::fixture::{Folders, Server};
 use serde_json::{Value, json};
 use std::time::{Duration, SystemTime};
 
-/// The command against the stores that a server uses, and against that server.
+/// Runs the command on the stores of a server and on the server itself.
 pub fn both(server: &Server, arguments: &[&str]) -> [Ran; 2] {
     [at_stores(server.folders(), arguments), Place::new().ran(arguments.iter().chain(&["--url", &server.url]))]
 }
@@ -13,12 +13,12 @@ pub fn both(server: &Server, arguments: &[&str]) -> [Ran; 2] {
 pub fn at_stores(folders: &Folders, arguments: &[&str]) -> Ran {
     let mut command = Place::new().command(arguments);
     command.current_dir("/").arg("--directory-path").arg(folders.heaps()).arg("--session-db-path").arg(folders.database());
-    // Whoever calls a server that asks nobody.
+    // The owner of HTTP callers on a server without authentication.
     command.args(["--owner", "anonymous"]);
     command.output().expect("it runs").into()
 }
 
-/// What both answered, which is the same.
+/// The result of both, which must be equal.
 pub fn json_of_both(server: &Server, arguments: &[&str]) -> Value {
     let [stores, asked] = both(server, &[arguments, &["--json"]].concat()).map(|ran| {
         assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{arguments:?}: {ran:?}");
@@ -70,7 +70,7 @@ async fn heaps_are_listed_and_shown() {
 }
 
 #[tokio::test]
-async fn a_heap_goes_from_one_store_to_another() {
+async fn a_heap_is_exported_and_imported() {
     let (here, there) = (Server::start(), Server::start());
     let record = here.run("let n = 41").await;
     let key = record["heap"].as_str().expect("a heap");
@@ -87,7 +87,7 @@ async fn a_heap_goes_from_one_store_to_another() {
     let went_on = there.run_with(json!({ "code": "++n", "heap": key, "on_missing_heap": "fail" })).await;
     assert_eq!(went_on["result"], "42", "{went_on}");
 
-    // Without its sidecar, as through a pipe, the engine can be named, and need not be.
+    // Without its sidecar, as through a pipe, the engine may be named but need not be.
     let [exported, _] = both(&here, &["heaps", "show", key, "--json"]);
     let engine = exported.json()["engine"].as_str().expect("an engine").to_owned();
     std::fs::remove_file(format!("{file}.json")).expect("the sidecar");
@@ -106,7 +106,7 @@ async fn a_heap_goes_from_one_store_to_another() {
 }
 
 #[tokio::test]
-async fn what_is_no_heap_is_not_brought_in() {
+async fn invalid_files_are_not_imported() {
     let server = Server::start();
     let record = server.run("1").await;
     let key = record["heap"].as_str().expect("a heap");
@@ -125,10 +125,10 @@ async fn what_is_no_heap_is_not_brought_in() {
 }
 
 #[tokio::test]
-async fn what_nothing_refers_to_is_collected_once_it_is_old() {
+async fn unreferenced_heaps_are_removed_after_their_retention() {
     let server = Server::start();
     let tagged = server.run_with(json!({ "code": "let tagged = 1", "tags": { "keep": "yes" } })).await;
-    // A heap that somebody put there is in no record, so that only its age protects it.
+    // An imported heap has no record, so only its age protects it.
     let other = Server::start();
     let stray = other.run("let stray = 1").await["heap"].as_str().expect("a heap").to_owned();
     for file in [stray.clone(), format!(".meta/{stray}.json")] {
@@ -138,7 +138,7 @@ async fn what_nothing_refers_to_is_collected_once_it_is_old() {
 
     let stored = std::fs::File::options().write(true).open(server.folders().heaps().join(&stray)).expect("a file");
     stored.set_modified(SystemTime::now() - Duration::from_secs(31 * 24 * 3600)).expect("a time");
-    // It may be another server's.
+    // The heap may belong to another server.
     assert_eq!(json_of_both(&server, &["heaps", "gc"])["removed"], json!([]));
     let found = json_of_both(&server, &["heaps", "gc", "--dry-run", "--unknown"]);
     assert_eq!((&found["removed"], &found["kept"]), (&json!([stray]), &json!(1)), "{found}");

@@ -1,4 +1,4 @@
-//! The command line around the server: flags from every source, commands against a server and against the stores, and what people are told to type.
+//! Tests of the command line: flags from every source, commands on a server and on the stores, and the printed instructions.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -6,7 +6,7 @@ use serde_json::json;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::time::{Duration, Instant};
 
-/// Two servers on the same folders.
+/// Starts two servers on the same folders.
 fn neighbours() -> (Server, Server) {
     let folders = Folders::new();
     (Server::start_with(&folders, &[]), Server::start_with(&folders, &[]))
@@ -40,7 +40,7 @@ async fn waiting_for_the_end_and_for_output_works_across_processes() {
 }
 
 #[tokio::test]
-async fn waiting_ends_when_its_time_is_over() {
+async fn waiting_ends_at_its_timeout() {
     let (one, other) = neighbours();
     let id = started(&one, "await new Promise(done => setTimeout(done, 1e6))").await;
     let began = Instant::now();
@@ -50,13 +50,13 @@ async fn waiting_ends_when_its_time_is_over() {
 }
 
 #[tokio::test]
-async fn an_execution_whose_process_dies_while_somebody_waits_has_failed() {
+async fn an_execution_fails_if_its_process_dies_while_a_caller_waits() {
     let (mut one, other) = neighbours();
     let id = started(&one, "console.log('a'); await new Promise(done => setTimeout(done, 1e6))").await;
     let (path, output) = (format!("/api/executions/{id}?wait_secs=60"), format!("/api/executions/{id}/output?wait_secs=60&byte_offset=2"));
     let waiting = async { tokio::join!(other.get(&path), other.get(&output)) };
     let dying = async {
-        // Its first line is out, so it runs.
+        // Its first line has been printed, so it runs.
         other.get(&format!("/api/executions/{id}/output?wait_secs=60")).await;
         one.kill();
     };
@@ -68,7 +68,7 @@ async fn an_execution_whose_process_dies_while_somebody_waits_has_failed() {
 }
 
 #[tokio::test]
-async fn sockets_are_ours_alone_and_go_with_their_process() {
+async fn sockets_are_private_and_removed_with_their_process() {
     let server = Server::start();
     let folder = server.folders().database().join("processes");
     let sockets = || -> Vec<_> {
@@ -86,8 +86,8 @@ async fn sockets_are_ours_alone_and_go_with_their_process() {
 }
 
 #[tokio::test]
-async fn a_folder_with_a_long_name_is_no_obstacle() {
-    // Longer than the address of a socket may be.
+async fn a_folder_with_a_long_name_works() {
+    // Longer than the maximum path of a Unix socket.
     let folders = Folders::named(&"x".repeat(200));
     let (one, other) = (Server::start_with(&folders, &[]), Server::start_with(&folders, &[]));
     let id = started(&one, "for (;;);").await;

@@ -1,4 +1,4 @@
-//! The pages of docs/reference say what the code says.
+//! The pages of docs/reference match the code.
 
 use crate::common::Place;
 use std::path::Path;
@@ -28,7 +28,12 @@ fn tools() {
 }
 
 #[test]
-fn variables_of_the_machine_are_not_in_the_pages() {
+fn errors() {
+    check("errors");
+}
+
+#[test]
+fn environment_variables_do_not_change_the_pages() {
     let place = Place::new();
     let with = place.command(["reference", "flags"]).env("HEAPSTEAD_S3_BUCKET", "mine").output().expect("it runs");
     assert!(!String::from_utf8_lossy(&with.stdout).contains("mine"));

@@ -1,11 +1,11 @@
-//! Heaps in a bucket, by flags alone: of one run, of a server with a cache, and looked at from the command line.
+//! Heaps in a bucket, configured by flags alone: for one run, for a server with a cache, and inspected from the command line.
 
 use crate::common::{Place, Ran};
 use crate::fixture::{Folders, Server};
 use crate::s3_server::{self, S3Server};
 use serde_json::json;
 
-/// The flags that lead to a bucket of the test server, without a look at the environment.
+/// Flags for a bucket of the test server, independent of the environment.
 fn flags(server: &S3Server, bucket: &str) -> Vec<String> {
     let endpoint = format!("http://127.0.0.1:{}", server.port);
     let values = [
@@ -27,7 +27,7 @@ fn ran(place: &Place, arguments: &[&str], flags: &[String]) -> Ran {
 }
 
 #[test]
-fn a_run_goes_on_from_a_heap_in_a_bucket() {
+fn a_run_continues_from_a_heap_in_a_bucket() {
     let server = s3_server::start();
     let (place, flags) = (Place::new(), flags(server, &server.new_bucket()));
     let first = ran(&place, &["run", "-e", "let n = 41"], &flags);
@@ -42,7 +42,7 @@ fn a_run_goes_on_from_a_heap_in_a_bucket() {
 }
 
 #[tokio::test]
-async fn a_server_keeps_heaps_in_a_bucket_and_copies_in_a_cache() {
+async fn a_server_stores_heaps_in_a_bucket_and_caches_them() {
     let s3 = s3_server::start();
     let (folders, flags) = (Folders::new(), flags(s3, &s3.new_bucket()));
     let cache = folders.path().join("cache");
@@ -60,7 +60,7 @@ async fn a_server_keeps_heaps_in_a_bucket_and_copies_in_a_cache() {
 }
 
 #[test]
-fn the_doctor_looks_at_the_bucket() {
+fn doctor_checks_the_bucket() {
     let server = s3_server::start();
     let (place, bucket) = (Place::new(), server.new_bucket());
     let good = ran(&place, &["doctor", "--cache-dir", "cache"], &flags(server, &bucket));

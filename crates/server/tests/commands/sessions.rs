@@ -1,4 +1,4 @@
-//! `heapstead sessions`: the same answers from a server and from its stores.
+//! `heapstead sessions`: the same results from a server and from its stores.
 
 use crate::common::Place;
 use crate::fixture::{Folders, Server};
@@ -18,12 +18,12 @@ async fn sessions_are_listed_shown_forked_and_ended() {
     let first = server.run_with(json!({ "code": "let n = 1", "session": session })).await;
     server.run_with(json!({ "code": "++n", "session": session })).await;
 
-    // Without credentials there is nothing to list on a server: whoever holds an id has the session. The stores are the operator's.
+    // A server without authentication lists no sessions, because an id grants access. The operator can list them from the stores.
     let listed = at_stores(server.folders(), &["sessions", "ls", "--json"]).json();
     assert_eq!(listed["sessions"][0]["session_id"], json!(session), "{listed}");
     let asked = Place::new().ran(["sessions", "ls", "--json", "--url", &server.url]).json();
     assert_eq!(asked, json!({ "sessions": [], "logs": [] }));
-    // Sessions that are only a log come after them, whatever they are called.
+    // Sessions that have only a log come after them, whatever their names.
     let logs = ["a".repeat(64), "notes".to_owned()];
     for name in &logs {
         server.run_with(json!({ "code": "1", "session": name })).await;
@@ -69,7 +69,7 @@ async fn sessions_are_listed_shown_forked_and_ended() {
 }
 
 #[tokio::test]
-async fn the_key_of_states_is_rotated_where_the_stores_are() {
+async fn the_state_key_is_rotated_on_the_local_stores() {
     let server = Server::start();
     let done = at_stores(server.folders(), &["sessions", "rotate-key", "--json"]);
     assert_eq!((done.code, done.json()), (Some(0), json!({ "ok": true })), "{done:?}");
@@ -81,7 +81,7 @@ async fn the_key_of_states_is_rotated_where_the_stores_are() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_ended_at_the_stores_takes_its_context_along() {
+async fn ending_a_session_on_the_stores_removes_its_context() {
     let folders = Folders::new();
     let kept = || {
         let database = rusqlite::Connection::open(folders.database().join("context.db")).expect("the database");

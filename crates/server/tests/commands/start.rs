@@ -1,4 +1,4 @@
-//! How a server starts: what it tells people to type works, and what keeps it from starting is said with what to do about it.
+//! Server start: the printed commands work, and errors say what to do.
 
 use crate::common::{Place, Ran};
 use crate::fixture::{Folders, Server};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 
-/// A server and everything it said before its log.
+/// A server, and its output before the log.
 struct Started {
     child: Child,
     said: Vec<String>,
@@ -21,7 +21,7 @@ impl Started {
         for line in &mut lines {
             let last = line.starts_with("  Documentation");
             said.push(line);
-            // Two further lines and the commands over standard input and output.
+            // Two more lines, and the commands for stdio.
             if last && arguments.contains(&"--stateless") {
                 break;
             }
@@ -33,7 +33,7 @@ impl Started {
         Self { child, said }
     }
 
-    /// What is to be typed for a client.
+    /// The printed command for a client.
     fn advice(&self, client: &str) -> Vec<&str> {
         self.said.iter().filter_map(|line| line.strip_prefix("  ")?.strip_prefix(client)).map(str::trim_start).collect()
     }
@@ -79,7 +79,7 @@ fn the_commands_it_prints_for_clients_speak_mcp() {
     let headers = "-H 'content-type: application/json' -H 'accept: application/json, text/event-stream'";
     let ran = shell(&format!("curl -s {url} {headers} -d '{initialize}'"));
     assert!(ran.out.contains("\"serverInfo\""), "{ran:?}");
-    // Over standard input and output, as each client is told to start it.
+    // Over stdio, with the command printed for each client.
     let command = claude[1].strip_prefix("claude mcp add heapstead -- ").expect("a command");
     let config: Value = serde_json::from_str(started.advice("Cursor")[1]).expect("JSON");
     let entry = &config["mcpServers"]["heapstead"];
@@ -100,14 +100,14 @@ fn the_commands_it_prints_for_clients_speak_mcp() {
     stdout.read_line(&mut line).expect("an answer");
     let answer: Value = serde_json::from_str(&line).expect("JSON and nothing else");
     assert_eq!((&answer["id"], answer["result"]["serverInfo"]["name"].is_string()), (&json!(1), true), "{answer}");
-    // It ends with its client.
+    // The server exits with its client.
     drop(stdin);
     stdout.read_to_string(&mut line).expect("the end");
     assert!(child.wait().expect("an end").success());
 }
 
 #[tokio::test]
-async fn a_port_that_is_taken_is_an_error_that_says_what_to_do() {
+async fn a_port_in_use_is_an_error_with_a_hint() {
     let server = Server::start();
     let port = server.url.rsplit(':').next().expect("a port");
     let folders = Folders::new();
@@ -127,7 +127,7 @@ async fn a_port_that_is_taken_is_an_error_that_says_what_to_do() {
 }
 
 #[test]
-fn an_address_that_is_not_ours_is_an_error() {
+fn a_foreign_bind_address_is_an_error() {
     let ran: Ran = Server::command(&Folders::new())
         .args(["--http-port", "0", "--bind-host", "192.0.2.1", "--insecure-no-auth"])
         .output()

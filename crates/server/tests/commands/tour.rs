@@ -1,13 +1,13 @@
-//! The tour in the README works as it is typed: its commands run in one shell against a server, and print what the page says.
+//! Runs the commands of the README's tour in one shell against a server, and compares their output with the page.
 
 use crate::fixture::{Folders, Server};
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Where the page says the server is.
+/// The server's address on the page.
 const URL_OF_THE_PAGE: &str = "http://127.0.0.1:8420";
-/// Stands for whatever is there, which differs from run to run.
+/// Matches any text, for output that differs between runs.
 const ANYTHING: char = '…';
 
 struct Step {
@@ -15,7 +15,7 @@ struct Step {
     expected: String,
 }
 
-/// The commands of the page's `console` blocks, each with the lines that follow it.
+/// The commands of the page's `console` blocks, each with its expected output.
 fn steps(page: &str) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     let mut inside = false;
@@ -86,7 +86,7 @@ async fn the_tour_works_as_typed() {
 }
 
 #[test]
-fn dots_stand_for_anything() {
+fn an_ellipsis_matches_any_text() {
     for (expected, found, yes) in [
         ("a\n", "a\n", true),
         ("a…c\n", "abc\n", true),

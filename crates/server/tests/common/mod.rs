@@ -1,4 +1,4 @@
-//! The real binary, in a place of its own: heap folder, state folder, and nothing of the tester's environment but the engine.
+//! Runs the real binary in its own temporary folders, with no environment variables except the engine's.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::ffi::OsStr;
@@ -10,7 +10,7 @@ pub struct Place {
     root: tempfile::TempDir,
 }
 
-/// What a command that has ended left.
+/// Result of a finished command.
 #[derive(Debug)]
 pub struct Ran {
     pub code: Option<i32>,
@@ -39,7 +39,7 @@ impl Place {
         self.heaps().join(".meta").join(format!("{key}.json"))
     }
 
-    /// Writes a file, and gives its path.
+    /// Writes a file and returns its path.
     pub fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
         let path = self.path(name);
         std::fs::write(&path, bytes).expect("file");
@@ -68,12 +68,12 @@ impl Place {
 
     pub fn ran_with_input<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>, input: &str) -> Ran {
         let mut child = self.command(arguments).stdin(Stdio::piped()).spawn().expect("it starts");
-        // A command that refuses its arguments reads nothing.
+        // A command that refuses its arguments does not read its input.
         let _ = child.stdin.take().expect("stdin").write_all(input.as_bytes());
         child.wait_with_output().expect("it runs").into()
     }
 
-    /// Runs code that completes, with these further arguments; gives its result and the key of its heap.
+    /// Runs code that must complete. Returns its result and the key of its heap.
     pub fn completed(&self, code: &str, arguments: &[&str]) -> (String, String) {
         let ran = self.ran(["run", "-e", code].iter().chain(arguments));
         assert_eq!(ran.code, Some(0), "{ran:?}");

@@ -1,4 +1,4 @@
-//! A command on a pseudo-terminal of its own, as somebody would use it by hand.
+//! Runs a command on a pseudo-terminal, as a user would.
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::fs::{File, OpenOptions};
@@ -9,14 +9,14 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// Generous: only a failure waits this long.
+/// Long timeout: only a failure waits this long.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub struct Terminal {
     child: Child,
     keyboard: File,
     shown: Receiver<Vec<u8>>,
-    /// Everything shown and not yet waited for.
+    /// Everything printed and not yet consumed.
     seen: String,
 }
 
@@ -42,7 +42,7 @@ impl Terminal {
         let (show, shown) = channel();
         std::thread::spawn(move || {
             let mut buffer = [0; 4096];
-            // Reading fails once nobody has the other side open any more.
+            // Reading fails once the other side is closed.
             while let Ok(count @ 1..) = screen.read(&mut buffer) {
                 if show.send(buffer[..count].to_vec()).is_err() {
                     break;
@@ -56,7 +56,7 @@ impl Terminal {
         self.keyboard.write_all(keys.as_bytes()).expect("typed");
     }
 
-    /// Waits until this is shown; gives what was shown up to and with it.
+    /// Waits until this text is printed. Returns everything up to and including it.
     pub fn wait_for(&mut self, text: &str) -> String {
         loop {
             if let Some(at) = self.seen.find(text) {
@@ -70,7 +70,7 @@ impl Terminal {
         }
     }
 
-    /// Waits for the end; gives what was shown last.
+    /// Waits for the end. Returns the remaining output.
     pub fn end(mut self) -> (ExitStatus, String) {
         let status = self.child.wait().expect("it ends");
         while let Ok(bytes) = self.shown.recv_timeout(PATIENCE) {

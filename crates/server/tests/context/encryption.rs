@@ -1,4 +1,4 @@
-//! With a key file, nothing that was said reaches a disk, Redis or a log in the clear.
+//! With a key file, nothing from a conversation reaches disk, Redis or a log in plaintext.
 
 use crate::fixture::{Folders, Server};
 use crate::redis_server;
@@ -20,14 +20,15 @@ async fn say(server: &Server) {
     let set = json!({ "session": "a", "custom": { "k": MARKER } });
     assert_eq!(server.post("/api/context", set).await.0, 200);
     assert_eq!(server.post("/api/context/record", json!({ "session": "a", "query": MARKER })).await.0, 200);
-    // The code itself is in the session's log, which is not the context's affair; its record is told of in a call that keeps nothing else.
+    // The code of runs is also in the session's log, which is not encrypted; so the marker is passed in a call that is only recorded in the
+    // context.
     assert_eq!(server.get(&format!("/api/context/check?session=a&query={MARKER}")).await.1["results"], 0);
     run_in(server, "a", "1").await;
     let context = context_when(server, "a", |context| calls(context) == 1).await;
     assert!(context.to_string().contains(MARKER));
 }
 
-/// Everything in a folder, the files of databases that are open too.
+/// All files of a folder that contain the marker, including open database files.
 fn files_with_marker(folder: &Path) -> Vec<std::path::PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).expect("a folder").flatten() {

@@ -1,4 +1,4 @@
-//! A context lives as long as its session: it leaves the store when that is ended, and when that expires.
+//! A context lives as long as its session: it is removed when the session ends or expires.
 
 use crate::fixture::{Folders, Server};
 use crate::peer::Http;
@@ -7,7 +7,7 @@ use crate::{calls, context_when, run_in};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// Opens a session, which is remembered, as is one that nobody ends.
+/// Opens a session with a context, and another one that stays open.
 async fn remembered(server: &Server) -> String {
     let (_, session) = server.post("/api/sessions", json!({})).await;
     let id = session["session_id"].as_str().expect("an id").to_owned();
@@ -17,7 +17,7 @@ async fn remembered(server: &Server) -> String {
     id
 }
 
-/// Waits until the session is gone, and only the other one is left in the store.
+/// Waits until the session is gone and only the other context is left in the store.
 async fn only_the_other_is_left(server: &Server, id: &str) {
     let begun = Instant::now();
     loop {
@@ -34,7 +34,7 @@ async fn only_the_other_is_left(server: &Server, id: &str) {
 }
 
 #[tokio::test]
-async fn the_context_of_a_connection_goes_with_it() {
+async fn the_context_of_a_connection_is_removed_with_it() {
     let server = Server::start();
     let client = Http::connect(&server, "2025-11-25", &[]).await;
     client.call("context_set", json!({ "custom": { "a": 1 } })).await;
@@ -78,7 +78,7 @@ async fn when_it_is_ended() {
 }
 
 #[tokio::test]
-async fn using_a_context_keeps_its_session_however_that_is_named() {
+async fn using_a_context_refreshes_its_session_under_any_name() {
     let server = Server::start_with(&Folders::new(), &["--session-ttl", "2s"]);
     let (_, opened) = server.post("/api/sessions", json!({})).await;
     let (_, task) = server.post("/api/session-context", json!({ "intent": "a task" })).await;
@@ -95,7 +95,7 @@ async fn using_a_context_keeps_its_session_however_that_is_named() {
 }
 
 #[tokio::test]
-async fn the_context_of_a_task_goes_when_its_state_expires() {
+async fn the_context_of_a_task_is_removed_when_its_state_expires() {
     let server = Server::start_with(&Folders::new(), &["--session-ttl", "1s"]);
     let (_, task) = server.post("/api/session-context", json!({ "intent": "a task" })).await;
     assert_eq!(server.post("/api/context", json!({ "session": task["logical_session_id"], "custom": { "k": 1 } })).await.0, 200);

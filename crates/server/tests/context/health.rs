@@ -1,4 +1,4 @@
-//! Health: one document, found by trying, and the two questions that a supervisor asks.
+//! Health: one document based on probes, and the two endpoints for supervisors.
 
 use crate::fixture::{Folders, Server};
 use crate::health_when;
@@ -44,7 +44,7 @@ async fn sessions_at_the_maximum_and_memory_past_90_percent_degrade_it() {
     assert_eq!((&answer["isError"], &answer["structuredContent"]["status"]), (&json!(true), &json!("degraded")), "{answer}");
     let store = &answer["structuredContent"]["context_store"];
     assert_eq!((&store["session_count"], &store["max_sessions"]), (&json!(2), &json!(2)));
-    // The oldest leaves when another comes, for that reason.
+    // The oldest context is evicted when another is added, with that reason.
     assert_eq!(full.post("/api/context", json!({ "session": "c", "custom": { "k": 1 } })).await.0, 200);
     assert_eq!(crate::metric(&full, "context_store_evictions_total{reason=\"lru\"}").await, Some(1.0));
     assert_eq!(full.get("/api/context?session=a").await.1["custom"], json!({}));
@@ -64,7 +64,7 @@ async fn sessions_at_the_maximum_and_memory_past_90_percent_degrade_it() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_gone_is_told_and_the_server_is_not_ready() {
+async fn an_unavailable_store_is_reported_and_the_server_is_not_ready() {
     let folders = Folders::new();
     let server = Server::start_with(&folders, &[]);
     let holder = rusqlite::Connection::open(folders.database().join("heapstead.db")).expect("opened");
@@ -74,9 +74,9 @@ async fn a_store_that_is_gone_is_told_and_the_server_is_not_ready() {
     assert_eq!(status(&server, "/healthz").await, 200, "it is alive");
 }
 
-/// A load balancer that took a busy server for a broken one would send its work to the next, until all were.
+/// If a load balancer took a busy server for a broken one, it would overload the remaining servers one by one.
 #[tokio::test]
-async fn a_server_that_is_busy_is_well() {
+async fn a_busy_server_is_healthy() {
     let server = Server::start_with(&Folders::new(), &["--max-concurrent-executions", "1"]);
     for _ in 0..3 {
         assert_eq!(server.post("/api/exec", json!({ "code": "for (;;);", "execution_timeout_secs": 60 })).await.0, 202);
@@ -87,7 +87,7 @@ async fn a_server_that_is_busy_is_well() {
     assert_eq!(status(&server, "/readyz").await, 200);
 }
 
-/// An engine whose parts can be taken away from it.
+/// An engine whose files can be removed.
 fn own_engine(folders: &Folders) -> Artifacts {
     let (parts, folder) = (Artifacts::find().expect("an engine"), folders.path().join("engine"));
     std::fs::create_dir(&folder).expect("a folder");
@@ -105,9 +105,9 @@ fn kill_zygote(server: &Server) {
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("killed");
 }
 
-/// A run must not wait for a worker that can't come, either: that was so while nothing told those who waited that no zygote could be started.
+/// Regression: runs waited forever for a worker, because waiting runs were not notified that no zygote could be started.
 #[tokio::test]
-async fn when_no_worker_can_start_health_says_why_and_it_heals_with_the_cause() {
+async fn if_no_worker_can_start_health_reports_why_until_it_is_fixed() {
     for (mode, run) in [("--stateless=false", json!({ "code": "1", "wait_secs": 30 })), ("--stateless=true", json!({ "code": "1" }))] {
         let folders = Folders::new();
         let parts = own_engine(&folders);
@@ -117,7 +117,7 @@ async fn when_no_worker_can_start_health_says_why_and_it_heals_with_the_cause() 
         std::fs::rename(&parts.host, &away).expect("taken away");
         kill_zygote(&server);
 
-        // Whoever still got one of the workers that waited is told first that it died.
+        // A run that got one of the pre-forked workers first reports that it died.
         let host = parts.host.to_str().expect("UTF-8");
         let names_host = |problem: &Value| problem.as_str().is_some_and(|text| text.starts_with("engine: ") && text.contains(host));
         let health = health_when(&server, |health| names_host(&health["problems"][0])).await;

@@ -1,4 +1,4 @@
-//! A context is its session's, and its session is its owner's. Who asks for another's finds nothing, and is noticed.
+//! A context belongs to its session, and a session to its owner. Requests for another owner's context get "not found" and are counted.
 
 use crate::common::Place;
 use crate::fixture::{Folders, Server};
@@ -54,7 +54,7 @@ async fn another_owners_context_is_not_found_and_asking_is_counted() {
     }
     let hers = ask(&ann, get.clone(), &of(id), json!({})).await.1;
     assert!(hers.contains("of ann") && !hers.contains("of bob"), "{hers}");
-    // The same name of two owners is two sessions.
+    // The same name under two owners denotes two sessions.
     for who in [&ann, &bob] {
         assert_eq!(
             ask(who, post.clone(), "/api/context", json!({ "session": "n", "custom": { "whose": who.as_str()[..8].to_owned() } })).await.0,
@@ -62,9 +62,9 @@ async fn another_owners_context_is_not_found_and_asking_is_counted() {
         );
     }
     assert_ne!(ask(&ann, get.clone(), &of("n"), json!({})).await.1, ask(&bob, get.clone(), &of("n"), json!({})).await.1);
-    // Totals tell of what others do, this one whether an id exists.
+    // The totals would reveal the activity of others, and this counter whether an id exists.
     assert_eq!(ask(&bob, get.clone(), "/metrics", json!({})).await.0, 403);
-    // Calls that are recorded count once as well, and tasks like any session.
+    // Recorded calls count once too, and tasks count like any session.
     let violations = async || {
         let page = ask(&operator, get.clone(), "/metrics", json!({})).await.1;
         page.lines().find_map(|line| line.strip_prefix("heapstead_isolation_violations_total ")?.parse::<u32>().ok())
@@ -74,7 +74,7 @@ async fn another_owners_context_is_not_found_and_asking_is_counted() {
         serde_json::from_str(&ask(&ann, post.clone(), "/api/session-context", json!({ "intent": "x" })).await.1).expect("JSON");
     for (number, foreign) in [(6, json!(id)), (7, task["logical_session_id"].clone())] {
         assert_eq!(ask(&bob, post.clone(), "/api/exec", json!({ "code": "1", "session": foreign })).await.0, 202);
-        // Whoever reads a context waits for what was recorded before, so that was looked up.
+        // A read of a context waits for calls recorded before, so those have been looked up by then.
         assert_eq!(ask(&bob, get.clone(), &of("n"), json!({})).await.0, 200);
         assert_eq!(violations().await, Some(number));
     }
@@ -106,7 +106,7 @@ async fn within_a_session_there_is_no_other() {
     let said = std::fs::read_to_string(&log).expect("a log");
     let noticed = said.lines().filter(|line| line.contains("WARN") && line.contains("isolation violation")).count();
     assert_eq!(noticed, 1, "{said}");
-    // By whatever handle; and what is not there is no violation.
+    // With any handle. A context that does not exist is not a violation.
     let task = client.call("session_context", json!({ "intent": "a task" })).await["structuredContent"].clone();
     for (handle, violations) in [(&task["logical_session_ref"], 2.0), (&task["logical_session_id"], 3.0), (&json!("e".repeat(64)), 3.0)] {
         let asked = json!({ "name": "context_get", "arguments": { "session": handle }, "_meta": within });
@@ -115,7 +115,7 @@ async fn within_a_session_there_is_no_other() {
         assert_eq!(metric(&server, "heapstead_isolation_violations_total").await, Some(violations), "{handle}");
     }
     assert!(ids.iter().all(|id| !said.contains(id.as_str().expect("an id"))), "ids only at debug: {said}");
-    // What is no id never gets near a store.
+    // A malformed id never reaches a store.
     let wrong = client.call("context_get", json!({ "session": "mcp:ctx:v1:*" })).await;
     let text = wrong["content"][0]["text"].as_str().expect("text");
     assert!(wrong["isError"] == true && text.starts_with("Invalid session ID format: mcp:ctx:v1:*"), "{text}");

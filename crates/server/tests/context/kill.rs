@@ -1,4 +1,4 @@
-//! `kill -9` at random moments under load: what was acknowledged is there afterwards, or the server says what may be missing.
+//! `kill -9` at random moments under load: acknowledged changes are there afterwards, or the server reports what may be lost.
 
 use crate::fixture::{Folders, Random, Server, torture};
 use jiff::Timestamp;
@@ -8,21 +8,21 @@ use std::time::Duration;
 const CLIENTS: usize = 3;
 const LOST: &str = "changes to contexts since its last flush at ";
 
-/// What a client was told: the numbers that were acknowledged last.
+/// What a client knows: the last acknowledged numbers.
 #[derive(Default)]
 struct Told {
     set: u64,
     recorded: u64,
-    /// When each number was acknowledged as set.
+    /// When each number was acknowledged.
     times: Vec<(u64, Timestamp)>,
 }
 
-/// Sets and records one number after another until the server is gone.
+/// Sets and records increasing numbers until the server is gone.
 async fn count_up(client: reqwest::Client, url: String, session: String, mut told: Told) -> Told {
     let acknowledged = async |path: &str, body: Value| {
         let Ok(response) = client.post(format!("{url}{path}")).json(&body).send().await else { return false };
         let status = response.status();
-        // Half an answer is none.
+        // A partial response does not count.
         let Ok(body) = response.text().await else { return false };
         assert_eq!(status, 200, "{body}");
         true
@@ -86,9 +86,9 @@ async fn sqlite_loses_nothing_that_was_acknowledged() {
     assert!(clients.iter().all(|told| told.recorded > rounds), "hardly anything was done");
 }
 
-/// Since when changes are lost, if the server says that some are.
+/// The time since which changes are lost, if the server reports a loss.
 async fn lost_since(server: &Server, log: &std::path::Path) -> Option<Timestamp> {
-    // It listens before it looks at its stores.
+    // The server listens before it opens its stores, so this waits for them.
     server.get("/healthz").await;
     let said = std::fs::read_to_string(log).expect("a log");
     let (_, since) = said.split_once(LOST)?;
@@ -98,7 +98,7 @@ async fn lost_since(server: &Server, log: &std::path::Path) -> Option<Timestamp>
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn memory_loses_at_most_what_came_after_the_last_flush_and_says_so() {
     const FLUSH: Duration = Duration::from_secs(1);
-    // Ticks that come late on a machine under load.
+    // Tolerance for late timer ticks on a loaded machine.
     const LATE: Duration = Duration::from_millis(1500);
     let rounds = if torture() { 10 } else { 2 };
     let (random, folders) = (Random::new(), Folders::new());

@@ -1,4 +1,4 @@
-//! Calls that go on while something else happens: runs of code and changes of context, each in a session of its own, counted when acknowledged.
+//! Continuous load: runs and context changes, each caller in its own session, counted when acknowledged.
 
 use crate::fixture::Server;
 use serde_json::{Value, json};
@@ -16,17 +16,17 @@ pub struct Load {
     over: Arc<AtomicBool>,
 }
 
-/// What a caller was told.
+/// The acknowledged operations of a caller.
 struct Counts {
     session: String,
-    /// The last number that was acknowledged as set, and how many answers said that it can't be now.
+    /// The last acknowledged number, and how many responses reported an unavailable store.
     set: AtomicU64,
     unavailable: AtomicU64,
     runs: AtomicU64,
 }
 
 impl Load {
-    /// Runs have to complete; changes of context may be told that the store can't be used.
+    /// Runs must complete. Context changes may be refused because the store is unavailable.
     pub fn start(servers: &[Server]) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let callers = servers.iter().enumerate().flat_map(|(server, place)| {
@@ -49,7 +49,7 @@ impl Load {
         Self { callers: callers.collect(), over }
     }
 
-    /// Waits until every caller has had this many more runs, or has failed.
+    /// Waits until every caller has made this many more runs or has failed.
     pub async fn advance(&self, runs: u64) {
         let begun = Instant::now();
         for (counts, calling) in &self.callers {
@@ -66,7 +66,7 @@ impl Load {
         self.callers.iter().map(|(counts, _)| counts.unavailable.load(Relaxed)).sum()
     }
 
-    /// Ends it. Everything that was acknowledged is what this server knows. Sessions, with how many runs each had.
+    /// Stops the load, and checks that the server has every acknowledged change. Returns the sessions with their numbers of runs.
     pub async fn end_acknowledged_by(self, server: &Server) -> Vec<(String, u64)> {
         self.over.store(true, Relaxed);
         let mut ran = Vec::new();

@@ -1,4 +1,4 @@
-//! Conversation context on the running server: what is remembered, for whom, where, and who can watch it.
+//! Conversation contexts on the running server: what is recorded, for whom, where, and how it is monitored.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -30,7 +30,7 @@ use fixture::Server;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// Recording comes after the call: the context of a session once it looks like this.
+/// Recording is asynchronous: polls the context of a session until the condition holds.
 async fn context_when(server: &Server, session: &str, looks: impl Fn(&Value) -> bool) -> Value {
     let begun = Instant::now();
     loop {
@@ -43,7 +43,7 @@ async fn context_when(server: &Server, session: &str, looks: impl Fn(&Value) -> 
     }
 }
 
-/// Health, once it looks like this.
+/// Polls health until the condition holds.
 async fn health_when(server: &Server, looks: impl Fn(&Value) -> bool) -> Value {
     let begun = Instant::now();
     loop {
@@ -56,7 +56,7 @@ async fn health_when(server: &Server, looks: impl Fn(&Value) -> bool) -> Value {
     }
 }
 
-/// How many calls the context tells of, folded ones too.
+/// Number of calls in the context, including folded ones.
 fn calls(context: &Value) -> u64 {
     context["window_start_index"].as_u64().unwrap_or(0) + recent(context).len() as u64
 }
@@ -70,7 +70,7 @@ async fn run_in(server: &Server, session: &str, code: &str) -> Value {
     server.run_with(json!({ "code": code, "session": session })).await
 }
 
-/// The value of a metric, labels and all.
+/// The value of a metric, with labels.
 async fn metric(server: &Server, name: &str) -> Option<f64> {
     let text = server.client.get(format!("{}/metrics", server.url)).send().await.expect("an answer").text().await.expect("a page");
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())

@@ -1,4 +1,4 @@
-//! `/metrics`: everything is there in the form that Prometheus reads, and moves when something happens.
+//! `/metrics`: all metrics are present in Prometheus format, and they change when something happens.
 
 use crate::fixture::{Folders, Server};
 use crate::redis_server::RedisServer;
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 #[tokio::test]
-async fn every_metric_is_there_and_well_formed() {
+async fn every_metric_is_present_and_well_formed() {
     let server = Server::start_with(&Folders::new(), &["--context-store", "memory"]);
     let response = server.client.get(format!("{}/metrics", server.url)).send().await.expect("an answer");
     assert!(response.headers()["content-type"].to_str().expect("text").starts_with("text/plain; version=0.0.4"));
@@ -47,7 +47,7 @@ async fn every_metric_is_there_and_well_formed() {
 }
 
 #[tokio::test]
-async fn they_move() {
+async fn metrics_change_with_activity() {
     let server = Server::start_with(&Folders::new(), &["--context-store", "memory"]);
     let before = metric(&server, "context_read_latency_ms_count").await.expect("a count");
     let first = run_in(&server, "a", "var n = 1").await;
@@ -75,7 +75,7 @@ async fn they_move() {
 }
 
 #[tokio::test]
-async fn what_is_cleared_and_what_is_moved_aside_is_counted() {
+async fn cleared_and_quarantined_contexts_are_counted() {
     let folders = Folders::new();
     let server = Server::start_with(&folders, &[]);
     for session in ["cleared", "damaged"] {
@@ -91,9 +91,9 @@ async fn what_is_cleared_and_what_is_moved_aside_is_counted() {
     assert_eq!(metric(&server, "context_store_up").await, Some(1.0));
 }
 
-/// It said that the store was up while it took no writes, and so nobody was alerted.
+/// Regression: the metric said that the store was up while it refused writes, so no alert fired.
 #[tokio::test]
-async fn a_store_that_takes_no_writes_is_not_up() {
+async fn a_read_only_store_is_reported_as_down() {
     let redis = RedisServer::start();
     let server = Server::start_with(&Folders::new(), &["--context-store", "redis", "--redis-url", &redis.url()]);
     for (bytes_max, up, status) in [(1, 0.0, "degraded"), (0, 1.0, "healthy")] {
@@ -103,9 +103,9 @@ async fn a_store_that_takes_no_writes_is_not_up() {
     }
 }
 
-/// Names in the alerts and on the dashboard that no server has would never alert, and never show.
+/// Names in the alerts and on the dashboard that no server exports would never fire or show anything.
 #[tokio::test]
-async fn alerts_and_dashboard_ask_for_what_there_is() {
+async fn alerts_and_dashboard_use_existing_metrics() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let alerts = std::fs::read_to_string(docs.join("alerts.yml")).expect("alerts");
     let mut asked: Vec<String> = alerts.lines().filter_map(|line| line.trim().strip_prefix("expr: ")).map(str::to_owned).collect();

@@ -1,4 +1,4 @@
-//! The server itself records every call in a session: once, after it ended, cut and masked.
+//! The server records every call in a session: once, after it ended, truncated and masked.
 
 use crate::fixture::{Folders, Server};
 use crate::peer::{Http, result};
@@ -6,7 +6,7 @@ use crate::{calls, context_when, recent, run_in};
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn a_run_is_recorded_with_what_came_of_it_and_without_secrets() {
+async fn a_run_is_recorded_with_its_result_and_without_secrets() {
     let server = Server::start();
     run_in(&server, "a", "6 * 7").await;
     run_in(&server, "a", "throw new TypeError('no whales')").await;
@@ -29,7 +29,7 @@ async fn an_asynchronous_run_is_recorded_once_when_it_ends_and_polling_is_not() 
     let code = "await new Promise(done => setTimeout(done, 400)); 'done at last'";
     let (_, begun) = server.post("/api/exec", json!({ "code": code, "session": "a" })).await;
     let id = begun["execution_id"].as_str().expect("an id");
-    // Before it has ended there is nothing to tell.
+    // Nothing is recorded before it has ended.
     assert_eq!(calls(&server.get("/api/context?session=a").await.1), 0);
     let client = Http::connect(&server, "2025-11-25", &[("x-mcp-session-id", "a")]).await;
     for _ in 0..3 {
@@ -42,7 +42,7 @@ async fn an_asynchronous_run_is_recorded_once_when_it_ends_and_polling_is_not() 
     let context = context_when(&server, "a", |context| calls(context) > 0).await;
     assert_eq!(recent(&context).len(), 1, "{context:#}");
     assert_eq!(recent(&context)[0]["result_summary"], "\"done at last\"");
-    // Waiting for the same run twice, and once with progress, makes no second entry.
+    // Waiting for the same run twice, and once with progress, adds no second entry.
     client
         .ask("tools/call", json!({ "name": "run_js", "arguments": { "code": "2", "wait_secs": 30 }, "_meta": { "progressToken": 1 } }))
         .await;
@@ -69,7 +69,7 @@ async fn at_fifteen_calls_the_newest_ten_stay() {
 }
 
 #[tokio::test]
-async fn a_connection_without_a_name_has_a_context_of_its_own_under_an_id_nobody_is_shown() {
+async fn an_unnamed_connection_has_its_own_context_under_a_hidden_id() {
     let server = Server::start();
     let (first, second) = (Http::connect(&server, "2025-11-25", &[]).await, Http::connect(&server, "2025-11-25", &[]).await);
     first.call("context_set", json!({ "custom": { "whose": "first" } })).await;
@@ -80,14 +80,14 @@ async fn a_connection_without_a_name_has_a_context_of_its_own_under_an_id_nobody
     }
     let cleared = first.call("context_clear", json!({})).await["structuredContent"].clone();
     assert_eq!((&cleared["status"], &cleared["session_id"]), (&json!("cleared"), &Value::Null));
-    // Where every call stands alone there is no conversation.
+    // Without a connection or session, a call has no conversation.
     let alone = Http::modern(&server, &[]).ask("tools/call", json!({ "name": "context_get", "arguments": {} })).await;
     assert_eq!(alone["error"]["code"], -31044, "{alone}");
     assert_eq!(server.get("/api/context").await.0, 400);
 }
 
 #[tokio::test]
-async fn the_context_goes_when_its_session_ends() {
+async fn the_context_is_removed_when_its_session_ends() {
     let folders = Folders::new();
     let server = Server::start_with(&folders, &[]);
     let (_, session) = server.post("/api/sessions", json!({})).await;
@@ -95,7 +95,7 @@ async fn the_context_goes_when_its_session_ends() {
     run_in(&server, id, "1").await;
     let context = context_when(&server, id, |context| calls(context) == 1).await;
     assert_eq!(context["session_id"], id);
-    // One that runs while its session ends must not bring the context back.
+    // A run that ends after its session must not bring the context back.
     server.post("/api/exec", json!({ "code": "await new Promise(() => setTimeout(() => {}, 20000))", "session": id })).await;
     assert_eq!(server.delete(&format!("/api/sessions/{id}")).await.0, 200);
     assert_eq!(server.get(&format!("/api/context?session={id}")).await.0, 410);
@@ -123,7 +123,7 @@ async fn a_data_layer_session_is_the_context_of_calls_sent_in_it() {
 }
 
 #[tokio::test]
-async fn without_a_store_nothing_is_remembered_and_there_are_no_tools_for_it() {
+async fn without_a_store_nothing_is_recorded_and_there_are_no_context_tools() {
     let server = Server::start_with(&Folders::new(), &["--context-store", "none"]);
     run_in(&server, "a", "1").await;
     assert_eq!(server.get("/api/context?session=a").await.0, 404);

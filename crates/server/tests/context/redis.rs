@@ -1,4 +1,4 @@
-//! Redis as the store: what it holds, and that its death costs nothing but the memory of what happens meanwhile.
+//! Redis as the context store: what it holds, and that an outage costs only the recording during that time.
 
 use crate::fixture::{Folders, Random, Server, torture};
 use crate::load::Load;
@@ -27,7 +27,7 @@ async fn the_record_itself_is_the_value_and_expires_by_itself() {
 }
 
 #[tokio::test]
-async fn calls_go_on_while_redis_is_dead_and_it_heals_by_itself() {
+async fn calls_continue_while_redis_is_down_and_it_recovers() {
     let redis = RedisServer::start();
     let server = server(&redis);
     run_in(&server, "a", "var kept = 1").await;
@@ -54,7 +54,7 @@ async fn calls_go_on_while_redis_is_dead_and_it_heals_by_itself() {
 }
 
 #[tokio::test]
-async fn killed_again_and_again_under_load_it_costs_no_call_and_nothing_that_was_acknowledged() {
+async fn repeated_kills_under_load_fail_no_call_and_lose_no_acknowledged_write() {
     let (random, redis) = (Random::new(), RedisServer::start());
     let servers = [server(&redis)];
     let load = Load::start(&servers);

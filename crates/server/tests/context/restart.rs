@@ -1,4 +1,4 @@
-//! What is left of contexts when the server ends, well or badly.
+//! What remains of contexts after a clean shutdown and after a crash.
 
 use crate::fixture::{Folders, Server};
 use crate::{calls, context_when, run_in};
@@ -11,7 +11,7 @@ async fn memory_is_flushed_at_the_end_and_loaded_again() {
     let server = Server::start_with(&folders, &arguments);
     run_in(&server, "a", "1").await;
     run_in(&server, "a", "2").await;
-    // The second may not be recorded yet: the end waits for it.
+    // The second call may not be recorded yet; shutdown waits for it.
     assert_eq!(server.terminate(), Some(0));
     let server = Server::start_with(&folders, &arguments);
     let context = context_when(&server, "a", |_| true).await;
@@ -26,7 +26,7 @@ async fn memory_loses_at_most_what_was_not_flushed() {
     let mut server = Server::start_with(&folders, &arguments);
     run_in(&server, "a", "1").await;
     context_when(&server, "a", |context| calls(context) == 1).await;
-    // What another connection to the database sees has been flushed.
+    // What a separate connection to the database sees has been flushed.
     let database = rusqlite::Connection::open(folders.database().join("context.db")).expect("opened");
     let flushed = || database.query_row("SELECT count(*) FROM context_records", [], |row| row.get::<_, i64>(0)).expect("a count");
     let begun = Instant::now();
@@ -54,7 +54,7 @@ async fn sqlite_keeps_every_write_that_was_acknowledged() {
 }
 
 #[tokio::test]
-async fn an_idle_context_is_gone_after_its_time() {
+async fn an_idle_context_expires() {
     let server = Server::start_with(&Folders::new(), &["--context-store", "memory", "--context-ttl", "1s"]);
     assert_eq!(server.post("/api/context", serde_json::json!({ "session": "a", "custom": { "k": 1 } })).await.0, 200);
     let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! Keys rotate while calls go on: two servers on one store go from one key to the next, and neither is restarted or fails a call.
+//! Key rotation under load: two servers on one store change keys without a restart or a failed call.
 
 use crate::fixture::{Folders, Server};
 use crate::load::Load;
@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 struct KeyFile(PathBuf);
 
 impl KeyFile {
-    /// The first encrypts; what a key is follows from its id.
+    /// Writes the key file. The first key encrypts; a key is derived from its id.
     fn holds(&self, ids: &[&str]) {
         let line = |id: &&str| format!("{id} {}\n", hex(id).repeat(32));
         let new = self.0.with_extension("new");
@@ -29,7 +29,7 @@ fn hex(id: &str) -> String {
     format!("{:02x}", id.as_bytes()[0])
 }
 
-/// Which keys the stored records are under: `MCTX`, a version, the length of the id, the id.
+/// Ids of the keys of the stored records: `MCTX`, a version, the length of the id, the id.
 fn keys_of(records: Vec<Vec<u8>>) -> BTreeSet<String> {
     let key_of = |record: Vec<u8>| {
         assert_eq!(&record[..4], b"MCTX");
@@ -55,7 +55,7 @@ async fn rotate(folders: &Folders, store: &[&str], keys_in_use: impl Fn() -> BTr
     let begun = Instant::now();
     while keys_in_use() != BTreeSet::from(["b".to_owned()]) {
         assert!(begun.elapsed() < PATIENCE, "{:?} are in use", keys_in_use());
-        // It is only ever read, by the server that did not write it.
+        // This context is only ever read, by the server that did not write it.
         let (status, context) = servers[1].get("/api/context?session=quiet").await;
         assert_eq!((status, &context["custom"]["said"]), (200, &json!("under a")), "{context}");
         load.advance(1).await;

@@ -1,4 +1,4 @@
-//! What tools do with a context: set, check, clear, and refuse what is past a bound.
+//! Context tools: set, check, clear, and refusals of values over a limit.
 
 use crate::fixture::{Folders, Server};
 use crate::peer::{Http, result};
@@ -6,7 +6,7 @@ use crate::{calls, context_when, run_in};
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn the_id_of_a_session_is_as_good_as_its_name_and_asking_makes_none() {
+async fn a_session_id_works_like_its_name_and_reads_create_none() {
     let folders = Folders::new();
     let server = Server::start_with(&folders, &[]);
     let sessions = || {
@@ -41,7 +41,10 @@ async fn preferences_and_values_are_set_and_removed() {
     assert_eq!(server.get("/api/context?session=deep").await.1["custom"]["x"], deep(32));
     for (body, says) in [
         (json!({ "session": "a" }), "both missing"),
-        (json!({ "session": "a", "user_preferences": { "output_format": "xml" } }), "json, markdown, plain"),
+        (
+            json!({ "session": "a", "user_preferences": { "output_format": "xml" } }),
+            "`user_preferences.output_format` is \"xml\": allowed are `json`, `markdown`, `plain`",
+        ),
         (json!({ "session": "a", "user_preferences": { "colour": 1 } }), "output_format"),
         (json!({ "session": "a", "custom": { "n": null, "big": "x".repeat(20_000) } }), "16384"),
         (json!({ "session": "a", "custom": { "x": deep(33) } }), "at most 32 levels are allowed"),
@@ -60,7 +63,7 @@ async fn preferences_and_values_are_set_and_removed() {
 }
 
 #[tokio::test]
-async fn nothing_is_done_twice_by_accident() {
+async fn repeated_fetches_and_searches_are_reported() {
     let server = Server::start();
     let check = async |query: &str| server.get(&format!("/api/context/check?session=a&{query}")).await.1;
     assert_eq!(check("resource_id=doc-1").await, json!({ "note": "document_not_fetched_this_session", "document_id": "doc-1" }));

@@ -1,4 +1,4 @@
-//! Many write to one context at once, through two servers: everything arrives.
+//! Concurrent writers to one context through two servers lose no update.
 
 use crate::fixture::{Folders, Server};
 use crate::redis_server;
@@ -7,7 +7,7 @@ use serde_json::{Map, json};
 const WRITERS: usize = 64;
 
 async fn all_arrive(servers: [Server; 2]) {
-    // The name becomes a session with its first use; both have to find the same.
+    // The first use of the name creates the session; both servers must find the same one.
     let each = |writer: usize| {
         let server = &servers[writer % 2];
         let (client, url) = (server.client.clone(), format!("{}/api/context", server.url));

@@ -1,4 +1,4 @@
-//! What there is to draw from, and a server that does not start with something broken.
+//! Catalog search, and a server that refuses to start with an invalid catalog.
 
 use crate::fixture::{Folders, Server};
 use crate::owner::{Owner, Site};
@@ -31,7 +31,7 @@ async fn entities_are_found_by_words_and_nothing_is_opened() {
 }
 
 #[test]
-fn a_broken_catalog_is_told_and_nothing_is_started() {
+fn an_invalid_catalog_is_reported_and_nothing_starts() {
     let folders = Folders::new();
     let catalog = folders.path().join("broken");
     std::fs::create_dir(&catalog).expect("a folder");

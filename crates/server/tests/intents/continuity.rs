@@ -1,4 +1,4 @@
-//! What became of a session is told truly, exactly once, and never swallowed, whoever meets it first.
+//! A loss of session state is reported truthfully and exactly once, whichever call notices it first.
 
 use crate::fixture::Server;
 use crate::owner::{Owner, Site, table};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What can happen to a session.
+/// Ways to lose the state of a session.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Loss {
     Expired,
@@ -31,7 +31,7 @@ impl Loss {
         if self == Self::Expired { &["--session-ttl", "2s"] } else { &[] }
     }
 
-    /// Makes it happen, to a session with this head.
+    /// Applies the loss to a session with this head.
     async fn strike(self, site: &Site, ann: &Owner, server: Server, session: &str, head: &str) -> Server {
         let heap = site.folders.heaps().join(head);
         let sidecar: PathBuf = site.folders.heaps().join(".meta").join(format!("{head}.json"));
@@ -64,7 +64,7 @@ impl Loss {
     }
 }
 
-/// A session with something in it, and its head.
+/// Creates a session with some state, and returns it with its head.
 async fn begin(site: &Site, ann: &Owner, loss: Loss) -> (Server, Value, String) {
     let server = site.start(loss.arguments());
     let first = ann.context(&server, "a task", &[("statistics", "mean")]).await;
@@ -100,7 +100,7 @@ fn check_unbroken(answer: &Value) {
 }
 
 #[tokio::test]
-async fn a_loss_is_told_once_when_session_context_meets_it_first() {
+async fn a_loss_noticed_by_session_context_is_reported_once() {
     for (loss, reason) in Loss::ALL {
         let site = Site::with_own_catalog();
         let ann = Owner::new(&site.token("acme/ann"));
@@ -118,7 +118,7 @@ async fn a_loss_is_told_once_when_session_context_meets_it_first() {
 }
 
 #[tokio::test]
-async fn a_loss_is_told_once_when_a_run_meets_it_first() {
+async fn a_loss_noticed_by_a_run_is_reported_once() {
     for (loss, reason) in Loss::ALL {
         let site = Site::with_own_catalog();
         let ann = Owner::new(&site.token("acme/ann"));
@@ -129,7 +129,7 @@ async fn a_loss_is_told_once_when_a_run_meets_it_first() {
         let run = ann.run(&server, &first["logical_session_id"], "typeof kept + e1([5])").await;
         assert_eq!(run["result"], "\"undefined5\"", "{loss:?}: {run}");
         check_told(&run, &first, reason);
-        // Also to whoever looks at the record later.
+        // The record shows it to later readers too.
         let (_, record) = ann.get(&server, &format!("/api/executions/{}", run["execution_id"].as_str().expect("an id"))).await;
         assert_eq!(record["continuity"], run["continuity"]);
         check_unbroken(&ann.context(&server, "a task", &[("statistics", "mean")]).await);
@@ -139,7 +139,7 @@ async fn a_loss_is_told_once_when_a_run_meets_it_first() {
 }
 
 #[tokio::test]
-async fn a_run_that_fails_still_tells_and_the_new_symbols_stay() {
+async fn a_failed_run_still_reports_the_loss_and_the_new_symbols_stay() {
     let site = Site::new();
     let ann = Owner::new(&site.token("acme/ann"));
     let (server, first, head) = begin(&site, &ann, Loss::HeapCollected).await;
@@ -154,7 +154,7 @@ async fn a_run_that_fails_still_tells_and_the_new_symbols_stay() {
 }
 
 #[tokio::test]
-async fn whoever_would_rather_fail_is_refused_and_the_fact_is_not_swallowed() {
+async fn a_run_with_on_stale_fail_is_refused_and_the_loss_is_still_reported() {
     let site = Site::new();
     let ann = Owner::new(&site.token("acme/ann"));
     let (server, first, head) = begin(&site, &ann, Loss::HeapCollected).await;
@@ -170,7 +170,7 @@ async fn whoever_would_rather_fail_is_refused_and_the_fact_is_not_swallowed() {
 }
 
 #[tokio::test]
-async fn state_that_the_snapshot_brought_back_is_told_once() {
+async fn restored_state_is_reported_once() {
     let site = Site::new();
     let ann = Owner::new(&site.token("acme/ann"));
     for by_run in [false, true] {
@@ -215,10 +215,11 @@ async fn a_catalog_that_changes_back_brings_its_symbols_back() {
     assert_eq!(ann.run(&server, &first["logical_session_id"], "kept + e1([1])").await["result"], "3");
 }
 
-/// Symbols are given wave by wave, and a recovery gives them anew, in order: here the second and the third change places. When the catalog
-/// changed back, the earlier table came back as if nothing had happened, and what the session had done in between was gone without a word.
+/// Symbols are assigned wave by wave, and a recovery assigns them again in a new order: here the second and the third are swapped.
+/// Regression: when the catalog changed back, the earlier table was restored silently, and the session's work in between was lost without a
+/// notice.
 #[tokio::test]
-async fn going_back_to_an_earlier_table_is_told_as_what_it_is() {
+async fn a_return_to_an_earlier_symbol_table_is_reported() {
     for by_run in [false, true] {
         let site = Site::with_own_catalog();
         let ann = Owner::new(&site.token("acme/ann"));
@@ -254,9 +255,9 @@ async fn going_back_to_an_earlier_table_is_told_as_what_it_is() {
     }
 }
 
-/// An answer that is only an id tells nobody, so the next one that can has to.
+/// A response that is only an id reports nothing, so the next response that can must report it.
 #[tokio::test]
-async fn a_loss_that_a_run_meets_which_nobody_waits_for_is_told_by_the_next_answer_that_can() {
+async fn a_loss_noticed_by_an_unawaited_run_is_reported_by_the_next_response() {
     let site = Site::new();
     let ann = Owner::new(&site.token("acme/ann"));
     for next in ["session_context", "get_execution", "run_js"] {
@@ -269,7 +270,7 @@ async fn a_loss_that_a_run_meets_which_nobody_waits_for_is_told_by_the_next_answ
         let (_, begun) = ann.post(&server, "/api/exec", json!({ "code": "e1([4])", "session": session })).await;
         let id = begun["execution_id"].as_str().expect("an id");
         assert_eq!(begun, json!({ "execution_id": id }));
-        // Waits for the end, and says nothing of the session.
+        // Waits for the end, but reports nothing about the session.
         let (_, output) = ann.get(&server, &format!("/api/executions/{id}/output?wait_secs=60")).await;
         assert_eq!(output["status"], "completed", "{output}");
 
@@ -284,7 +285,7 @@ async fn a_loss_that_a_run_meets_which_nobody_waits_for_is_told_by_the_next_answ
     }
 }
 
-/// Code that ran for longer than a session lasts that nobody uses lost what it had begun with.
+/// Regression: a session expired while its code ran longer than the TTL, and lost its state.
 #[tokio::test]
 async fn a_session_whose_code_runs_is_in_use() {
     let site = Site::new();
@@ -299,7 +300,7 @@ async fn a_session_whose_code_runs_is_in_use() {
 }
 
 #[tokio::test]
-async fn of_runs_that_are_sent_at_once_one_tells() {
+async fn of_concurrent_runs_exactly_one_reports_the_loss() {
     let site = Site::new();
     let ann = Owner::new(&site.token("acme/ann"));
     let (server, first, head) = begin(&site, &ann, Loss::HeapCollected).await;

@@ -1,4 +1,4 @@
-//! The same intent of the same owner is the same session: whoever asks at once, after a reconnect, after a restart, on another server.
+//! The same intent of the same owner denotes the same session: for concurrent calls, after a reconnect, after a restart, on another server.
 
 use crate::owner::{Owner, Site, context, table};
 use crate::peer::Http;
@@ -73,14 +73,14 @@ async fn the_same_intent_of_another_owner_is_another_session() {
     ann.run(&server, &hers["logical_session_ref"], "let secret = 1").await;
     assert_eq!(bob.run(&server, &his["logical_session_ref"], "typeof secret").await["result"], "\"undefined\"");
 
-    // Over REST her id is a name like any other, which nobody has used yet: a log of his own.
+    // Over REST, her id is an ordinary unused name: it denotes a new log of his own.
     for name in [&hers["logical_session_id"], &json!("00000000-0000-4000-8000-000000000000")] {
         assert_eq!(bob.run(&server, name, "typeof secret").await["result"], "\"undefined\"");
         let (_, log) = bob.get(&server, &format!("/api/session-snapshots?session={}", name.as_str().expect("an id"))).await;
         assert_eq!(log["entries"].as_array().map(Vec::len), Some(1), "{log}");
     }
     assert_eq!(ann.run(&server, &hers["logical_session_id"], "secret").await["result"], "1");
-    // Where only handles are taken it is refused like one that never was, and the refusal says what helps.
+    // Where only handles are accepted, it is refused like an id that never existed, and the error says what to do.
     let token = format!("Bearer {}", bob.token);
     let client = Http::connect(&server, "2025-11-25", &[("authorization", &token)]).await;
     let mut refusals = Vec::new();
@@ -94,7 +94,7 @@ async fn the_same_intent_of_another_owner_is_another_session() {
     assert!(refusals[0].contains("session_context"), "{}", refusals[0]);
 }
 
-/// Refs are numbers of the owner where there is no connection; a log that is already called like one keeps its name.
+/// Without a connection, refs are numbered per owner. An existing log whose name looks like a ref keeps its name.
 #[tokio::test]
 async fn a_ref_is_never_the_name_of_a_log() {
     let site = Site::new();
@@ -114,9 +114,9 @@ async fn a_ref_is_never_the_name_of_a_log() {
     }
 }
 
-/// Whoever has credentials has intents that nobody else has: one that is given with the session of another would mean two.
+/// An owner's intents are unique, so an intent given with the session of another intent would denote two sessions.
 #[tokio::test]
-async fn an_intent_of_an_owner_never_means_two_sessions() {
+async fn an_intent_of_an_owner_never_denotes_two_sessions() {
     let site = Site::new();
     let ann = Owner::new(&site.token("acme/ann"));
     let server = site.start(&[]);
@@ -170,7 +170,7 @@ async fn a_refused_call_makes_no_session() {
     assert_eq!(sessions, json!({ "sessions": [] }));
 }
 
-/// That a module can't be evaluated is only seen when it is, and by then there was a session.
+/// A module that fails to evaluate fails only when the session already exists.
 #[tokio::test]
 async fn a_call_whose_seed_throws_makes_no_session() {
     let site = Site::with_own_catalog();
@@ -183,7 +183,7 @@ async fn a_call_whose_seed_throws_makes_no_session() {
     assert!(status >= 400 && refused["detail"].as_str().is_some_and(|text| text.contains("broken")), "{refused}");
     let (_, sessions) = ann.get(&server, "/api/sessions/opened").await;
     assert_eq!(sessions, json!({ "sessions": [] }));
-    // What is there already stays as it was.
+    // Existing entities stay unchanged.
     let first = ann.context(&server, "a task", &[("dates", "addDays")]).await;
     assert_eq!((&first["wave"]["mode"], &first["logical_session_ref"]), (&json!("open"), &json!("s0")));
     assert!(ann.post(&server, "/api/session-context", context("a task", &[("statistics", "mean")])).await.0 >= 400);

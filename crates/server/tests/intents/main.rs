@@ -1,4 +1,4 @@
-//! Sessions that a host names by its intent, on the running server: one per task, whatever happens to connections, processes and heaps.
+//! Logical sessions, which a host names by intent, on the running server: one per task, across connections, processes and heaps.
 
 #[path = "../server/fixture.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]

@@ -1,4 +1,4 @@
-//! What a session is called: refs of connections, full ids, and the names that hosts written to the seed know the tools by.
+//! Names of sessions: refs of connections, full ids, and the alternative tool names.
 
 use crate::fixture::{Folders, Server};
 use crate::owner::{catalogs, context};
@@ -17,7 +17,7 @@ fn body(result: &Value) -> &Value {
 }
 
 #[tokio::test]
-async fn a_connection_calls_its_sessions_s0_and_s1_and_another_does_not_know_them() {
+async fn refs_s0_and_s1_are_private_to_their_connection() {
     let server = start(&[]);
     let one = Http::connect(&server, VERSION, &[]).await;
     let first = one.call("session_context", context("a", &[("statistics", "mean")])).await;
@@ -29,7 +29,7 @@ async fn a_connection_calls_its_sessions_s0_and_s1_and_another_does_not_know_the
     let ran = one.call("run_js", json!({ "code": "let x = e1([2, 4]); x", "session": "s0", "wait_secs": 60 })).await;
     assert_eq!(body(&ran)["result"], "3", "{ran}");
 
-    // Another anonymous connection has its own sessions, whatever its intents are.
+    // Another anonymous connection has its own sessions, even for the same intent.
     let two = Http::connect(&server, VERSION, &[]).await;
     let unknown = two.call("run_js", json!({ "code": "1", "session": "s0", "wait_secs": 60 })).await;
     assert_eq!(unknown["isError"], true, "{unknown}");
@@ -37,7 +37,7 @@ async fn a_connection_calls_its_sessions_s0_and_s1_and_another_does_not_know_the
     let same_intent = two.call("session_context", context("a", &[])).await;
     assert_ne!(body(&same_intent)["logical_session_id"], body(&first)["logical_session_id"]);
 
-    // Whoever holds the id goes on, and from then on has a ref for it.
+    // A client that holds the id can continue, and gets a ref for it.
     let id = body(&first)["logical_session_id"].clone();
     let held = two.call("run_js", json!({ "code": "x", "session": id, "wait_secs": 60 })).await;
     assert_eq!(body(&held)["result"], "3", "{held}");
@@ -47,7 +47,7 @@ async fn a_connection_calls_its_sessions_s0_and_s1_and_another_does_not_know_the
 }
 
 #[tokio::test]
-async fn over_standard_input_an_intent_outlives_the_process() {
+async fn over_stdio_an_intent_outlives_the_process() {
     let folders = Folders::new();
     let mut ids = Vec::new();
     for code in ["let x = 1; x", "++x"] {
@@ -61,9 +61,9 @@ async fn over_standard_input_an_intent_outlives_the_process() {
     assert_eq!(ids[0], ids[1]);
 }
 
-/// The ref was absent there, so a host that reads it found nothing to go on with.
+/// Regression: the ref was missing there, so a host that reads it could not continue.
 #[tokio::test]
-async fn an_anonymous_caller_without_a_connection_gets_a_ref_that_nobody_could_guess() {
+async fn an_anonymous_caller_without_a_connection_gets_an_unguessable_ref() {
     let server = start(&["--insecure-no-auth"]);
     let (status, over_rest) = server.post("/api/session-context", context("a task", &[])).await;
     assert_eq!(status, 200);
@@ -76,16 +76,17 @@ async fn an_anonymous_caller_without_a_connection_gets_a_ref_that_nobody_could_g
         assert_eq!(server.post("/api/exec", run("let x = 5; x")).await.1["result"], "5");
         assert_eq!(body(&modern.call("run_js", run("++x")).await)["result"], "6");
     }
-    // A number leads nowhere: over REST it names a log like any other text, elsewhere it is refused.
+    // A number does not resolve: over REST it names a log like any other text, elsewhere it is refused.
     let refused = modern.call("run_js", json!({ "code": "x", "session": "s0", "wait_secs": 60 })).await;
     assert_eq!(refused["isError"], true, "{refused}");
     let log = server.run_with(json!({ "code": "typeof x", "session": "s0" })).await;
     assert_eq!(log["result"], "\"undefined\"", "{log}");
 }
 
-/// A client that reconnects opens its intent before it remembers that it holds an id. The id was refused then, as one of another intent.
+/// A client that reconnects may open its intent before it presents its session id. Regression: the id was then refused as belonging to
+/// another intent.
 #[tokio::test]
-async fn a_session_that_is_presented_after_its_intent_was_opened_anew_is_continued() {
+async fn a_session_presented_after_its_intent_was_reopened_is_continued() {
     let server = start(&["--insecure-no-auth"]);
     let before = Http::connect(&server, VERSION, &[]).await;
     let old = body(&before.call("session_context", context("a task", &[])).await)["logical_session_id"].clone();
@@ -99,16 +100,16 @@ async fn a_session_that_is_presented_after_its_intent_was_opened_anew_is_continu
     let reference = body(&presented)["logical_session_ref"].clone();
     let ran = client.call("run_js", json!({ "code": "kept", "session": reference, "wait_secs": 60 })).await;
     assert_eq!(body(&ran)["result"], "7", "{ran}");
-    // From now on the intent means the session that was presented, until another one is.
+    // From now on the intent denotes the presented session, until another one is presented.
     assert_eq!(body(&client.call("session_context", context("a task", &[])).await)["logical_session_id"], old);
     let back = client.call("session_context", json!({ "intent": "a task", "logical_session_id": new })).await;
     assert_eq!(body(&back)["logical_session_id"], new, "{back}");
     assert_eq!(body(&client.call("session_context", context("a task", &[])).await)["logical_session_id"], new);
 }
 
-/// Sessions with a head were listed to nobody, whatever ran in them.
+/// Regression: sessions with a head were not listed to anyone, whatever ran in them.
 #[tokio::test]
-async fn sessions_with_a_head_are_listed_to_whom_they_belong() {
+async fn sessions_with_a_head_are_listed_to_their_owner() {
     let server = start(&["--insecure-no-auth"]);
     let (one, two) = (Http::connect(&server, VERSION, &[]).await, Http::connect(&server, VERSION, &[]).await);
     let list = async |client: &Http| body(&client.call("list_sessions", json!({})).await)["sessions"].clone();
@@ -127,7 +128,7 @@ async fn sessions_with_a_head_are_listed_to_whom_they_belong() {
         let more = one.call("run_js", json!({ "code": "2", "session": session, "wait_secs": 60 })).await;
         assert_eq!(body(&more)["status"], "completed", "and continued: {more}");
     }
-    // Without credentials they are the connection's.
+    // Without credentials, sessions belong to the connection.
     assert_eq!((list(&two).await, list(&Http::modern(&server, &[])).await), (json!([]), json!([])));
     assert_eq!(server.get("/api/sessions").await.1, json!({ "sessions": [] }));
     let deleted = json!({ "_meta": { "io.modelcontextprotocol/session": { "sessionId": made } } });
@@ -136,7 +137,7 @@ async fn sessions_with_a_head_are_listed_to_whom_they_belong() {
 }
 
 #[tokio::test]
-async fn the_names_of_the_seed_are_taken_and_listed_only_on_request() {
+async fn alternative_tool_names_are_accepted_and_listed_only_on_request() {
     let server = start(&[]);
     let client = Http::connect(&server, VERSION, &[]).await;
     let names = async |client: &Http| {
@@ -185,9 +186,9 @@ async fn two_names_of_different_sessions_in_one_call_are_refused() {
     assert_eq!(result(client.ask("tools/call", same).await)["isError"], false);
 }
 
-/// Whoever went on in a session under its id took it away from the intent that it was opened with.
+/// Regression: continuing a session under its id removed it from its intent.
 #[tokio::test]
-async fn an_intent_goes_on_meaning_its_session_whoever_else_goes_on_in_it() {
+async fn an_intent_keeps_its_session_when_another_client_continues_it() {
     let server = start(&[]);
     let (one, two) = (Http::connect(&server, VERSION, &[]).await, Http::connect(&server, VERSION, &[]).await);
     let id = async |client: &Http, arguments: Value| body(&client.call("session_context", arguments).await)["logical_session_id"].clone();
@@ -207,7 +208,7 @@ async fn an_intent_goes_on_meaning_its_session_whoever_else_goes_on_in_it() {
 
 /// A wave moves the head without a run.
 #[tokio::test]
-async fn whoever_watches_the_head_is_told_of_a_wave() {
+async fn subscribers_of_the_head_are_notified_of_a_wave() {
     const UPDATED: &str = "notifications/resources/updated";
     let catalog = catalogs().join("statistics");
     let mut client = Stdio::connect(&Folders::new(), VERSION, &["--catalog", catalog.to_str().expect("a path")]).await;

@@ -1,16 +1,16 @@
-//! Somebody with credentials, and the shortest ways to say what a test wants said.
+//! An authenticated owner, with short helpers for common calls.
 
 use crate::fixture::{self, Folders, Server};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where the shipped catalogs are.
+/// Folder of the shipped catalogs.
 pub fn catalogs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../catalogs")
 }
 
-/// Folders of a server that asks for credentials, and those that it takes.
+/// Folders of a server with authentication, and its token file.
 pub struct Site {
     pub folders: Folders,
     statistics: PathBuf,
@@ -21,7 +21,7 @@ impl Site {
         Self { folders: Folders::new(), statistics: catalogs().join("statistics") }
     }
 
-    /// With a copy of the statistics that a test may change.
+    /// With a copy of the statistics catalog that a test may change.
     pub fn with_own_catalog() -> Self {
         let site = Self::new();
         let own = site.folders.path().join("statistics");
@@ -64,7 +64,7 @@ impl Site {
     }
 }
 
-/// Whoever has this token.
+/// A caller with this token.
 #[derive(Clone)]
 pub struct Owner {
     client: reqwest::Client,
@@ -114,7 +114,7 @@ pub async fn answer(request: reqwest::RequestBuilder) -> (u16, Value) {
     (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
 }
 
-/// What a teaching table says: symbol, kind and name of each line.
+/// Parses a symbol table: symbol, kind and name of each line.
 pub fn table(wave: &Value) -> Vec<(String, String, String)> {
     let domain = wave["domain"].as_str().expect("a table");
     let lines = domain.lines().skip_while(|line| !line.starts_with("symbol\t")).skip(1);

@@ -1,4 +1,4 @@
-//! A long result is shown as a preview, with a way to the whole and a word on how much was cut.
+//! A long result is shown as a preview with a link to the whole and the number of characters cut.
 
 use crate::fixture::{Folders, Server};
 use crate::owner::{catalogs, context};
@@ -6,7 +6,7 @@ use crate::peer::{Http, result};
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn what_is_cut_is_linked_and_counted() {
+async fn a_truncated_result_is_linked_and_counted() {
     let server = Server::start_with(&Folders::new(), &["--max-inline-chars", "1000"]);
     let client = Http::connect(&server, "2025-11-25", &[]).await;
     let ran = client.call("run_js", json!({ "code": "'x'.repeat(50_000)", "wait_secs": 60 })).await;
@@ -28,7 +28,7 @@ async fn what_is_cut_is_linked_and_counted() {
 }
 
 #[tokio::test]
-async fn a_task_tells_what_the_call_would_have_told() {
+async fn a_task_returns_what_the_call_would_have_returned() {
     let server = Server::start_with(&Folders::new(), &["--max-inline-chars", "1000"]);
     let client = Http::connect(&server, "2025-11-25", &[]).await;
     let run = json!({ "name": "run_js", "arguments": { "code": "'x'.repeat(50_000)" }, "task": {} });

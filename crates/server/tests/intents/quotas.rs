@@ -1,4 +1,4 @@
-//! What one owner may have at once, and that it is each owner's own.
+//! Quotas apply to each owner separately.
 
 use crate::owner::{Owner, Site};
 use serde_json::json;
@@ -20,9 +20,9 @@ async fn sessions_are_bounded_for_each_owner() {
     assert_eq!(ann.post(&server, "/api/sessions", json!({})).await.0, 200, "one has ended");
 }
 
-/// The record of a task stays when its state is ended, and went on taking up a place that nobody could free.
+/// Regression: the record of an ended task still counted against the quota, with no way to free it.
 #[tokio::test]
-async fn a_task_that_was_ended_takes_up_no_place_until_it_goes_on() {
+async fn an_ended_task_does_not_count_until_it_continues() {
     let site = Site::new();
     let ann = Owner::new(&site.token("acme/ann"));
     let server = site.start(&["--max-sessions-per-owner", "2"]);
@@ -46,9 +46,9 @@ async fn a_task_that_was_ended_takes_up_no_place_until_it_goes_on() {
     assert_eq!(open("b").await.0, 200);
 }
 
-/// Nor does one that expired.
+/// An expired task does not count either.
 #[tokio::test]
-async fn a_task_that_expired_takes_up_no_place() {
+async fn an_expired_task_does_not_count() {
     let site = Site::new();
     let ann = Owner::new(&site.token("acme/ann"));
     let server = site.start(&["--max-sessions-per-owner", "1", "--session-ttl", "1s"]);
@@ -102,10 +102,11 @@ async fn bytes_of_heaps_are_bounded_for_each_owner() {
         assert!(completed < 100, "the bound has to be met");
     };
     assert!(completed > 0 && refused["error"].as_str().expect("an error").contains("2 MB"), "{refused}");
+    assert_eq!(refused["error_code"], "heap_quota_exceeded", "{refused}");
     assert_eq!(bob.post(&server, "/api/exec", run).await.1["status"], "completed");
 }
 
-/// What tasks draw from catalogs takes up room too.
+/// Waves count against the heap quota too.
 #[tokio::test]
 async fn waves_are_bounded_like_runs() {
     let site = Site::new();

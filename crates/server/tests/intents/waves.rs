@@ -1,11 +1,11 @@
-//! What a session draws from catalogs, wave by wave: symbols never change their meaning, and every one of them can be called.
+//! Waves of catalog entities: symbols never change their meaning, and every symbol can be called.
 
 use crate::fixture::Server;
 use crate::owner::{Owner, Site, table};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// All that can be picked.
+/// Picks for every entity.
 async fn everything(ann: &Owner, server: &Server) -> Vec<(String, String)> {
     let (_, found) = ann.get(server, "/api/catalogs/search?limit=1000").await;
     let text = |value: &Value| value.as_str().expect("text").to_owned();
@@ -22,7 +22,7 @@ async fn symbols_never_change_their_meaning_over_random_waves() {
     let mut seed = u64::from(std::process::id());
     println!("seed {seed}");
     let mut random = |below: usize| {
-        // xorshift*: any sequence does, as long as a failure can be told again.
+        // xorshift*: any generator works, as long as a failure can be replayed.
         seed ^= seed << 13;
         seed ^= seed >> 7;
         seed ^= seed << 17;
@@ -48,7 +48,7 @@ async fn symbols_never_change_their_meaning_over_random_waves() {
             assert!(known.insert(symbol.clone(), (kind, name)).is_none(), "{symbol} was given twice");
         }
     }
-    // Every entity's symbol is what its full name is; every method's is the method.
+    // An entity's symbol has the value of its full name; a method's symbol is the method.
     for (symbol, (kind, name)) in known.iter().filter(|(symbol, _)| symbol.starts_with('e')) {
         let same = ann.run(&server, &session, &format!("Object.is({symbol}, {name})")).await;
         assert_eq!(same["result"], "true", "{symbol} ({kind}) is {name}: {same}");
@@ -56,7 +56,7 @@ async fn symbols_never_change_their_meaning_over_random_waves() {
 }
 
 #[tokio::test]
-async fn the_mode_tells_what_a_wave_was() {
+async fn the_mode_describes_the_wave() {
     let site = Site::new();
     let ann = Owner::new(&site.token("acme/ann"));
     let server = site.start(&[]);
@@ -70,7 +70,7 @@ async fn the_mode_tells_what_a_wave_was() {
 }
 
 #[tokio::test]
-async fn what_a_session_holds_survives_a_wave_and_symbols_survive_a_jump() {
+async fn variables_survive_a_wave_and_symbols_survive_a_move_to_an_older_heap() {
     let site = Site::new();
     let ann = Owner::new(&site.token("acme/ann"));
     let server = site.start(&[]);
@@ -78,14 +78,14 @@ async fn what_a_session_holds_survives_a_wave_and_symbols_survive_a_jump() {
     let before = ann.run(&server, &session, "let mine = 40").await;
     ann.context(&server, "jump", &[("statistics", "mean")]).await;
     assert_eq!(ann.run(&server, &session, "mine + e1([2])").await["result"], "42");
-    // A heap from before the wave has nothing of the catalog; in the session it has.
+    // A heap from before the wave lacks the catalog; in the session it is bound again.
     let back = json!({ "code": "mine + statistics.mean([1]) + e1([1])", "session": session, "heap": before["heap"], "wait_secs": 60 });
     let (_, record) = ann.post(&server, "/api/exec", back).await;
     assert_eq!(record["result"], "42", "{record}");
 }
 
 #[tokio::test]
-async fn runs_and_waves_that_are_sent_at_once_all_count() {
+async fn concurrent_runs_and_waves_are_all_applied() {
     let site = Site::new();
     let ann = Owner::new(&site.token("acme/ann"));
     let (one, two) = (site.start(&[]), site.start(&[]));

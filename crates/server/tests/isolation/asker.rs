@@ -1,4 +1,4 @@
-//! Somebody who asks, over one transport, and all that they see of the answer: status, headers and body.
+//! A caller over one transport, which sees the whole response: status, headers and body.
 
 use crate::fixture::Folders;
 use crate::peer::{Http, Sse, Stdio, modern};
@@ -7,10 +7,10 @@ use crate::talk::LEGACY;
 use crate::world::{Owner, World};
 use serde_json::{Map, Value, json};
 
-/// The id of every request, so that answers can be compared.
+/// The id of every request, so that responses can be compared.
 const ID: u64 = 7;
 
-/// What differs between two answers to the same request.
+/// Fields that differ between two responses to the same request.
 const FLEETING: [&str; 12] = [
     "execution_id",
     "started_at",
@@ -20,7 +20,7 @@ const FLEETING: [&str; 12] = [
     "createdAt",
     "lastUpdatedAt",
     "last_used_at",
-    // Of the context of a log that the asker made itself, by naming it.
+    // In the context of a log that the caller created itself by naming it.
     "created_at",
     "last_updated_at",
     "called_at",
@@ -32,18 +32,18 @@ pub enum Asker {
         owner: Owner,
         routes: Routes,
     },
-    /// Over Streamable HTTP on a connection.
+    /// Over Streamable HTTP with a connection.
     Legacy(Http),
-    /// Over Streamable HTTP since 2026-07-28.
+    /// Over Streamable HTTP of 2026-07-28.
     Modern(Http),
     Sse(Box<Sse>, Option<String>),
-    /// Who asks here is the local owner.
+    /// The caller is the local owner.
     Stdio(Box<Stdio>),
-    /// The same, since 2026-07-28.
+    /// Stdio with 2026-07-28.
     ModernStdio(Box<Stdio>),
 }
 
-/// Method and path of every operation, as the server itself documents them.
+/// Method and path of every operation, from the server's OpenAPI document.
 #[derive(Clone)]
 pub struct Routes(Vec<(String, String, String)>);
 
@@ -64,7 +64,7 @@ impl Routes {
         self.0.iter().map(|(name, ..)| name.as_str())
     }
 
-    /// The operation that answers to a method and a path.
+    /// The operation for a method and a path.
     pub fn operation_at(&self, asked_method: &str, asked_path: &str) -> Option<&str> {
         let fits = |path: &str| {
             let (asked, path): (Vec<_>, Vec<_>) = (asked_path.split('/').collect(), path.split('/').collect());
@@ -97,7 +97,7 @@ fn plain(value: &Value) -> String {
 }
 
 impl Asker {
-    /// An owner, on every transport over HTTP.
+    /// An owner on every HTTP transport.
     pub async fn all_of(world: &World, owner: &Owner) -> Vec<Self> {
         let authorization = owner.authorization();
         let headers: Vec<_> = authorization.iter().map(|value| ("authorization", value.as_str())).collect();
@@ -111,7 +111,7 @@ impl Asker {
         ]
     }
 
-    /// Who starts a server of their own, in both eras.
+    /// A local user with a server of their own, in both eras.
     pub async fn local(folders: &Folders) -> [Self; 2] {
         let quiet = ["--log", "error"];
         [Self::Stdio(Box::new(Stdio::connect(folders, LEGACY, &quiet).await)), Self::ModernStdio(Box::new(Stdio::start(folders, &quiet)))]
@@ -128,7 +128,7 @@ impl Asker {
         }
     }
 
-    /// What is seen of the answer; none where this can't be asked in this way.
+    /// The visible response. `None` if the request is not possible on this transport.
     pub async fn ask(&mut self, ask: &Ask) -> Option<String> {
         if let Self::Rest { owner, routes } = self {
             return rest(owner, routes, ask).await;
@@ -188,20 +188,20 @@ async fn rest(owner: &Owner, routes: &Routes, ask: &Ask) -> Option<String> {
     Some(whole(request.send().await.expect("an answer")).await)
 }
 
-/// Everything of an answer but the time.
+/// The whole response except its date.
 async fn whole(response: reqwest::Response) -> String {
     let headers = response.headers().iter().filter(|(name, _)| *name != "date");
     let mut headers: Vec<_> = headers.map(|(name, value)| format!("{name}: {}", String::from_utf8_lossy(value.as_bytes()))).collect();
     headers.sort();
     let status = response.status();
     let body = response.bytes().await.expect("a body");
-    // The events of a connection are counted.
+    // Event ids of a connection are numbered.
     let text = String::from_utf8_lossy(&body);
     let body: Vec<_> = text.split('\n').filter(|line| !line.starts_with("id: 0/")).collect();
     masked(&format!("{status}\n{}\n\n{}", headers.join("\n"), body.join("\n")))
 }
 
-/// Without what is different every time, all of which has the same length every time.
+/// Replaces the fields that always differ. Each of them has a fixed length.
 fn masked(text: &str) -> String {
     let mut text = text.to_owned();
     for name in FLEETING {
@@ -215,14 +215,14 @@ fn masked(text: &str) -> String {
             }
         }
     }
-    // When the earlier calls were that a context sums up, which are the asker's own.
+    // Times of the caller's own earlier calls in the summary of a context.
     let mut parts = text.split("earlier tool calls (");
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |text, part| text + "earlier tool calls (*" + part.find(')').map_or(part, |end| &part[end..]))
 }
 
 #[test]
-fn what_is_fleeting_is_masked() {
+fn varying_fields_are_masked() {
     let text = r#"{"execution_id":"0f","text":"{\"started_at\":\"2026\",\"x\":1}"}"#;
     assert_eq!(masked(text), r#"{"execution_id":"*","text":"{\"started_at\":\"*\",\"x\":1}"}"#);
 }

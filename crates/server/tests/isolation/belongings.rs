@@ -1,27 +1,27 @@
-//! One of everything that an owner can have, and for each a name of the same form that nobody has.
+//! One object of every kind for an owner, and for each an unused name of the same form.
 
 use crate::peer::{Http, Sse};
 use crate::world::{Owner, World};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Kinds of things that have a name.
+/// Kinds of named objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Thing {
-    /// An execution that has ended; the name of its task, and the cursor after it, too.
+    /// An ended execution; also the name of its task and a cursor.
     Execution,
-    /// One that still runs.
+    /// A running execution.
     Running,
     Heap,
     /// An opened session.
     Session,
     /// An opened session that was ended.
     EndedSession,
-    /// The session behind a logical one.
+    /// The execute session of a logical session.
     LogicalSession,
     /// The id of a logical session.
     Logical,
-    /// What its owner calls it where there is no connection: `s0`.
+    /// The ref of a logical session without a connection: `s0`.
     Ref,
     /// A log that its owner named.
     Log,
@@ -35,11 +35,11 @@ pub enum Thing {
 
 pub struct Belongings {
     names: BTreeMap<Thing, String>,
-    /// What every run of its owner leaves somewhere, so that it can be looked for.
+    /// A marker in everything the owner's runs produce, to search for.
     pub secret: String,
-    /// What its owner carries for its session.
+    /// The sealed session state that the owner's client holds.
     pub state: String,
-    /// Open for as long as these are.
+    /// Keeps the connections open.
     _connections: (Http, Sse),
 }
 
@@ -50,7 +50,7 @@ impl Belongings {
         let logged = owner.run(json!({ "code": code, "session": format!("{secret}-log"), "tags": { "mine": secret } })).await;
         let waits = "console.log('begun'); await new Promise(done => setTimeout(done, 250000))";
         let running = owner.post("/api/exec", json!({ "code": waits, "execution_timeout_secs": 300 })).await;
-        // Its record says when its code began, so that has to have happened.
+        // Its record includes the start of its code, so wait for that.
         let id = running["execution_id"].as_str().expect("an id");
         let begun = owner.get(&format!("/api/executions/{id}/output?wait_secs=60")).await;
         assert_eq!(begun["data"], "begun\n");
@@ -62,7 +62,7 @@ impl Belongings {
         let opening = json!({ "intent": format!("{secret} intent"), "seeds": [{ "catalog": "statistics", "entity": "mean" }] });
         let logical = owner.post("/api/session-context", opening).await;
         owner.run(json!({ "code": format!("let known = '{secret}'"), "session": logical["logical_session_id"] })).await;
-        // A context that is there says so, as one of a name that was never used does not.
+        // Creates the contexts, because an existing context differs from that of an unused name.
         for own in [&session, &logical["logical_session_id"]] {
             owner.post("/api/context/record", json!({ "session": own, "query": "x", "results": 1 })).await;
         }
@@ -86,13 +86,13 @@ impl Belongings {
             (Thing::Connection, http.connection.clone().expect("a connection")),
             (Thing::SseConnection, sse.endpoint.rsplit('=').next().expect("an id").to_owned()),
         ]);
-        // Without credentials it is the id, and there is no list.
+        // Without credentials, the ref is the id, and there is no list.
         names.insert(Thing::Ref, text(&logical["logical_session_ref"]));
         names.extend(of_logical.map(|session| (Thing::LogicalSession, text(&session["session_id"]))));
         Self { names, secret, state: text(&resumed["result"]["session"]["state"]), _connections: (http, sse) }
     }
 
-    /// None where this owner can't have such a thing.
+    /// `None` if this owner cannot have such an object.
     pub fn name(&self, thing: Thing) -> Option<&str> {
         self.names.get(&thing).map(String::as_str)
     }
@@ -101,7 +101,7 @@ impl Belongings {
         self.names.iter().map(|(thing, name)| (*thing, name.as_str()))
     }
 
-    /// A name of the same form that nobody has: it differs in its last character only.
+    /// An unused name of the same form, which differs only in its last character.
     pub fn missing(&self, thing: Thing) -> Option<String> {
         self.name(thing).map(other)
     }

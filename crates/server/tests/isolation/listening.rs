@@ -1,4 +1,4 @@
-//! Who listens for what is another's is answered like who listens for what is not there, and hears nothing of it.
+//! Subscribing to another owner's resource gets the same response as an unknown resource, and no notifications.
 
 use crate::belongings::{Belongings, Thing, other};
 use crate::peer::{Http, request};
@@ -16,7 +16,7 @@ fn head(session: &str) -> String {
     format!("heapstead://sessions/{session}/head")
 }
 
-/// A listener, and what it was told at its beginning.
+/// Opens a listener. Returns it with its first message.
 async fn listen(http: &Http, uris: &[String]) -> (Ear, Value) {
     let mut ear =
         Ear::new(http.send(&request("subscriptions/listen", json!({ "notifications": { "resourceSubscriptions": uris } }))).await);
@@ -25,7 +25,7 @@ async fn listen(http: &Http, uris: &[String]) -> (Ear, Value) {
 }
 
 #[tokio::test]
-async fn a_request_that_listens_for_what_is_anothers_hears_nothing_of_it() {
+async fn a_subscriber_to_anothers_resource_gets_no_notifications() {
     let world = World::start();
     let ann = world.owner("acme/ann");
     let anns = Belongings::of(&world, &ann).await;

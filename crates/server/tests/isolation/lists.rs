@@ -1,4 +1,4 @@
-//! Nothing of another's in any list, page, document, error text or log.
+//! No list, page, document, error text or log contains anything of another owner.
 
 use crate::belongings::{Belongings, Thing};
 use crate::fixture::{Folders, Server};
@@ -8,7 +8,7 @@ use serde_json::json;
 use std::io::Read;
 use std::process::Stdio;
 
-/// Everything that can be read without naming anything.
+/// Everything that can be read without naming an object.
 const LISTS: [&str; 10] = [
     "/api/executions",
     "/api/executions?limit=1",
@@ -22,7 +22,7 @@ const LISTS: [&str; 10] = [
     "/metrics",
 ];
 
-/// What is in none of this, of one owner's things.
+/// Checks that the text contains nothing of this owner.
 fn check_absent(text: &str, of: &Belongings, what: &str) {
     for (thing, name) in of.names().filter(|(thing, _)| *thing != Thing::Ref) {
         assert!(!text.contains(name), "{thing:?} is in {what}: {text}");
@@ -55,14 +55,14 @@ async fn nothing_foreign_is_in_any_list() {
             }
         }
     }
-    // They are there to be found by whom they belong to.
+    // The owner finds them.
     assert!(read(&ann, "/api/executions").await.contains(anns.name(Thing::Execution).expect("a name")));
     assert!(read(&ann, "/api/heaps").await.contains(anns.name(Thing::Heap).expect("a name")));
 }
 
-/// A cursor that counted rows would tell how much others do meanwhile.
+/// A cursor that counted rows would reveal the activity of others.
 #[tokio::test]
-async fn cursors_say_nothing_of_others_and_are_of_no_use_to_them() {
+async fn cursors_reveal_nothing_of_others_and_are_useless_to_them() {
     let world = World::start();
     let (ann, bob) = (world.owner("acme/ann"), world.owner("acme/bob"));
     let mut anns = Vec::new();
@@ -83,14 +83,14 @@ async fn cursors_say_nothing_of_others_and_are_of_no_use_to_them() {
             assert_eq!(status, 400, "{path} {cursor}: {refused}");
         }
     }
-    // Its owner goes on with it, also when what it names is not in this list.
+    // The owner can continue from it, even if the list no longer contains it.
     let rest = ann.get(&format!("/api/executions?limit=10&cursor={}", anns[2].as_str().expect("an id"))).await;
     assert_eq!(rest["executions"].as_array().map(Vec::len), Some(2), "{rest}");
     let failed = ann.get(&format!("/api/executions?status=failed&cursor={}", anns[2].as_str().expect("an id"))).await;
     assert_eq!(failed["executions"], json!([]));
 }
 
-/// However much is logged, what code computes and says is its owner's; and what names a session is not in what an operator sees every day.
+/// At any log level, results and output of code never appear in the log; session ids do not appear at the default level.
 #[tokio::test]
 async fn logs_have_no_secrets_and_no_sessions() {
     for (level, names_are_hidden) in [("trace,rmcp=trace", false), ("info,rmcp=info", true)] {

@@ -1,4 +1,4 @@
-//! What is somebody else's is not there: every resource, every verb, every transport and every way in, from one table.
+//! Another owner's objects appear not to exist: every resource, verb and transport, driven by one table.
 
 #[path = "../server/fixture.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]

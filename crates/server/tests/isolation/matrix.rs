@@ -1,4 +1,4 @@
-//! Runs the table: every row, by everybody whose the thing is not, over every transport, against the same request for what nobody has.
+//! Runs the table: every row, by every other owner, over every transport, compared with the same request for an unused name.
 
 use crate::asker::{Asker, Routes};
 use crate::belongings::{Belongings, Thing};
@@ -9,14 +9,14 @@ use crate::world::{Owner, World};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// The two answers, in which the names themselves are made equal.
+/// The two responses, with the names replaced by the same text.
 async fn answers(asker: &mut Asker, row: &Row, foreign: &str, missing: &str) -> Option<(String, String)> {
     let foreign_answer = asker.ask(&(row.ask)(foreign)).await?;
     let missing_answer = asker.ask(&(row.ask)(missing)).await?;
     Some((foreign_answer.replace(foreign, "NAME"), missing_answer.replace(missing, "NAME")))
 }
 
-/// Asks for everything of somebody, and answers with what was told apart.
+/// Requests every object of an owner. Returns the requests whose responses differ.
 async fn check(asker: &mut Asker, who: &str, whose: &Belongings) -> Vec<String> {
     let mut told = Vec::new();
     for row in rows() {
@@ -30,7 +30,7 @@ async fn check(asker: &mut Asker, who: &str, whose: &Belongings) -> Vec<String> 
     told
 }
 
-/// What the owner has, as the owner sees it.
+/// Everything the owner has, as the owner sees it.
 async fn inventory(owner: &Owner, of: &Belongings) -> Value {
     let name = |thing: Thing| of.name(thing).expect("a name");
     let mut seen = json!({
@@ -48,13 +48,13 @@ async fn inventory(owner: &Owner, of: &Belongings) -> Value {
 }
 
 #[tokio::test]
-async fn what_is_foreign_answers_like_what_does_not_exist() {
+async fn foreign_objects_are_indistinguishable_from_missing_ones() {
     let world = World::start();
     let (ann, anonymous) = (world.owner("acme/ann"), world.anonymous());
     let (anns, nobodys) = (Belongings::of(&world, &ann).await, Belongings::of(&world, &anonymous).await);
     let before = (inventory(&ann, &anns).await, inventory(&anonymous, &nobodys).await);
     let mut told = Vec::new();
-    // Of the same tenant, of another, and of none.
+    // An owner of the same tenant, one of another tenant, and an anonymous caller.
     for other in [world.owner("acme/bob"), world.owner("umbra/carol"), world.anonymous()] {
         for asker in &mut Asker::all_of(&world, &other).await {
             told.extend(check(asker, other.name, &anns).await);
@@ -72,9 +72,9 @@ async fn what_is_foreign_answers_like_what_does_not_exist() {
     assert_eq!(before, after, "and nothing happened to any of it");
 }
 
-/// A row that could tell nothing apart would prove nothing.
+/// A row that cannot distinguish existing from missing objects would prove nothing.
 #[tokio::test]
-async fn every_row_can_tell_what_is_there_from_what_is_not() {
+async fn every_row_distinguishes_existing_from_missing() {
     let world = World::start();
     let ann = world.owner("acme/ann");
     let anns = Belongings::of(&world, &ann).await;
@@ -89,7 +89,7 @@ async fn every_row_can_tell_what_is_there_from_what_is_not() {
     }
 }
 
-/// What is new in the API has to have a row.
+/// Every operation of the API must have a row.
 #[tokio::test]
 async fn the_table_has_every_operation() {
     let world = World::start();
@@ -111,9 +111,9 @@ async fn the_table_has_every_operation() {
     }
 }
 
-/// The session that a connection names at its beginning is a name of its owner's, whatever it is.
+/// The session name that a connection sends on initialisation is in the namespace of its own owner.
 #[tokio::test]
-async fn a_connection_that_names_what_is_anothers_has_an_empty_log() {
+async fn a_connection_that_names_anothers_session_has_an_empty_log() {
     let world = World::start();
     let (ann, bob) = (world.owner("acme/ann"), world.owner("acme/bob"));
     let anns = Belongings::of(&world, &ann).await;
@@ -139,9 +139,9 @@ async fn a_connection_that_names_what_is_anothers_has_an_empty_log() {
     }
 }
 
-/// State is of one session and one owner: whoever else sends it is told nothing by it.
+/// Sealed state is bound to one session and one owner. Any other sender learns nothing from it.
 #[tokio::test]
-async fn the_state_of_another_is_no_state() {
+async fn sealed_state_of_another_owner_is_refused() {
     let world = World::start();
     let (ann, bob) = (world.owner("acme/ann"), world.owner("acme/bob"));
     let anns = Belongings::of(&world, &ann).await;

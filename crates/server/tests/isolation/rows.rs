@@ -1,23 +1,24 @@
-//! The table: who could name whose thing, where, and how. Operations of the API go over REST and as tools over MCP; the rest stands by itself.
+//! The table of ways to name an object. Operations of the API are tested over REST and as MCP tools; other requests have their own rows.
+//! `rows` is long because it is a table.
 
 use crate::belongings::Thing::{self, *};
 use serde_json::{Value, json};
 
-/// One way to name a thing.
+/// One way to name an object.
 pub struct Row {
     pub thing: Thing,
     pub ask: fn(&str) -> Ask,
     pub control: Control,
 }
 
-/// How it shows that a row can tell something that is there from something that is not: what its owner is answered.
+/// How the owner's own response proves that a row distinguishes existing from missing objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Control {
-    /// Differs from what it is answered for something that is not there.
+    /// It differs from the response for a missing object.
     Differs,
-    /// Is the same, because names are free here, or nothing is told.
+    /// It is the same, because any name is valid here or nothing is returned.
     Same,
-    /// Not tried: it would end the thing, or wait for it.
+    /// Not tested, because it would end the object or wait for it.
     Skipped,
 }
 
@@ -25,17 +26,17 @@ pub enum Control {
 pub enum Ask {
     /// An operation of the API with these arguments.
     Operation(&'static str, Value),
-    /// The same, with headers beside it.
+    /// The same, with additional headers.
     Headed(&'static str, Value, Vec<(&'static str, String)>),
-    /// A path over plain HTTP.
+    /// A plain HTTP request.
     Route { method: &'static str, path: String, headers: Vec<(&'static str, String)>, body: Option<Value> },
-    /// A method of MCP.
+    /// An MCP method.
     Method(&'static str, Value),
-    /// A method of MCP in a session that `_meta` names.
+    /// An MCP method in a session that `_meta` names.
     In(String, &'static str, Value),
 }
 
-/// Operations that take no name of anything that has an owner. What they list is looked at elsewhere.
+/// Operations that take no name of an owned object. Their lists are tested in `lists.rs`.
 pub const NAMELESS: [&str; 6] = ["catalog_search", "collect_heaps", "health_check", "import_heap", "list_sessions", "open_session"];
 
 const fn row(thing: Thing, control: Control, ask: fn(&str) -> Ask) -> Row {
@@ -164,7 +165,7 @@ pub fn rows() -> Vec<Row> {
             row(thing, Skipped, |id| on_connection("POST", id, Some(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })))),
         ]);
     }
-    // Named twice, as clients do that mirror it into the header.
+    // Named twice, like clients that mirror the id into the header.
     rows.push(row(Session, Differs, |id| {
         let meta = json!({ "io.modelcontextprotocol/session": { "sessionId": id } });
         on_connection("POST", id, Some(json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/list", "params": { "_meta": meta } })))

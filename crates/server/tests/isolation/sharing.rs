@@ -1,9 +1,9 @@
-//! The same heap of two owners: each has it, neither can tell that the other does, and neither can do anything to the other's.
+//! Two owners of the same heap: both have it, neither can detect the other, and neither can affect the other.
 
 use crate::world::{Owner, World};
 use serde_json::{Value, json};
 
-/// The same for everybody who runs it.
+/// Produces the same heap for every owner.
 const CODE: &str = "let shared = 42";
 
 async fn make(owner: &Owner) -> String {
@@ -52,7 +52,7 @@ async fn tags_of_the_same_heap_are_each_owners_own() {
     assert_eq!(tags(&owners[0], &heap).await["of"], "acme/ann");
 }
 
-/// Makes everything that is kept years older.
+/// Moves the age of everything stored back by years.
 fn age(world: &World) {
     let database = rusqlite::Connection::open(world.folders.database().join("heapstead.db")).expect("the database");
     database.execute_batch("UPDATE heaps SET last_used_at = 0; UPDATE log SET timestamp = 0").expect("aged");
@@ -62,19 +62,19 @@ fn age(world: &World) {
     }
 }
 
-/// Whether somebody else has the same heap, uses it or has put tags on it is nothing that collecting one's own could tell.
+/// Garbage collection does not reveal whether another owner has, uses or has tagged the same heap.
 #[tokio::test]
-async fn collecting_leaves_it_to_the_other_and_tells_nothing_of_it() {
+async fn collecting_does_not_affect_or_reveal_other_owners() {
     let world = World::start_with(&["--retain-heaps", "1"]);
     let (ann, bob, carol) = (world.owner("acme/ann"), world.owner("acme/bob"), world.owner("umbra/carol"));
     let collect = async |owner: &Owner| owner.post("/api/heaps/gc", json!({})).await;
     let heap = make(&ann).await;
     make(&bob).await;
     tag(&bob, &heap, json!({ "kept": "yes" })).await;
-    // Somebody who does not even have it.
+    // An owner that does not even have the heap.
     tag(&carol, &heap, json!({ "kept": "yes" })).await;
     age(&world);
-    // Somebody else has just used it.
+    // Another owner has just used it.
     assert!(goes_on(&bob, &heap).await);
     let dry = ann.post("/api/heaps/gc", json!({ "dry_run": true })).await;
     let collected = collect(&ann).await;
@@ -85,7 +85,7 @@ async fn collecting_leaves_it_to_the_other_and_tells_nothing_of_it() {
     assert!(goes_on(&bob, &heap).await);
     assert!(!goes_on(&carol, &heap).await, "tags make nobody an owner");
     assert!(!goes_on(&world.anonymous(), &heap).await);
-    // The last one takes it along, whatever tags a stranger put on it.
+    // The last owner's collection removes it, whatever tags a non-owner set.
     let (status, _) = bob.ask("DELETE", &format!("/api/heaps/{heap}/tags"), None).await;
     assert_eq!(status, 200);
     age(&world);
@@ -97,9 +97,9 @@ async fn collecting_leaves_it_to_the_other_and_tells_nothing_of_it() {
     assert!(!world.folders.heaps().join(&heap).exists(), "and it is gone");
 }
 
-/// A heap that this database never heard of is nobody's who has credentials, whatever they ask for.
+/// A heap that is not in this database belongs to no authenticated owner, so they cannot collect it.
 #[tokio::test]
-async fn what_nobody_made_is_collected_for_nobody_with_credentials() {
+async fn unknown_heaps_are_not_collected_by_authenticated_owners() {
     let (world, elsewhere) = (World::start_with(&["--retain-heaps", "1"]), World::start());
     let heap = make(&elsewhere.anonymous()).await;
     let stray = world.folders.heaps().join(&heap);
@@ -125,7 +125,7 @@ async fn import(owner: &Owner, engine: &str, file: &[u8]) -> u16 {
 }
 
 #[tokio::test]
-async fn a_heap_that_is_brought_in_is_had_by_both() {
+async fn an_imported_heap_belongs_to_both_owners() {
     let world = World::start();
     let (ann, bob) = (world.owner("acme/ann"), world.owner("acme/bob"));
     let heap = make(&ann).await;
@@ -135,7 +135,7 @@ async fn a_heap_that_is_brought_in_is_had_by_both() {
     assert!(goes_on(&bob, &heap).await && goes_on(&ann, &heap).await);
     assert!(heaps(&bob).await.contains(&json!(heap)));
 
-    // Whoever has the bytes can't spoil them, for others or for themselves, by saying that another engine wrote them.
+    // An owner cannot break a heap, for others or itself, by claiming that another engine wrote it.
     let carol = world.owner("umbra/carol");
     let (other_v8, other_natives) = (engine.replacen("v8-14", "v8-99", 1), engine.replacen("/natives-", "/natives-9", 1));
     assert!(other_v8 != engine && other_natives != engine);
@@ -147,10 +147,10 @@ async fn a_heap_that_is_brought_in_is_had_by_both() {
     }
 }
 
-/// A run that is given a heap which is not there notes its name in the log. That once was enough to fork a session from it, and so to read what was
-/// somebody else's.
+/// Regression: a run with a missing heap records its key in the log. That was enough to fork a session from that heap, and so to read
+/// another owner's data.
 #[tokio::test]
-async fn naming_a_heap_in_a_run_does_not_make_it_ones_own() {
+async fn naming_a_heap_in_a_run_does_not_grant_access() {
     let world = World::start();
     let (ann, bob) = (world.owner("acme/ann"), world.owner("acme/bob"));
     let heap = ann.run(json!({ "code": "let secret = 'mene-tekel'" })).await["heap"].as_str().expect("a heap").to_owned();
@@ -170,9 +170,9 @@ async fn naming_a_heap_in_a_run_does_not_make_it_ones_own() {
     }
 }
 
-/// A connection may call its log anything, even what is the id of somebody else's session. That once made the session wait for it.
+/// Regression: a connection may name its log like the id of another owner's session. The session then waited for that log's runs.
 #[tokio::test]
-async fn a_log_named_like_anothers_session_is_not_in_its_way() {
+async fn a_log_named_like_anothers_session_does_not_block_it() {
     let world = World::start();
     let (ann, bob) = (world.owner("acme/ann"), world.owner("acme/bob"));
     let session = ann.post("/api/sessions", json!({})).await["session_id"].as_str().expect("an id").to_owned();

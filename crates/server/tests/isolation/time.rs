@@ -1,9 +1,9 @@
-//! What is foreign takes as long as what does not exist.
+//! Requests for foreign objects take as long as requests for missing ones.
 //!
-//! The test: both are asked for in turn, each pair in random order, and the times are compared by rank (Mann–Whitney U, two-sided, by its normal
-//! approximation with the correction for ties). They are told apart when the probability of ranks at least as uneven is below `ALARM`; since a busy
-//! machine may do that once, it has to happen again with three times as many samples, and in the same direction. With a hundred ways to ask, a false
-//! alarm then comes about once in two million runs.
+//! Method: both are requested alternately, each pair in random order, and the times are compared by rank (Mann–Whitney U, two-sided, normal
+//! approximation with tie correction). They count as different if the probability of ranks at least as uneven is below `ALARM`. A busy
+//! machine may cause that once, so it has to happen again with three times as many samples and in the same direction. With a hundred kinds
+//! of requests, a false alarm then occurs about once in two million runs.
 
 use crate::asker::Asker;
 use crate::belongings::{Belongings, Thing};
@@ -14,13 +14,13 @@ use serde_json::json;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const ALARM: f64 = 1e-4;
-/// Samples of each in the short form.
+/// Samples of each kind in the short form.
 const SAMPLES: usize = 200;
 const WARM_UP: usize = 20;
 
 type Way = (Thing, fn(&str) -> Ask);
 
-/// The most exposed ways to name something.
+/// The most exposed ways to name an object.
 const WAYS: [Way; 12] = [
     (Thing::Execution, |id| Ask::Operation("get_execution", json!({ "execution_id": id }))),
     (Thing::Running, |id| Ask::Operation("get_execution", json!({ "execution_id": id }))),
@@ -37,7 +37,7 @@ const WAYS: [Way; 12] = [
 ];
 
 #[tokio::test]
-async fn what_is_foreign_takes_as_long_as_what_does_not_exist() {
+async fn foreign_objects_take_as_long_as_missing_ones() {
     let world = World::start();
     let anns = Belongings::of(&world, &world.owner("acme/ann")).await;
     let mut random = Random::new();
@@ -64,7 +64,7 @@ async fn check(asker: &mut Asker, who: &str, anns: &Belongings, random: &mut Ran
     }
 }
 
-/// None where this can't be asked in this way.
+/// `None` if the request is not possible on this transport.
 async fn compare(asker: &mut Asker, asks: &[Ask; 2], samples: usize, random: &mut Random) -> Option<Comparison> {
     let mut times = [Vec::new(), Vec::new()];
     for round in 0..samples + WARM_UP {
@@ -80,10 +80,10 @@ async fn compare(asker: &mut Asker, asks: &[Ask; 2], samples: usize, random: &mu
     Some(Comparison::of(&times[0], &times[1]))
 }
 
-/// How two sets of times differ.
+/// The difference between two sets of times.
 #[derive(Debug)]
 struct Comparison {
-    /// Of ranks at least as uneven, if both come from one distribution.
+    /// Probability of ranks at least as uneven, if both come from one distribution.
     probability: f64,
     /// Standard deviations by which the ranks of the first are higher.
     shift: f64,
@@ -110,7 +110,8 @@ impl Comparison {
     }
 }
 
-/// The probability that a standard normal is at least this far from zero. Within 1e-7 (Abramowitz and Stegun 7.1.26), far below the alarm.
+/// The probability that a standard normal variable is at least this far from zero. Accurate to 1e-7 (Abramowitz and Stegun 7.1.26), far
+/// below the alarm threshold.
 fn two_sided(z: f64) -> f64 {
     let x = z.abs() / std::f64::consts::SQRT_2;
     let t = 1.0 / (1.0 + 0.327_591_1 * x);
@@ -137,9 +138,9 @@ impl Random {
     }
 }
 
-/// A test that could not tell anything apart would prove nothing.
+/// A test that detects no difference would prove nothing.
 #[test]
-fn the_test_tells_a_tenth_apart_and_leaves_the_same_alone() {
+fn the_test_detects_a_difference_of_a_tenth_and_accepts_equal_times() {
     let mut random = Random { seed: 1, state: 0x9e37_79b9_7f4a_7c15 };
     let mut noisy = |base: u64| Duration::from_micros(base + (0..8).map(|_| u64::from(random.bit()) * 50).sum::<u64>());
     let times = |base: u64, noisy: &mut dyn FnMut(u64) -> Duration| (0..SAMPLES).map(|_| noisy(base)).collect::<Vec<_>>();

@@ -1,11 +1,11 @@
-//! Owners of every kind on one database: with credentials on servers that ask for them, without on servers that do not, and on stdio.
+//! Owners of every kind on one database: on servers with authentication, on servers without, and on stdio.
 
 use crate::fixture::{Folders, Server, client};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Servers on one database. Those with credentials and those without see the same tables.
+/// Servers with and without authentication on one database, which share its tables.
 pub struct World {
     pub folders: Folders,
     closed: Server,
@@ -14,7 +14,7 @@ pub struct World {
     open_sse: Server,
 }
 
-/// Somebody, and the servers that they talk to.
+/// An owner and the servers it uses.
 #[derive(Clone)]
 pub struct Owner {
     pub name: &'static str,
@@ -31,7 +31,7 @@ impl World {
 
     pub fn start_with(arguments: &[&str]) -> Self {
         let folders = Folders::new();
-        // A file of tokens has to be there before a server that reads it.
+        // The token file must exist before the server starts.
         add_token(&folders, "nobody/ever");
         let tokens = tokens(&folders).to_str().expect("a path in UTF-8").to_owned();
         let catalog = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../catalogs/statistics");
@@ -46,18 +46,18 @@ impl World {
         }
     }
 
-    /// The owner of this name, which is `tenant/subject`.
+    /// The owner with this name, `tenant/subject`.
     pub fn owner(&self, name: &'static str) -> Owner {
         let token = Some(add_token(&self.folders, name));
         Owner { name, token, client: client(), http: self.closed.url.clone(), sse: self.closed_sse.url.clone() }
     }
 
-    /// Whoever comes without credentials.
+    /// A caller without credentials.
     pub fn anonymous(&self) -> Owner {
         Owner { name: "anonymous", token: None, client: client(), http: self.open.url.clone(), sse: self.open_sse.url.clone() }
     }
 
-    /// The server of an owner, for clients that want one.
+    /// The server of an owner, for clients that need one.
     pub fn server(&self, owner: &Owner) -> &Server {
         if owner.token.is_some() { &self.closed } else { &self.open }
     }
@@ -81,7 +81,7 @@ impl Owner {
         }
     }
 
-    /// Status and body of an answer.
+    /// Sends a request. Returns the status and body of the response.
     pub async fn ask(&self, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
         let request = self.request(method, path);
         let request = body.into_iter().fold(request, |request, body| request.json(&body));

@@ -1,4 +1,4 @@
-//! What no honest client sends: the right refusal, and never worse.
+//! Invalid and hostile MCP clients: the right error, and nothing worse.
 
 use crate::fixture::{Folders, Server};
 use crate::peer::{Http, Sse, Stdio, initialize, request, result};
@@ -15,7 +15,7 @@ async fn post(server: &Server, path: &str, kind: &str, body: impl Into<reqwest::
     (status, serde_json::from_str(&response.text().await.expect("a body")).unwrap_or_default())
 }
 
-/// Refusals of a body on its own, which are the same on both transports.
+/// Invalid bodies, refused the same way on both transports.
 async fn refuses_bad_bodies(server: &Server, path: &str) {
     let deep = format!("{}{}", r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":"#, r#"{"a":"#.repeat(100_000));
     let cases: [(&str, Vec<u8>, u16, i64); 10] = [
@@ -36,7 +36,7 @@ async fn refuses_bad_bodies(server: &Server, path: &str) {
         assert_eq!(answered, status, "{shown}: {answer}");
         assert_eq!(answer["error"]["code"].as_i64().unwrap_or_default(), code, "{shown}: {answer}");
     }
-    // An endless body is refused when it is too long, and one that says so at once.
+    // An endless body is refused once it is too long, and a declared one immediately.
     let endless = futures_util::stream::repeat_with(|| Ok::<_, std::io::Error>(vec![b' '; 1 << 20]));
     let post = server
         .client
@@ -45,7 +45,7 @@ async fn refuses_bad_bodies(server: &Server, path: &str) {
         .header("accept", "application/json, text/event-stream");
     match post.body(reqwest::Body::wrap_stream(endless)).send().await {
         Ok(response) => assert_eq!(response.status(), 413),
-        // The server stopped reading before this side stopped writing.
+        // The server stopped reading before the client stopped writing.
         Err(error) => assert!(error.is_request() || error.is_body(), "{error}"),
     }
 }
@@ -69,7 +69,7 @@ async fn streamable_http() {
     }
     let client = Http::modern(&server, &[]);
     assert_eq!(client.call("run_js", json!({ "code": "1", "wait_secs": 60 })).await["structuredContent"]["result"], "1");
-    // Without a connection, and on one that is not open.
+    // Without a connection, and with an unknown one.
     let (status, _) = post(&server, "/mcp", JSON, request("tools/list", json!({})).to_string()).await;
     assert_eq!(status, 400);
     let mut lost = Http::connect(&server, "2025-11-25", &[]).await;
@@ -87,9 +87,9 @@ async fn http_with_sse() {
     let ping = request("ping", json!({})).to_string();
     assert_eq!(post(&server, "/message", JSON, ping.clone()).await.0, 400);
     assert_eq!(post(&server, "/message?sessionId=nobody", JSON, ping).await.0, 404);
-    // The connection has seen nothing of all that.
+    // The connection is not affected.
     client.greet("2024-11-05").await;
-    // When the client leaves, its connection is gone.
+    // When the client disconnects, its connection is removed.
     let endpoint = client.endpoint.clone();
     drop(client);
     let gone = async { while post(&server, &endpoint, JSON, request("ping", json!({})).to_string()).await.0 != 404 {} };
@@ -112,7 +112,7 @@ async fn stdio() {
 }
 
 #[tokio::test]
-async fn an_id_that_is_not_answered_yet_is_not_taken_twice() {
+async fn a_pending_request_id_is_refused() {
     let slow = |id: u64| {
         let mut message = request(
             "tools/call",
@@ -129,7 +129,7 @@ async fn an_id_that_is_not_answered_yet_is_not_taken_twice() {
     assert_eq!(bad.status(), 400);
     let answers = crate::peer::messages(good).await;
     assert_eq!(answers[0]["result"]["structuredContent"]["result"], "5", "{answers:?}");
-    // Answered, it is free again.
+    // After the response, the id can be used again.
     assert_eq!(client.all(&slow(7)).await[0]["result"]["structuredContent"]["result"], "5");
 
     let mut client = Stdio::connect(&Folders::new(), "2025-11-25", &[]).await;
@@ -141,7 +141,7 @@ async fn an_id_that_is_not_answered_yet_is_not_taken_twice() {
 }
 
 #[tokio::test]
-async fn a_thousand_idle_listeners_are_in_nobodys_way() {
+async fn a_thousand_idle_listeners_do_not_slow_other_clients() {
     let server = Server::start();
     let connect = |_| Http::connect(&server, "2025-11-25", &[]);
     let mut listeners = Vec::new();

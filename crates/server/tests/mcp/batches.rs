@@ -1,4 +1,4 @@
-//! Several messages at once, which servers have to take from clients of 2025-03-26, and from no others.
+//! JSON-RPC batches, which servers must accept from clients of 2025-03-26 and from no others.
 
 use crate::fixture::{Folders, Server};
 use crate::peer::{Http, MODERN, Sse, Stdio, initialize, messages, request, result};
@@ -15,7 +15,7 @@ fn batch() -> Vec<Value> {
     vec![run("1 + 1"), json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" }), request("ping", json!({})), run("2 + 2")]
 }
 
-/// Every request has its own answer, once.
+/// Every request has exactly one response.
 fn check(batch: &[Value], answers: &[Value]) {
     let requests: Vec<&Value> = batch.iter().filter(|message| message.get("id").is_some()).collect();
     assert_eq!(answers.len(), requests.len(), "{answers:?}");
@@ -30,7 +30,7 @@ fn refused(answer: &Value, says: &str) {
     assert!(answer["error"]["message"].as_str().is_some_and(|text| text.contains(says)), "{answer}");
 }
 
-/// What is no batch, for whatever reason, and what is said of it.
+/// Invalid batches and their errors.
 fn bad_batches() -> Vec<(Value, &'static str)> {
     vec![
         (json!([]), "the batch is empty"),
@@ -39,7 +39,7 @@ fn bad_batches() -> Vec<(Value, &'static str)> {
     ]
 }
 
-/// Over HTTP, as a client says it that does not name its version with every request.
+/// Over HTTP, as a client that does not send its version with every request.
 async fn post(server: &Server, client: &Http, version: Option<&str>, body: &Value) -> reqwest::Response {
     let mut post = server.client.post(&client.url).header("accept", "application/json, text/event-stream").json(body);
     if let Some(connection) = &client.connection {
@@ -63,7 +63,7 @@ async fn over_streamable_http_a_batch_is_answered_on_one_stream() {
     }
     let silent = json!([{ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" }]);
     assert_eq!(post(&server, &client, None, &silent).await.status(), 202, "nothing in it is to be answered");
-    // What is wrong with one of them is said of that one.
+    // An error in one message is reported for that message.
     let ping = request("ping", json!({}));
     let answers = messages(post(&server, &client, None, &json!([ping, 7, ping])).await).await;
     assert_eq!(answers.len(), 3, "{answers:?}");
@@ -81,7 +81,7 @@ async fn over_streamable_http_a_batch_is_answered_on_one_stream() {
 }
 
 #[tokio::test]
-async fn over_streamable_http_other_versions_have_no_batches() {
+async fn over_streamable_http_other_versions_refuse_batches() {
     let server = Server::start();
     let one_by_one = "send them one by one";
     for version in ["2024-11-05", "2025-06-18", "2025-11-25"] {
@@ -96,7 +96,7 @@ async fn over_streamable_http_other_versions_have_no_batches() {
     let response = post(&server, &stranger, Some(MODERN), &json!(batch())).await;
     assert_eq!(response.status(), 400);
     refused(&response.json().await.expect("JSON"), one_by_one);
-    // Without a connection nothing is agreed on yet, and none comes of a batch.
+    // Without a connection no version is negotiated, and a batch does not create one.
     for body in [json!([initialize(VERSION)]), json!(batch())] {
         let response = post(&server, &stranger, None, &body).await;
         assert_eq!(response.status(), 400);
@@ -119,7 +119,7 @@ async fn over_stdio_a_batch_is_answered_by_one_array() {
         client.say(&bad.to_string()).await;
         refused(&client.hear().await.expect("an answer"), says);
     }
-    // A batch that needs no answer gets none, and one that is cancelled in part is answered in part.
+    // A batch of notifications gets no response, and a partly cancelled batch gets a partial response.
     client.say(&json!([{ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" }]).to_string()).await;
     let (quick, slow) = (request("ping", json!({})), run("await new Promise(done => setTimeout(done, 60000))"));
     client.say(&json!([slow, quick]).to_string()).await;
@@ -154,7 +154,7 @@ async fn over_sse_a_batch_is_answered_by_one_event() {
     assert_eq!(later.post(&json!(batch), &[]).await, 400);
 }
 
-/// Answers that no message holds together come in several arrays, each as long as a message may be.
+/// Responses too large for one message are split into several arrays, each within the message limit.
 #[tokio::test]
 async fn a_batch_of_long_answers_is_answered_by_several_arrays() {
     let mut client = Stdio::connect(&Folders::new(), VERSION, &[]).await;

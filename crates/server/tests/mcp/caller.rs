@@ -1,4 +1,4 @@
-//! Who calls: the session that a connection names, the headers that code may read, and turns between connections.
+//! The caller: the session that a connection names, the headers that code may read, and fair turns between connections.
 
 use crate::fixture::{Folders, Server};
 use crate::peer::{Http, Sse, Stdio, initialize, request, result};
@@ -17,12 +17,12 @@ async fn the_session_is_named_at_initialize_or_with_every_request() {
     let run = json!({ "code": "1", "wait_secs": 60 });
     let older = Http::connect(&server, "2025-06-18", &[("x-mcp-session-id", "mine")]).await;
     older.call("run_js", run.clone()).await;
-    // What the connection said at first counts, whatever it says later.
+    // The name from `initialize` is used, whatever later requests say.
     let mut changed = older.clone();
     changed.headers = vec![("x-mcp-session-id", "other".into())];
     changed.call("run_js", run.clone()).await;
     assert_eq!(log(&changed).await, [json!({ "index": 0, "code": "1" }), json!({ "index": 1, "code": "1" })]);
-    // Later clients have no connection, so each request says it.
+    // Newer clients have no connection, so each request names the session.
     let newer = Http::modern(&server, &[("x-mcp-session-id", "mine")]);
     newer.call("run_js", run.clone()).await;
     assert_eq!(log(&newer).await.len(), 3);
@@ -33,14 +33,14 @@ async fn the_session_is_named_at_initialize_or_with_every_request() {
 }
 
 #[tokio::test]
-async fn the_session_of_connections_that_name_none_is_the_operators() {
+async fn unnamed_connections_use_the_operators_session_name() {
     let folders = Folders::new();
     let mut client = Stdio::connect(&folders, "2025-11-25", &["--session-id", "desk"]).await;
     client.call("run_js", json!({ "code": "1", "wait_secs": 60 })).await;
     let answer = client.call("list_sessions", json!({})).await;
     assert_eq!(answer["structuredContent"], json!({ "sessions": ["desk"] }));
     let server = Server::start_with(&folders, &["--session-id", "desk"]);
-    // Whoever comes over HTTP is another owner, with a `desk` of their own.
+    // An HTTP client has a different owner, with its own `desk`.
     let nameless = Http::modern(&server, &[]);
     assert_eq!(log(&nameless).await.len(), 0);
     nameless.call("run_js", json!({ "code": "1", "wait_secs": 60 })).await;
@@ -90,7 +90,7 @@ async fn a_bad_session_name_is_refused_and_named() {
 }
 
 #[tokio::test]
-async fn connections_take_turns() {
+async fn connections_are_scheduled_fairly() {
     let server = Server::start_with(&Folders::new(), &["--max-concurrent-executions", "1"]);
     let greedy = Http::connect(&server, "2025-11-25", &[]).await;
     let modest = Http::connect(&server, "2025-11-25", &[]).await;

@@ -1,4 +1,4 @@
-//! Clients of others on the same tour: `tests/clients` has their scripts.
+//! Third-party MCP clients run the same tour; `tests/clients` has their scripts.
 
 use crate::fixture::{Folders, Server};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
 }
 
-/// `tests/tools/node` or `tests/tools/python`, with arguments.
+/// Runs `tests/tools/node` or `tests/tools/python` with arguments.
 pub fn tool(name: &str) -> Command {
     let mut command = Command::new(repository().join("tests/tools").join(name));
     command.current_dir(repository().join("tests/clients"));
@@ -24,13 +24,13 @@ fn tour(runner: &str, script: &str, kind: &str, place: &[&str]) {
     assert!(output.status.success(), "{script} over {kind}: {}", text(&output));
 }
 
-/// The command that starts a server over stdio in these folders.
+/// The command that starts a stdio server in these folders.
 fn command(folders: &Folders) -> Vec<String> {
     let command = Server::command(folders);
     std::iter::once(command.get_program()).chain(command.get_args()).map(|part| part.to_str().expect("text").to_owned()).collect()
 }
 
-/// One script, on every transport that its client has.
+/// Runs one script on every transport that its client supports.
 fn everywhere(runner: &str, script: &str) {
     let folders = Folders::new();
     let stdio = command(&folders);
@@ -56,7 +56,7 @@ fn langchain() {
     everywhere("python_langchain", "langchain_client.py");
 }
 
-/// What its strict mode refuses, some models are never offered.
+/// Tools that its strict mode refuses are never offered to some models.
 #[test]
 fn openai_agents() {
     let folders = Folders::new();
@@ -68,22 +68,22 @@ fn openai_agents() {
 }
 
 #[test]
-fn typescript_of_the_versions_with_initialize() {
+fn typescript_sdk_of_versions_with_initialize() {
     everywhere("node", "typescript_sdk.mjs");
 }
 
 #[test]
-fn typescript_of_2026_07_28() {
+fn typescript_sdk_of_2026_07_28() {
     everywhere("node", "typescript_client.mjs");
 }
 
-/// MCP Inspector's command line, asked one thing at a time.
+/// Runs one command of MCP Inspector's CLI.
 fn inspector(place: &[&str], arguments: &[&str]) -> Result<serde_json::Value, String> {
-    // Node says where the packages are; the shell script that knows it is the tool itself.
+    // Node finds the packages through this variable; the tool's own shell script sets it.
     let inspector = "import(process.env.HEAPSTEAD_TEST_PACKAGES + '/@modelcontextprotocol/inspector/clients/launcher/build/index.js')";
     let mut command = tool("node");
     command.args(["-e", inspector, "--", "inspector", "--cli"]);
-    // It hands nothing on to servers that it starts unless told to.
+    // Inspector does not pass its environment on to servers unless told to.
     if let Ok(engine) = std::env::var("HEAPSTEAD_ENGINE_DIR") {
         command.args(["-e", &format!("HEAPSTEAD_ENGINE_DIR={engine}")]);
     }
@@ -104,7 +104,7 @@ fn inspector_on_the_command_line() {
     let stdio: Vec<_> = stdio.iter().map(String::as_str).collect();
     for place in [&[url.as_str()][..], &stdio] {
         let ask = |arguments: &[&str]| inspector(place, arguments).unwrap_or_else(|error| panic!("{place:?} {arguments:?}: {error}"));
-        // It also looks for schemas that models of some makers do not take.
+        // It also checks for schemas that some models do not accept.
         let tools = ask(&["--method", "tools/list", "--strict"]);
         assert!(tools["tools"].as_array().is_some_and(|tools| tools.len() >= 12), "{tools}");
         let answer = ask(&["--method", "tools/call", "--tool-name", "run_js", "--tool-arg", "code=6*7", "--tool-arg", "wait_secs=60"]);

@@ -1,5 +1,5 @@
-//! The official conformance suite: every scenario is in the table of `tests/clients/conformance.md`, and all that apply pass. The capabilities that the
-//! server declares are in another table there, so that no reason for leaving a scenario out can become untrue.
+//! The official conformance suite: every scenario is in the table of `tests/clients/conformance.md`, and all that apply pass. A second
+//! table there lists the declared capabilities, so that no reason for an omitted scenario can become outdated.
 
 use crate::clients::{repository, text, tool};
 use crate::fixture::{Folders, Server};
@@ -13,10 +13,10 @@ use std::sync::Mutex;
 
 /// The eras, each by its newest version.
 const ERAS: [&str; 2] = ["2025-11-25", "2026-07-28"];
-/// Scenarios that run at once: each starts a Node of its own.
+/// Concurrent scenarios; each starts its own Node process.
 const AT_ONCE: usize = 3;
 
-/// Scenarios that need a capability and nothing else, so that they are run exactly where it is declared.
+/// Scenarios that need exactly one capability. They run exactly where it is declared.
 const NEED: [(&str, &str); 7] = [
     ("tools-list", "tools"),
     ("resources-list", "resources"),
@@ -27,7 +27,7 @@ const NEED: [(&str, &str); 7] = [
     ("completion-complete", "completions"),
 ];
 
-/// What the table says of a scenario.
+/// A table row of a scenario.
 #[derive(Default)]
 struct Row {
     run: String,
@@ -45,7 +45,7 @@ fn rows(title: &str) -> Vec<Vec<String>> {
     rows
 }
 
-/// Where a capability is declared: in each era, and without state.
+/// Where a capability is declared: in each era, and in stateless mode.
 struct Declared(BTreeMap<String, [bool; 3]>);
 
 impl Declared {
@@ -72,7 +72,7 @@ impl Declared {
     }
 }
 
-/// Capabilities and their members as the table writes them. Of members that only hold others, only those are named.
+/// Capabilities and their members in the table's notation. Of nested members, only the leaves are named.
 fn names(capabilities: &Value) -> BTreeSet<String> {
     fn add(name: &str, value: &Value, names: &mut BTreeSet<String>) {
         let members = value.as_object().filter(|members| !members.is_empty());
@@ -122,7 +122,7 @@ fn suite() -> Command {
     command
 }
 
-/// Scenarios of the suite, with the versions that they are for.
+/// The scenarios of the suite with their protocol versions.
 fn scenarios() -> BTreeMap<String, String> {
     let output = suite().args(["list", "--server"]).output().expect("it starts");
     let listed = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -132,7 +132,7 @@ fn scenarios() -> BTreeMap<String, String> {
     scenarios
 }
 
-/// Runs a scenario, and says which checks failed that should not have.
+/// Runs a scenario. Returns the failed checks that are not exempt.
 fn run(scenario: &str, version: Option<&str>, url: &str, exempt: &BTreeSet<String>, folder: &Path) -> Vec<String> {
     let out = folder.join(format!("{scenario}-{}", version.unwrap_or("extension")));
     let mut command = suite();
@@ -152,7 +152,7 @@ fn run(scenario: &str, version: Option<&str>, url: &str, exempt: &BTreeSet<Strin
     failed.map(|check| format!("{scenario} at {version:?}: {} {}", check["id"], check["errorMessage"])).collect()
 }
 
-/// Ends with the test.
+/// Stops with the test.
 struct StandIn {
     url: String,
     process: Child,
@@ -175,7 +175,7 @@ impl Drop for StandIn {
     }
 }
 
-/// Once, the document said that logging and subscriptions are not declared, long after they were.
+/// Regression: the document said that logging and subscriptions are not declared long after they were.
 #[tokio::test]
 async fn the_document_says_which_capabilities_are_declared() {
     let declared = Declared::read();
@@ -193,7 +193,7 @@ async fn the_document_says_which_capabilities_are_declared() {
 }
 
 #[test]
-fn every_scenario_that_applies_passes_and_none_is_forgotten() {
+fn every_applicable_scenario_passes_and_none_is_missing() {
     let (table, scenarios) = (table(&Declared::read()), scenarios());
     let names = |keys: Vec<&String>| keys.into_iter().cloned().collect::<BTreeSet<_>>();
     assert_eq!(names(table.keys().collect()), names(scenarios.keys().collect()), "the table and the suite differ");

@@ -1,4 +1,4 @@
-//! Every version of the protocol, on every transport that it has.
+//! Every protocol version on every transport that it supports.
 
 use crate::fixture::{Folders, Server};
 use crate::peer::{Http, MODERN, Sse, Stdio, initialize, modern, request, result};
@@ -72,7 +72,7 @@ async fn every_version_over_sse() {
 }
 
 #[tokio::test]
-async fn a_version_that_nobody_knows_is_answered_with_one_that_we_do() {
+async fn an_unknown_version_is_answered_with_a_supported_one() {
     let server = Server::start();
     let client = Http::modern(&server, &[]);
     for (asked, answered) in [("1999-01-01", "2025-11-25"), (MODERN, "2025-11-25"), ("2024-11-05", "2024-11-05")] {
@@ -103,9 +103,9 @@ async fn a_connection_ends_when_the_client_says_so() {
     assert_eq!(server.client.put(&client.url).send().await.expect("an answer").status(), 405);
 }
 
-/// Once, an `initialize` without `clientInfo` was answered with a complaint about a session id over HTTP, and about `_meta` over stdio.
+/// Regression: an `initialize` without `clientInfo` got an error about a session id over HTTP, and about `_meta` over stdio.
 #[tokio::test]
-async fn an_initialize_that_lacks_something_is_told_what() {
+async fn an_incomplete_initialize_is_refused_with_the_missing_field() {
     let without = |name: &str| {
         let mut message = initialize("2025-11-25");
         message["params"].as_object_mut().expect("params").remove(name);
@@ -130,7 +130,7 @@ async fn an_initialize_that_lacks_something_is_told_what() {
         assert_eq!(response.status(), 400, "{name}");
         names(&response.json().await.expect("JSON"), &message, name);
     }
-    // The connection goes on, and takes a better one.
+    // The connection stays open and accepts a valid one.
     is_introduced(&result(stdio.answer(&initialize("2025-11-25")).await));
     sse.greet("2025-11-25").await;
 }

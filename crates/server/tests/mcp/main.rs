@@ -1,4 +1,4 @@
-//! The running server, seen through MCP: by hand on every transport and version, and by the clients of others.
+//! Tests of MCP on the running server: with a hand-written client on every transport and version, and with third-party clients.
 
 mod abuse;
 mod batches;

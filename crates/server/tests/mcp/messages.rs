@@ -1,10 +1,10 @@
-//! Text, structured content and their bounds: whoever reads only the text misses nothing, and no message is too long for a client.
+//! Text, structured content and their limits: the text alone is complete, and no message is too long for a client.
 
 use crate::fixture::{Folders, Server};
 use crate::peer::{Http, MODERN, Stdio, request, result};
 use serde_json::{Value, json};
 
-/// What clients accept as one message.
+/// The message size that clients accept.
 const MESSAGE_BYTES_MAX: usize = 900_000;
 /// The default of `--max-inline-chars`.
 const INLINE_CHARS: usize = 12_000;
@@ -18,7 +18,7 @@ async fn connect(server: &Server, version: &str, headers: &[(&'static str, &str)
     }
 }
 
-/// The text of an answer, read as JSON. Structured content, where there is any, says the same.
+/// The text of a result, parsed as JSON. Structured content, if there is any, is equal to it.
 fn text_of(answer: &Value) -> Value {
     let blocks = answer["content"].as_array().expect("content");
     let texts: Vec<_> = blocks.iter().filter(|block| block["type"] == "text").collect();
@@ -34,7 +34,7 @@ fn text_chars(answer: &Value) -> usize {
     answer["content"][0]["text"].as_str().expect("a text").chars().count()
 }
 
-/// Calls a tool and checks that no message of the answer is too long.
+/// Calls a tool and checks that no message of the response is too long.
 async fn bounded_call(client: &Http, tool: &str, arguments: Value) -> Value {
     bounded(client, "tools/call", json!({ "name": tool, "arguments": arguments })).await
 }
@@ -48,7 +48,8 @@ async fn bounded(client: &Http, method: &str, params: Value) -> Value {
     result(serde_json::from_str(message.expect("a message")).expect("JSON"))
 }
 
-/// Story: what was cut was counted before escapes, and what was shown after. Of 1,000 small objects a model saw 100 characters.
+/// Regression: characters were counted before escaping when cut, and after it when shown. Of 1,000 small objects a model saw 100
+/// characters.
 #[tokio::test]
 async fn a_preview_shows_as_much_as_fits() {
     let server = Server::start();
@@ -72,7 +73,7 @@ async fn a_preview_shows_as_much_as_fits() {
             assert_eq!(text["truncated"], true);
             assert_eq!((&text["next_result_offset"], &text["result_bytes"]), (&json!(shown.len()), &json!(whole.len())));
             assert!(text["rest"].as_str().is_some_and(|rest| rest.contains("result_offset") && rest.contains(id)), "{}", text["rest"]);
-            // All but the result and what is said about its part is what the record says.
+            // Everything except the result and its preview fields equals the record.
             let mut rest = text.clone();
             for part in ["truncated", "result_offset", "next_result_offset", "result_bytes", "rest"] {
                 rest.as_object_mut().expect("an object").remove(part);
@@ -83,7 +84,7 @@ async fn a_preview_shows_as_much_as_fits() {
     }
 }
 
-/// All items of a list, from the text alone, page by page.
+/// All items of a list, read page by page from the text alone.
 async fn walk(client: &Http, tool: &str, mut arguments: Value, items: &str) -> Vec<Value> {
     let mut all = Vec::new();
     loop {
@@ -104,9 +105,9 @@ async fn walk(client: &Http, tool: &str, mut arguments: Value, items: &str) -> V
     }
 }
 
-/// Story: from 78 entries on the text of a list was cut in the middle of its JSON.
+/// Regression: from 78 entries on, the text of a list was cut in the middle of its JSON.
 #[tokio::test]
-async fn lists_are_pages_that_the_text_shows_whole() {
+async fn lists_are_paged_so_that_the_text_is_complete() {
     let server = Server::start();
     let run = |number: usize| server.post("/api/exec", json!({ "code": format!("{number}"), "session": "log", "wait_secs": 60 }));
     for chunk in 0..16 {
@@ -148,7 +149,7 @@ async fn lists_are_pages_that_the_text_shows_whole() {
     assert_eq!(two["executions"].as_array().map(Vec::len), Some(2), "`limit` still counts");
 }
 
-/// What a client that reads only text sees of an output when it passes back one of the cursors.
+/// The output as seen by a client that reads only text and passes a cursor back.
 async fn follow(client: &Http, id: &str, by_lines: bool, limit: u64) -> String {
     let (mut seen, mut cursor) = (String::new(), u64::from(by_lines));
     loop {
@@ -167,13 +168,14 @@ async fn follow(client: &Http, id: &str, by_lines: bool, limit: u64) -> String {
     }
 }
 
-/// Story: of 1,000 lines of 200 characters a follower that read only the text saw 561: cursors counted lines that were not shown.
+/// Regression: of 1,000 lines of 200 characters, a client that read only the text saw 561, because cursors counted lines that were not
+/// shown.
 #[tokio::test]
-async fn followers_of_the_text_see_every_byte_once() {
+async fn clients_that_read_only_text_see_every_byte_once() {
     let server = Server::start();
     let seed: u32 = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(rand_seed);
     println!("SEED={seed}");
-    // The same generator in both languages would prove less than REST, which returns the whole.
+    // REST returns the whole output, which is a better reference than the same generator in two languages.
     let random = format!(
         "let s = {seed}; const next = n => {{ s = (Math.imul(s, 1664525) + 1013904223) >>> 0; return Math.floor(s / 2 ** 32 * n) }};
          const units = ['a', '\\u00e9', '\\u{{1f600}}', '\"', '\\\\', '\\u0001', '<b>'];
@@ -200,7 +202,7 @@ fn rand_seed() -> u32 {
 }
 
 #[tokio::test]
-async fn a_line_that_no_answer_holds_is_read_by_bytes() {
+async fn a_line_longer_than_a_result_is_read_by_bytes() {
     let server = Server::start();
     let client = Http::connect(&server, "2025-03-26", &[]).await;
     let code = "console.log('first'); console.log('x'.repeat(400_000)); console.log('y'.repeat(2_000_000)); console.log('last')";
@@ -229,12 +231,12 @@ async fn a_line_that_no_answer_holds_is_read_by_bytes() {
     }
     assert_eq!(seen, 2_000_000);
     assert_eq!(text_of(&page(json!({ "line_offset": 4 })).await)["data"], "last\n");
-    // REST has no such bound.
+    // REST has no such limit.
     let (_, whole) = server.get(&format!("/api/executions/{id}/output?line_offset=3&line_limit=1")).await;
     assert_eq!(whole["data"].as_str().map(str::len), Some(2_000_001));
 }
 
-/// Story: an answer of more than 1 MiB broke the Python client over HTTP.
+/// Regression: a response of more than 1 MiB broke the Python client over HTTP.
 #[tokio::test]
 async fn no_message_is_longer_than_clients_accept() {
     let server = Server::start();
@@ -278,9 +280,9 @@ async fn no_message_is_longer_than_clients_accept() {
     assert_eq!(outcome["structuredContent"]["truncated"], true);
 }
 
-/// What is refused is repeated only in part, and an error that a task tells three times over is told in part beside its status.
+/// A refused value is repeated only in part, and an error that a task repeats three times is truncated next to its status.
 #[tokio::test]
-async fn errors_are_bounded_too() {
+async fn error_messages_are_limited_too() {
     let server = Server::start();
     let long = "A".repeat(2_000_000);
     for version in VERSIONS {
@@ -309,7 +311,7 @@ async fn errors_are_bounded_too() {
 }
 
 #[tokio::test]
-async fn a_result_is_read_in_parts_by_clients_of_text() {
+async fn clients_that_read_only_text_read_a_result_in_parts() {
     let server = Server::start();
     for version in VERSIONS {
         let client = connect(&server, version, &[]).await;
@@ -346,7 +348,7 @@ async fn a_result_is_read_in_parts_by_clients_of_text() {
 }
 
 #[tokio::test]
-async fn code_in_a_log_is_shown_in_part_only_where_no_message_could_hold_it() {
+async fn code_in_a_log_is_truncated_only_if_it_exceeds_a_message() {
     let server = Server::start();
     let long = |bytes: usize| format!("'{}'.length", "x".repeat(bytes));
     for code in [long(50_000), "1".to_owned(), long(2_000_000), "2".to_owned()] {
@@ -373,9 +375,9 @@ async fn code_in_a_log_is_shown_in_part_only_where_no_message_could_hold_it() {
     assert_eq!(log["entries"][2]["code"].as_str().map(str::len), Some(2_000_009), "REST has it whole");
 }
 
-/// Without state the rest can be read nowhere, so all that a message holds is shown.
+/// In stateless mode the rest cannot be read later, so everything that fits into a message is returned.
 #[tokio::test]
-async fn stateless_output_is_whole_up_to_the_bound() {
+async fn stateless_output_is_complete_up_to_the_limit() {
     let server = Server::start_with(&Folders::new(), &["--stateless"]);
     let objects =
         |count: usize| format!("for (let id = 0; id < {count}; id++) console.log(JSON.stringify({{ id, name: 'n\\u00e9' + id }}))");
@@ -397,7 +399,7 @@ async fn stateless_output_is_whole_up_to_the_bound() {
             }
         }
     }
-    // Whatever else an answer says is said beside it.
+    // Other members of the result are added to it.
     let code = "console.log('\\n'.repeat(500_000)); throw new Error('\"'.repeat(100_000))";
     for version in VERSIONS {
         let client = connect(&server, version, &[]).await;
@@ -406,7 +408,7 @@ async fn stateless_output_is_whole_up_to_the_bound() {
         assert!(text["error"].as_str().is_some_and(|error| error.len() > 60_000), "{version}");
         assert!(text["output"].as_str().is_some_and(|output| output.len() > 50_000), "{version}");
     }
-    // Text alone has the whole message for itself.
+    // A text-only result has the whole message for itself.
     let client = Http::connect(&server, "2025-03-26", &[]).await;
     let answer = bounded_call(&client, "run_js", json!({ "code": "console.log('x'.repeat(800_000))" })).await;
     assert_eq!(text_of(&answer)["output"].as_str().map(str::len), Some(800_001));
@@ -415,7 +417,7 @@ async fn stateless_output_is_whole_up_to_the_bound() {
 }
 
 #[tokio::test]
-async fn messages_over_stdio_have_the_same_bound() {
+async fn messages_over_stdio_have_the_same_limit() {
     let mut client = Stdio::connect(&Folders::new(), "2025-11-25", &[]).await;
     let answer =
         client.ask("tools/call", json!({ "name": "run_js", "arguments": { "code": "'x'.repeat(3_000_000)", "wait_secs": 60 } })).await;
@@ -425,7 +427,7 @@ async fn messages_over_stdio_have_the_same_bound() {
     assert_eq!(record["truncated"], true);
 }
 
-/// Every part at its bound, made of characters that are escaped twice on their way.
+/// Every part at its limit, with characters that are escaped twice.
 #[tokio::test]
 async fn the_largest_context_fits_in_one_message() {
     let server = Server::start();

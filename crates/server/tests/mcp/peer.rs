@@ -1,4 +1,4 @@
-//! An MCP client in a few lines, which says exactly what a test wants said: over Streamable HTTP in both eras, HTTP with SSE, and stdio.
+//! A minimal MCP client that sends exactly what a test specifies: over Streamable HTTP in both eras, HTTP with SSE, and stdio.
 
 use crate::fixture::{Folders, Server};
 use futures_util::StreamExt;
@@ -10,7 +10,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 pub const MODERN: &str = "2026-07-28";
-/// Far longer than anything takes; what hangs fails instead.
+/// Timeout, far longer than anything takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 static IDS: AtomicU64 = AtomicU64::new(1);
 
@@ -22,7 +22,7 @@ pub fn initialize(version: &str) -> Value {
     request("initialize", json!({ "protocolVersion": version, "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } }))
 }
 
-/// What a request of 2026-07-28 says about itself.
+/// Adds the metadata that a request of 2026-07-28 carries.
 pub fn modern(mut message: Value, capabilities: Value) -> Value {
     message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = MODERN.into();
     message["params"]["_meta"]["io.modelcontextprotocol/clientInfo"] = json!({ "name": "test", "version": "1" });
@@ -30,7 +30,7 @@ pub fn modern(mut message: Value, capabilities: Value) -> Value {
     message
 }
 
-/// The result of an answer that must be one.
+/// The result of a response that must not be an error.
 pub fn result(answer: Value) -> Value {
     assert!(answer.get("error").is_none(), "{answer}");
     answer["result"].clone()
@@ -42,14 +42,14 @@ pub struct Http {
     pub url: String,
     pub client: reqwest::Client,
     pub headers: Vec<(&'static str, String)>,
-    /// None in the era without connections.
+    /// `None` in the era without connections.
     pub connection: Option<String>,
     version: String,
     capabilities: Value,
 }
 
 impl Http {
-    /// Connects as clients did until 2025-11-25.
+    /// Connects like clients up to 2025-11-25.
     pub async fn connect(server: &Server, version: &str, headers: &[(&'static str, &str)]) -> Self {
         let mut http = Self::modern(server, headers);
         http.version = version.into();
@@ -102,7 +102,7 @@ impl Http {
         tokio::time::timeout(PATIENCE, post.send()).await.expect("in time").expect("an answer")
     }
 
-    /// All that is said in answer to a request.
+    /// All messages in response to a request.
     pub async fn all(&self, message: &Value) -> Vec<Value> {
         messages(self.send(message).await).await
     }
@@ -116,7 +116,7 @@ impl Http {
     }
 }
 
-/// The messages of an answer, as JSON or as a stream.
+/// The messages of a response, from JSON or an event stream.
 pub async fn messages(response: reqwest::Response) -> Vec<Value> {
     let kind = response.headers().get("content-type").map(|value| value.to_str().expect("text").to_owned()).unwrap_or_default();
     let text = tokio::time::timeout(PATIENCE, response.text()).await.expect("in time").expect("a body");
@@ -131,7 +131,7 @@ pub struct Stdio {
     pub child: Child,
     input: Option<ChildStdin>,
     output: Lines<BufReader<ChildStdout>>,
-    /// What came while an answer was waited for.
+    /// Notifications received while waiting for a response.
     pub notifications: Vec<Value>,
     _folders: Folders,
 }
@@ -158,7 +158,7 @@ impl Stdio {
         input.write_all(format!("{line}\n").as_bytes()).await.expect("written");
     }
 
-    /// The next message; none when the server has ended.
+    /// The next message. `None` when the server has exited.
     pub async fn hear(&mut self) -> Option<Value> {
         let line = tokio::time::timeout(PATIENCE, self.output.next_line()).await.expect("in time").expect("text")?;
         Some(serde_json::from_str(&line).expect("JSON"))
@@ -187,7 +187,7 @@ impl Stdio {
         result(self.ask("tools/call", json!({ "name": tool, "arguments": arguments })).await)
     }
 
-    /// Leaves as clients do: by closing the pipe.
+    /// Disconnects like a client: by closing the pipe.
     pub async fn leave(mut self) -> Option<i32> {
         drop(self.input.take());
         tokio::time::timeout(PATIENCE, self.child.wait()).await.expect("in time").expect("an end").code()
@@ -199,7 +199,7 @@ pub struct Sse {
     base: String,
     pub endpoint: String,
     client: reqwest::Client,
-    /// What it was opened with, and what is asked by itself goes with.
+    /// The headers it was opened with, which further requests repeat.
     headers: Vec<(String, String)>,
     events: std::pin::Pin<Box<dyn futures_util::Stream<Item = reqwest::Result<bytes::Bytes>> + Send>>,
     unread: String,
@@ -226,13 +226,13 @@ impl Sse {
         sse
     }
 
-    /// Kind and data of the next event; none when the stream has ended.
+    /// Type and data of the next event. `None` when the stream has ended.
     pub async fn event(&mut self) -> Option<(String, String)> {
         loop {
             if let Some((event, rest)) = self.unread.split_once("\n\n") {
                 let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim().to_owned();
                 let found = (field("event:"), field("data:"));
-                // Only a sign of life where there is neither.
+                // An event without type and data is a keep-alive.
                 let is_event = found != (String::new(), String::new());
                 self.unread = rest.to_owned();
                 if is_event {

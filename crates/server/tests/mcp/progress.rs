@@ -1,4 +1,4 @@
-//! While a call waits: signs of life, and leaving off.
+//! Progress notifications while a call waits, and cancellation of the call.
 
 use crate::fixture::{Folders, Server};
 use crate::peer::{Http, Stdio, request, result};
@@ -9,7 +9,7 @@ fn call(name: &str, arguments: Value, token: &str) -> Value {
     request("tools/call", json!({ "name": name, "arguments": arguments, "_meta": { "progressToken": token } }))
 }
 
-/// The values, which have to grow.
+/// The progress values, which must increase.
 fn values(messages: &[Value], token: &str) -> Vec<f64> {
     let told: Vec<_> = messages.iter().filter(|message| message["method"] == "notifications/progress").collect();
     assert!(told.iter().all(|message| message["params"]["progressToken"] == token), "{told:?}");
@@ -19,7 +19,7 @@ fn values(messages: &[Value], token: &str) -> Vec<f64> {
 }
 
 #[tokio::test]
-async fn output_is_told_of_as_it_comes() {
+async fn output_causes_progress_notifications() {
     let server = Server::start();
     let slow = "for (let i = 0; i < 4; i++) { console.log('more'); await new Promise((done) => setTimeout(done, 300)) } 7";
     for client in [Http::connect(&server, "2025-06-18", &[]).await, Http::modern(&server, &[])] {
@@ -27,7 +27,7 @@ async fn output_is_told_of_as_it_comes() {
         assert!(values(&messages, "t").len() >= 3, "{messages:?}");
         assert!(messages[0]["params"]["message"].as_str().is_some_and(|text| text.contains("bytes of output")), "{messages:?}");
         assert_eq!(messages.last().expect("an answer")["result"]["structuredContent"]["result"], "7");
-        // The same for whoever waits for a run of another call.
+        // The same for a call that waits for a run of another call.
         let begun = client.call("run_js", json!({ "code": slow })).await;
         let id = &begun["structuredContent"]["execution_id"];
         let messages = client.all(&call("get_execution", json!({ "execution_id": id, "wait_secs": 60 }), "u")).await;
@@ -36,7 +36,7 @@ async fn output_is_told_of_as_it_comes() {
 }
 
 #[tokio::test]
-async fn silence_is_broken_every_few_seconds() {
+async fn progress_is_sent_every_few_seconds_without_output() {
     let mut stateful = Stdio::connect(&Folders::new(), "2025-11-25", &[]).await;
     let mut stateless = Stdio::connect(&Folders::new(), "2025-11-25", &["--stateless"]).await;
     let code = "await new Promise((done) => setTimeout(done, 4000))";
@@ -45,13 +45,13 @@ async fn silence_is_broken_every_few_seconds() {
     let (first, second) = tokio::join!(stateful.answer(&with_heap), stateless.answer(&without));
     assert_eq!(result(first)["structuredContent"]["status"], "completed");
     result(second);
-    // One every three seconds; a machine that has other things to do makes the run longer.
+    // One every three seconds; a busy machine makes the run longer.
     assert!((1..=10).contains(&values(&stateful.notifications, "a").len()));
     assert!((1..=10).contains(&values(&stateless.notifications, "b").len()));
 }
 
 #[tokio::test]
-async fn who_asks_for_no_progress_gets_none_and_a_bad_time_to_wait_runs_nothing() {
+async fn without_a_token_there_is_no_progress_and_an_invalid_wait_runs_nothing() {
     let server = Server::start();
     let client = Http::connect(&server, "2025-11-25", &[]).await;
     let quiet = request("tools/call", json!({ "name": "run_js", "arguments": { "code": "console.log(1)", "wait_secs": 60 } }));
@@ -67,7 +67,7 @@ fn cancel(id: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn leaving_off_a_call_leaves_its_run_alone_where_runs_are_kept() {
+async fn cancelling_a_call_does_not_cancel_a_stored_run() {
     let mut client = Stdio::connect(&Folders::new(), "2025-11-25", &[]).await;
     let waiting = call(
         "run_js",
@@ -75,7 +75,7 @@ async fn leaving_off_a_call_leaves_its_run_alone_where_runs_are_kept() {
         "t",
     );
     client.say(&waiting.to_string()).await;
-    // It has begun when it is told of.
+    // The first progress notification means that it has started.
     assert_eq!(client.hear().await.expect("progress")["method"], "notifications/progress");
     client.say(&cancel(&waiting["id"]).to_string()).await;
     let listed = client.call("list_executions", json!({ "status": "running" })).await;
@@ -86,7 +86,7 @@ async fn leaving_off_a_call_leaves_its_run_alone_where_runs_are_kept() {
 }
 
 #[tokio::test]
-async fn leaving_off_a_call_ends_its_run_where_nothing_is_kept() {
+async fn cancelling_a_call_cancels_a_stateless_run() {
     let arguments = ["--stateless", "--max-concurrent-executions", "1", "--execution-timeout", "300"];
     let mut client = Stdio::connect(&Folders::new(), "2025-11-25", &arguments).await;
     let endless = call("run_js", json!({ "code": "for (;;);" }), "t");
@@ -98,7 +98,7 @@ async fn leaving_off_a_call_ends_its_run_where_nothing_is_kept() {
     assert_eq!(answer["structuredContent"]["output"], "my turn\n");
     assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
 
-    // Over HTTP without connections, hanging up is how a call is left off.
+    // Over HTTP without connections, closing the request cancels the call.
     let server = Server::start_with(&Folders::new(), &arguments);
     let http = Http::modern(&server, &[]);
     let mut waiting = http.send(&call("run_js", json!({ "code": "for (;;);" }), "t")).await;

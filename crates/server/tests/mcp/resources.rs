@@ -1,4 +1,4 @@
-//! Executions, outputs and results as resources.
+//! Executions, outputs and results as MCP resources.
 
 use crate::fixture::Server;
 use crate::peer::{Http, result};
@@ -10,7 +10,7 @@ async fn read(client: &Http, uri: &str) -> Value {
 }
 
 #[tokio::test]
-async fn records_outputs_and_results_are_read_by_their_address() {
+async fn records_outputs_and_results_are_read_by_uri() {
     let server = Server::start();
     for client in [Http::connect(&server, "2025-06-18", &[]).await, Http::modern(&server, &[])] {
         let record =
@@ -35,7 +35,7 @@ async fn records_outputs_and_results_are_read_by_their_address() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_told_apart() {
+async fn missing_resources_are_errors() {
     let server = Server::start();
     let older = Http::connect(&server, "2025-11-25", &[]).await;
     let newer = Http::modern(&server, &[]);
@@ -52,7 +52,7 @@ async fn what_is_not_there_is_told_apart() {
 }
 
 #[tokio::test]
-async fn long_output_goes_on_where_the_answer_says() {
+async fn long_output_continues_from_the_returned_cursor() {
     let server = Server::start();
     let client = Http::modern(&server, &[]);
     let code = "const line = 'é'.repeat(500_000); for (let i = 0; i < 9; i++) console.log(line)";

@@ -1,11 +1,11 @@
-//! The end of the server, as its clients see it.
+//! Shutdown of the server, as its clients see it.
 
 use crate::fixture::{Folders, Server};
 use crate::peer::{Http, Sse, Stdio, messages, request, result};
 use serde_json::json;
 
 #[tokio::test]
-async fn open_streams_end_and_calls_that_wait_are_answered_first() {
+async fn waiting_calls_are_answered_before_open_streams_end() {
     let server = Server::start();
     let client = Http::connect(&server, "2025-11-25", &[]).await;
     let listen = client
@@ -35,7 +35,7 @@ async fn sse_streams_end() {
 }
 
 #[tokio::test]
-async fn over_stdio_the_end_of_input_is_the_end_and_what_ran_is_kept() {
+async fn over_stdio_end_of_input_shuts_down_and_runs_are_stored() {
     let folders = Folders::new();
     let mut client = Stdio::connect(&folders, "2025-11-25", &[]).await;
     let begun = client.call("run_js", json!({ "code": "await new Promise((done) => setTimeout(done, 1000)); 'ended'" })).await;
@@ -46,7 +46,7 @@ async fn over_stdio_the_end_of_input_is_the_end_and_what_ran_is_kept() {
 }
 
 #[tokio::test]
-async fn over_stdio_a_signal_lets_calls_that_wait_be_answered() {
+async fn over_stdio_waiting_calls_are_answered_after_a_signal() {
     let mut client = Stdio::connect(&Folders::new(), "2025-11-25", &[]).await;
     let code = "console.log('on'); await new Promise((done) => setTimeout(done, 1000)); 'ended'";
     let waiting =

@@ -1,4 +1,4 @@
-//! `run_js` as a task, as 2025-11-25 knows them and as the extension of 2026-07-28 does: either way the task is the execution.
+//! `run_js` as a task, both as in 2025-11-25 and as the extension of 2026-07-28. In both, the task is the execution.
 
 use crate::fixture::{Folders, Server};
 use crate::peer::{Http, Sse, Stdio, request, result};
@@ -34,7 +34,7 @@ async fn a_client_of_2025_11_25_asks_for_a_task() {
     assert!(task["createdAt"].is_string() && task["lastUpdatedAt"].is_string() && task["pollInterval"].is_u64(), "{task}");
     assert_eq!(task["ttl"], 7 * 24 * 3600 * 1000);
     let id = &task["taskId"];
-    // It waits for the end, and is what the call would have answered.
+    // It waits for the end, and returns what the call would have returned.
     let outcome = result(client.ask("tasks/result", json!({ "taskId": id })).await);
     assert_eq!(outcome["structuredContent"]["result"], "42");
     assert_eq!(outcome["_meta"]["io.modelcontextprotocol/related-task"]["taskId"], *id);
@@ -42,7 +42,7 @@ async fn a_client_of_2025_11_25_asks_for_a_task() {
     let got = result(client.ask("tasks/get", json!({ "taskId": id })).await);
     assert_eq!((&got["status"], &got["taskId"]), (&json!("completed"), id));
 
-    // Bad input, other tools and unknown ids are refused.
+    // Invalid input, other tools and unknown ids are refused.
     for params in
         [json!({ "name": "run_js", "arguments": { "code": "" }, "task": {} }), json!({ "name": "rm", "arguments": {}, "task": {} })]
     {
@@ -60,7 +60,7 @@ async fn a_client_of_2025_11_25_asks_for_a_task() {
 }
 
 #[tokio::test]
-async fn every_end_of_an_execution_is_one_of_its_task() {
+async fn every_execution_status_maps_to_a_task_status() {
     let server = Server::start();
     let older = Http::connect(&server, "2025-11-25", &[]).await;
     let newer = Http::modern(&server, &[]).with_capabilities(with_extension());
@@ -72,7 +72,7 @@ async fn every_end_of_an_execution_is_one_of_its_task() {
         let got = result(older.ask("tasks/get", json!({ "taskId": id })).await);
         assert_eq!(got["status"], older_status);
         assert_eq!(got.get("statusMessage").unwrap_or(&Value::Null), &record["error"], "short errors are whole");
-        // The same execution, as a later client sees it: a call that was answered with an error was answered.
+        // The same execution as a newer client sees it: a call that returned an error result has completed.
         let got = result(newer.ask("tasks/get", json!({ "taskId": id })).await);
         assert_eq!(got["status"], newer_status);
         assert_eq!(got["result"]["structuredContent"], record);
@@ -99,7 +99,7 @@ async fn a_client_with_the_extension_is_given_a_task() {
     ended(&client, id).await;
     let got = result(client.ask("tasks/get", json!({ "taskId": id })).await);
     assert_eq!((&got["status"], &got["result"]["structuredContent"]["result"]), (&json!("completed"), &json!("\"x\"")));
-    // Whoever says how long it waits is answered then; bad input is answered at once; and so is everything else.
+    // A call with `wait_secs` is answered after that time. Invalid input and all other calls are answered immediately.
     let answer = client.call("run_js", json!({ "code": "1", "wait_secs": 60 })).await;
     assert_eq!((&answer["resultType"], &answer["structuredContent"]["result"]), (&json!("complete"), &json!("1")));
     assert_eq!(client.call("run_js", json!({ "code": "" })).await["isError"], true);
@@ -110,7 +110,7 @@ async fn a_client_with_the_extension_is_given_a_task() {
         assert_eq!(result(client.ask("tasks/cancel", json!({ "taskId": endless["taskId"] })).await)["resultType"], "complete");
     }
     assert_eq!(result(client.ask("tasks/get", json!({ "taskId": endless["taskId"] })).await)["status"], "cancelled");
-    // Without the extension nobody is given what they can't read.
+    // A client without the extension does not get a task.
     let plain = Http::modern(&server, &[]);
     assert!(plain.call("run_js", json!({ "code": "1" })).await["structuredContent"]["execution_id"].is_string());
     assert_eq!(plain.ask("tasks/get", json!({ "taskId": id })).await["error"]["code"], -32021);
@@ -140,7 +140,7 @@ async fn tasks_outlive_connections_and_servers() {
 }
 
 #[tokio::test]
-async fn tasks_are_spoken_of_only_to_those_who_know_them() {
+async fn tasks_are_declared_only_to_clients_that_support_them() {
     let server = Server::start();
     let client = Http::modern(&server, &[]);
     for (version, knows) in [("2025-06-18", false), ("2025-11-25", true)] {
@@ -153,7 +153,7 @@ async fn tasks_are_spoken_of_only_to_those_who_know_them() {
     assert_eq!(answer["result"]["capabilities"], json!({ "tools": {} }));
 }
 
-/// A client of some version, on one of the transports.
+/// A client of some version on one of the transports.
 enum Client {
     Http(Http),
     Sse(Box<Sse>),
@@ -177,8 +177,8 @@ impl Client {
     }
 }
 
-/// Once, a call with `task` was refused with -32600 by a server without state, and made a task for clients of versions that have none. MCP wants
-/// `task` ignored by whoever did not declare tasks.
+/// Regression: a call with `task` was refused with -32600 by a stateless server, and created a task for clients of versions without tasks.
+/// MCP requires a server that has not declared tasks to ignore `task`.
 #[tokio::test]
 async fn where_tasks_are_not_declared_a_call_with_task_is_an_ordinary_call() {
     for mode in [&[][..], &["--stateless"]] {
@@ -191,7 +191,7 @@ async fn where_tasks_are_not_declared_a_call_with_task_is_an_ordinary_call() {
                 is_ignored(&mut client, stateless).await.unwrap_or_else(|wrong| panic!("{version} {mode:?}: {wrong}"));
             }
         }
-        // In 2026-07-28 it is the server that decides, for clients with the extension; `task` means nothing there.
+        // In 2026-07-28 the server decides whether to create a task, for clients with the extension; `task` has no meaning there.
         let mut modern = Client::Http(Http::modern(&http, &[]));
         is_ignored(&mut modern, stateless).await.unwrap_or_else(|wrong| panic!("2026-07-28 {mode:?}: {wrong}"));
         let mut stdio = Stdio::start(&Folders::new(), mode);
@@ -213,7 +213,7 @@ async fn is_ignored(client: &mut Client, stateless: bool) -> Result<(), Value> {
             return Err(answer);
         }
     }
-    // What is wrong with the call is told as it is of any call.
+    // Errors in the call are reported as for any call.
     let refused = client.ask("tools/call", run(json!({ "code": "" }), &json!({}))).await;
     let other = client.ask("tools/call", json!({ "name": "health_check", "task": {} })).await;
     let unknown = client.ask("tools/call", json!({ "name": "rm", "task": {} })).await;

@@ -1,4 +1,4 @@
-//! Tools: what they say about themselves, and the two forms of every answer.
+//! Tools: their descriptions, and the two forms of every result.
 
 use crate::fixture::{Folders, Server};
 use crate::peer::{Http, Stdio, request, result};
@@ -40,7 +40,7 @@ async fn tools_are_described_so_that_an_agent_can_act_on_it() {
     assert!(hints("list_session_snapshots").0);
 }
 
-/// The text is the same JSON as the structured content.
+/// Checks that the text is the same JSON as the structured content, and returns it.
 fn both(answer: &Value) -> &Value {
     let text = answer["content"][0]["text"].as_str().expect("text");
     assert_eq!(serde_json::from_str::<Value>(text).expect("JSON"), answer["structuredContent"], "{answer}");
@@ -91,7 +91,7 @@ async fn failures_are_tool_errors_that_say_why() {
     assert_eq!(answer["isError"], true);
     assert_eq!(both(&answer)["ok"], false);
     assert!(both(&answer)["error"].as_str().is_some_and(|error| error.contains("nobody")), "{answer}");
-    // Code that fails is an execution with a record, and a call that did not do what it was for.
+    // Code that fails has an execution with a record, and the call has an error result.
     let answer = client.call("run_js", json!({ "code": "let x = ;", "wait_secs": 60 })).await;
     assert_eq!(answer["isError"], true);
     assert_eq!(both(&answer)["status"], "failed");
@@ -137,7 +137,7 @@ async fn tag_tools_say_ok_or_why_not() {
 }
 
 #[tokio::test]
-async fn what_is_no_tool_or_no_method_is_an_error_of_the_protocol() {
+async fn unknown_tools_and_methods_are_protocol_errors() {
     let server = Server::start();
     for client in [Http::connect(&server, "2025-11-25", &[]).await, Http::modern(&server, &[])] {
         let answer = client.ask("tools/call", json!({ "name": "rm", "arguments": {} })).await;
@@ -152,7 +152,7 @@ async fn what_is_no_tool_or_no_method_is_an_error_of_the_protocol() {
 }
 
 #[tokio::test]
-async fn the_operator_decides_how_much_text_a_model_is_shown() {
+async fn max_inline_chars_limits_the_text() {
     let server = Server::start_with(&Folders::new(), &["--max-inline-chars", "1000"]);
     let client = Http::connect(&server, "2025-11-25", &[]).await;
     let answer = client.call("run_js", json!({ "code": "'é'.repeat(50_000)", "wait_secs": 60 })).await;
@@ -178,7 +178,7 @@ async fn the_operator_decides_how_much_text_a_model_is_shown() {
 }
 
 #[tokio::test]
-async fn without_state_there_is_one_tool_that_waits() {
+async fn in_stateless_mode_there_is_one_tool_that_waits() {
     let mut client = Stdio::connect(&Folders::new(), "2025-11-25", &["--stateless"]).await;
     let listed = result(client.ask("tools/list", json!({})).await);
     let names: Vec<_> = listed["tools"].as_array().expect("tools").iter().map(|tool| tool["name"].clone()).collect();
@@ -197,7 +197,7 @@ async fn without_state_there_is_one_tool_that_waits() {
     assert_eq!(client.answer(&request("ping", json!({}))).await["result"], json!({}));
 }
 
-/// Every object in a schema, with where it is.
+/// Every object in a schema with its path.
 fn objects<'a>(place: &str, schema: &'a Value, found: &mut Vec<(String, &'a Value)>) {
     let is_object = schema["type"] == "object" || schema["type"].as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == "object"));
     if is_object {
@@ -215,13 +215,13 @@ fn objects<'a>(place: &str, schema: &'a Value, found: &mut Vec<(String, &'a Valu
     }
 }
 
-/// The arguments that are free-form maps; every other object takes what it names and nothing else.
+/// Arguments that are free-form maps. Every other object accepts only its named members.
 const MAPS: [&str; 6] =
     ["run_js.tags", "plasm.tags", "plasm_run.tags", "set_heap_tags.tags", "query_heaps_by_tags.tags", "context_set.custom"];
 
-/// Once, schemas did not say that unknown arguments are refused, and those of tools without arguments had no `properties`.
+/// Regression: schemas did not say that unknown arguments are refused, and those of tools without arguments had no `properties`.
 #[tokio::test]
-async fn schemas_say_that_nothing_else_is_taken_and_nothing_else_is() {
+async fn schemas_forbid_unknown_arguments_and_the_server_refuses_them() {
     let server = Server::start_with(&Folders::new(), &["--plasm-names"]);
     let mut stateless = Stdio::connect(&Folders::new(), "2025-11-25", &["--stateless"]).await;
     let client = Http::connect(&server, "2025-11-25", &[]).await;
@@ -265,9 +265,9 @@ async fn schemas_say_that_nothing_else_is_taken_and_nothing_else_is() {
     }
 }
 
-/// Once, the preferences of `context_set` had no types, neither as a tool nor over REST.
+/// Regression: the preferences of `context_set` had no types, neither as a tool nor over REST.
 #[tokio::test]
-async fn what_the_schema_of_preferences_allows_is_taken() {
+async fn preferences_allowed_by_the_schema_are_accepted() {
     let server = Server::start();
     let client = Http::connect(&server, "2025-11-25", &[]).await;
     let all = tools(&client).await;

@@ -1,4 +1,4 @@
-//! Callers who break the rules of HTTP, or the patience of a server: the right refusal, and everybody else goes on.
+//! Clients that violate HTTP or stall: the right error, and no effect on other clients.
 
 use crate::fixture::{Folders, Server};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// As long as anything here may take on a busy machine.
+/// Timeout for anything here on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn connect(server: &Server) -> TcpStream {
     TcpStream::connect(server.url.strip_prefix("http://").expect("an address")).await.expect("a connection")
 }
 
-/// Sends these bytes, and reads until the server closes. Answers with the status of the first answer, 0 when there is none.
+/// Sends these bytes and reads until the server closes the connection. Returns the status of the first response, 0 if there is none.
 async fn talk(server: &Server, bytes: &[u8]) -> u16 {
     let mut stream = connect(server).await;
     let _ = stream.write_all(bytes).await;
@@ -38,7 +38,7 @@ async fn status(stream: &mut TcpStream) -> u16 {
 }
 
 #[tokio::test]
-async fn what_is_no_http_or_too_much_of_it_is_refused() {
+async fn invalid_and_oversized_http_is_refused() {
     let server = Server::start();
     let many: String = (0..200).map(|n| format!("x-{n}: 1\r\n")).collect();
     let long = "x".repeat(100_000);
@@ -89,7 +89,7 @@ async fn bodies_that_are_too_long_are_refused_before_they_are_read() {
     let chunk = format!("100000\r\n{}\r\n", " ".repeat(1 << 20));
     let (mut reader, mut writer) = endless.split();
     let writing = async {
-        // Until the server has enough of it.
+        // Until the server stops reading.
         while writer.write_all(chunk.as_bytes()).await.is_ok() {}
         std::future::pending::<()>().await
     };
@@ -106,7 +106,7 @@ async fn bodies_that_are_too_long_are_refused_before_they_are_read() {
 }
 
 #[tokio::test]
-async fn clients_that_send_too_slowly_are_let_go() {
+async fn clients_that_send_too_slowly_are_disconnected() {
     let server = Server::start();
     let began = Instant::now();
     let silent = async {
@@ -149,7 +149,7 @@ async fn clients_that_send_too_slowly_are_let_go() {
 }
 
 #[tokio::test]
-async fn a_thousand_idle_listeners_cost_little_and_all_hear_the_end() {
+async fn a_thousand_idle_listeners_cost_little_and_all_get_the_final_event() {
     raise_open_files();
     let server = Server::start();
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.pid())).expect("a living server");
@@ -182,14 +182,14 @@ async fn a_thousand_idle_listeners_cost_little_and_all_hear_the_end() {
     }
 }
 
-/// This side has as many connections open as the other.
+/// The client side needs as many open files as the server.
 fn raise_open_files() {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).expect("more files");
 }
 
 #[tokio::test]
-async fn callers_that_go_away_leave_nothing_behind() {
+async fn disconnected_callers_leave_nothing_behind() {
     let server = Server::start_with(&Folders::new(), &["--stateless", "--max-concurrent-executions", "1"]);
     let address = server.url.strip_prefix("http://").expect("an address").to_owned();
     let body = r#"{"code": "for (;;) {}", "execution_timeout_secs": 300}"#;

@@ -1,4 +1,4 @@
-//! What collecting heaps leaves alone: whatever a running execution, a session, a recent log entry or a tag refers to, however old it is.
+//! Garbage collection keeps every heap that a running execution, a session, a recent log entry or a tag refers to, whatever its age.
 
 use crate::fixture::{Folders, Server};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ fn key(record: &Value) -> String {
     record["heap"].as_str().unwrap_or_else(|| panic!("{record}")).to_owned()
 }
 
-/// Makes a heap look as if nobody had used it for a long time.
+/// Makes a heap look unused for a long time.
 fn age(folders: &Folders, key: &str) {
     let file = std::fs::File::options().write(true).open(folders.heaps().join(key)).expect("a heap");
     file.set_modified(SystemTime::now() - LONG).expect("aged");
@@ -31,7 +31,7 @@ fn removed(answer: &Value) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn what_running_executions_logs_and_tags_refer_to_stays() {
+async fn heaps_referenced_by_running_executions_logs_and_tags_stay() {
     let folders = Folders::new();
     let server = Server::start_with(&folders, &[]);
     let unused = key(&server.run("var unused = 1").await);
@@ -55,7 +55,7 @@ async fn what_running_executions_logs_and_tags_refer_to_stays() {
         assert_eq!(server.run_with(json!({ "code": "1", "heap": key, "on_missing_heap": "fail" })).await["status"], "completed", "{key}");
     }
 
-    // With its reason each of them goes.
+    // Without its reference, each heap is removed.
     server.post(&format!("/api/executions/{running}/cancel"), json!({})).await;
     let deleted = server.client.delete(format!("{}/api/heaps/{tagged}/tags", server.url)).send().await.expect("an answer");
     assert_eq!(deleted.status(), 200);
@@ -84,9 +84,9 @@ async fn the_head_of_a_session_stays_as_long_as_the_session() {
     assert_eq!(collected(&server, false).await, BTreeSet::from([head]));
 }
 
-/// Two servers may share a folder, each with a database of its own: to one, what the other keeps looked like what nobody needs any more.
+/// Two servers may share a folder, each with its own database. Regression: heaps of one server looked unreferenced to the other.
 #[tokio::test]
-async fn what_another_server_left_stays_unless_it_is_asked_for() {
+async fn heaps_of_another_server_stay_unless_requested() {
     let (folders, other) = (Folders::new(), Server::start());
     let server = Server::start_with(&folders, &[]);
     let own = key(&server.run("var own = 1").await);
@@ -104,9 +104,9 @@ async fn what_another_server_left_stays_unless_it_is_asked_for() {
     }
 }
 
-/// A dry run once listed damaged heaps too, which are left for inspection.
+/// Regression: a dry run listed damaged heaps too, which are kept for inspection.
 #[tokio::test]
-async fn a_dry_run_and_the_real_one_say_the_same_of_damaged_heaps() {
+async fn a_dry_run_and_a_real_run_agree_on_damaged_heaps() {
     let folders = Folders::new();
     let server = Server::start_with(&folders, &[]);
     let damaged = key(&server.run("var damaged = 1").await);
@@ -118,4 +118,22 @@ async fn a_dry_run_and_the_real_one_say_the_same_of_damaged_heaps() {
         assert_eq!(collected(&server, dry_run).await, BTreeSet::from([whole.clone()]), "dry run: {dry_run}");
     }
     assert!(folders.heaps().join(&damaged).exists());
+}
+
+/// Regression: a heap whose payload was damaged has an intact header, so it was removed once its retention was over.
+#[tokio::test]
+async fn a_heap_with_a_damaged_payload_is_kept_for_inspection() {
+    let folders = Folders::new();
+    let server = Server::start_with(&folders, &[]);
+    let damaged = key(&server.run("var damaged = 1").await);
+    let path = folders.heaps().join(&damaged);
+    let mut bytes = std::fs::read(&path).expect("a heap");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&path, bytes).expect("damaged");
+    let (_, record) = server.post("/api/exec", serde_json::json!({ "code": "1", "heap": damaged, "wait_secs": 60 })).await;
+    assert_eq!(record["error_code"], "heap_damaged", "{record}");
+    age(&folders, &damaged);
+    assert_eq!(collected(&server, false).await, BTreeSet::new());
+    assert!(path.exists());
 }

@@ -1,4 +1,4 @@
-//! Many at once: those that wait cost nothing, and cancel works on whatever an execution is doing.
+//! Concurrency: waiting runs cost nothing, and cancel works at any stage of an execution.
 
 use crate::fixture::{Folders, Server};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ async fn cancel(server: &Server, id: &str) {
     assert!(again["error"].as_str().is_some_and(|error| error.contains("it is cancelled")), "{again}");
 }
 
-/// The median of a few runs of nothing.
+/// The median duration of a few empty runs.
 async fn median(server: &Server) -> Duration {
     let mut times = Vec::new();
     for _ in 0..9 {
@@ -61,7 +61,7 @@ async fn cancel_works_on_whatever_an_execution_does() {
     let awaiting = accept(&server, json!({ "code": "console.log('awaits'); await new Promise(done => setTimeout(done, 60000))" })).await;
     server.get(&format!("/api/executions/{awaiting}/output?wait_secs=30")).await;
     cancel(&server, &awaiting).await;
-    // Most of its time goes into the snapshot of a million objects.
+    // Most of its time is spent on the snapshot of a million objects.
     let code = "var many = Array.from({ length: 1_000_000 }, (_, i) => ({ i, text: 'x' + i })); console.log('saves')";
     let saving = accept(&server, json!({ "code": code, "heap_memory_max_mb": 512 })).await;
     server.get(&format!("/api/executions/{saving}/output?wait_secs=30")).await;
@@ -70,7 +70,7 @@ async fn cancel_works_on_whatever_an_execution_does() {
 }
 
 #[tokio::test]
-async fn cancelling_what_is_not_there_says_so() {
+async fn cancelling_an_unknown_execution_is_an_error() {
     let server = Server::start();
     for id in ["0".repeat(32), "nothing".to_owned()] {
         let (status, answer) = server.post(&format!("/api/executions/{id}/cancel"), json!({})).await;
@@ -79,7 +79,7 @@ async fn cancelling_what_is_not_there_says_so() {
     }
 }
 
-/// How long code takes that only computes, in the middle of a few times.
+/// The median duration of code that only computes.
 async fn computes(server: &Server) -> Duration {
     let mut times = Vec::new();
     for _ in 0..5 {
@@ -112,19 +112,19 @@ async fn a_client_that_loops_shares_the_cores_fairly() {
     for id in &looping {
         assert_eq!(server.get(&format!("/api/executions/{id}")).await.1["status"], "running", "they still loop");
     }
-    // Its share is a core for each (cores + 2)th part of them all: a little over half its speed on two. Twice that is for the machine's own noise.
+    // Each client's fair share on two cores is a little over half its speed alone. Twice that time allows for noise.
     let fair = alone * (cores + 2) / cores;
     assert!(beside < fair * 2 + Duration::from_millis(200), "{alone:?} alone, {beside:?} beside {} that loop", looping.len());
 }
 
 #[tokio::test]
-async fn memory_over_all_workers_bounds_what_runs() {
+async fn the_total_memory_limit_bounds_concurrent_runs() {
     let server = Server::start_with(&Folders::new(), &["--max-memory-mb", "100"]);
     let waits = "console.log('on'); await new Promise(done => setTimeout(done, 60000))";
     let first = accept(&server, json!({ "code": waits, "heap_memory_max_mb": 64 })).await;
     server.get(&format!("/api/executions/{first}/output?wait_secs=30")).await;
     let second = accept(&server, json!({ "code": "'had its turn'", "heap_memory_max_mb": 64 })).await;
-    // Somebody else's run that fits is not held up by one that does not.
+    // Another client's run that fits is not blocked by one that does not.
     let fits = json!({ "code": "'fits'", "heap_memory_max_mb": 32, "wait_secs": 60 });
     let post = server.client.post(format!("{}/api/exec", server.url)).header("X-MCP-Session-Id", "another").json(&fits);
     let record: Value = post.send().await.expect("an answer").json().await.expect("JSON");

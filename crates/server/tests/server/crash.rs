@@ -1,7 +1,7 @@
-//! `kill -9` in the middle of everything: what was acknowledged is there afterwards, once, and every heap that is named loads.
+//! `kill -9` at random moments: everything acknowledged is there afterwards, exactly once, and every recorded heap loads.
 //!
-//! Clients run chains in sessions of their own and write down what the server told them. The server is killed at a random moment, or kills itself
-//! at a named point; the next one on the same folders has to know all of it. `SEED=… cargo test … crash` replays a failure.
+//! Clients run chains in their own sessions and note what the server acknowledged. The server is killed at a random moment, or kills itself
+//! at a named point. The next server on the same folders must know everything acknowledged. `SEED=… cargo test … crash` replays a failure.
 
 use crate::fixture::{Folders, Random, Server};
 use serde_json::{Value, json};
@@ -10,27 +10,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const CLIENTS: usize = 4;
-/// Where the server is made to die: see `crash_point` in the service.
+/// Points at which the server kills itself: see `crash_point` in the service.
 const POINTS: [&str; 4] = ["accepted", "heap-stored", "before-commit", "committed"];
-/// A round without a crash of its own ends at the latest after this.
+/// Maximum duration of a round without a crash point.
 const ROUND_MAX: Duration = Duration::from_millis(600);
 
-/// What one client was told.
+/// What the server acknowledged to one client.
 #[derive(Default)]
 struct Told {
-    /// Ids that were handed out, and the last record that was seen of each.
+    /// Known ids with the last record seen of each.
     records: BTreeMap<String, Value>,
-    /// Output that was read, from the beginning.
+    /// Output read from the beginning.
     outputs: BTreeMap<String, String>,
-    /// Tags that were acknowledged, by heap.
+    /// Acknowledged tags by heap.
     tags: BTreeMap<String, Value>,
-    /// Where its chain stands: the last heap that was acknowledged, and how many runs led there.
+    /// The last acknowledged heap of the chain, and the number of runs up to it.
     head: Option<(String, u64)>,
-    /// Ids of which something was told since the last look.
+    /// Ids with news since the last check.
     news: Vec<String>,
 }
 
-/// How much is compared: what was told since the last crash, or all there ever was.
+/// What is compared: everything since the last crash, or everything.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Look {
     News,
@@ -38,7 +38,7 @@ enum Look {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_that_was_acknowledged_is_lost_or_doubled() {
+async fn nothing_acknowledged_is_lost_or_duplicated() {
     let rounds = if crate::fixture::torture() { 500 } else { 40 };
     let random = Arc::new(Random::new());
     let seed = random.seed;
@@ -55,7 +55,7 @@ async fn nothing_that_was_acknowledged_is_lost_or_doubled() {
         for (number, told) in clients.iter_mut().enumerate() {
             verify(&server, number, told, look).await.unwrap_or_else(|what| panic!("round {round}, client {number}: {what}; SEED={seed}"));
         }
-        // Only the last round keeps its server, to be looked at once more.
+        // Only the server of the last round stays up for the final check.
         let (client, url) = (server.client.clone(), server.url.clone());
         let working = clients.into_iter().enumerate().map(|(number, told)| {
             let (client, url, random) = (client.clone(), url.clone(), random.clone());
@@ -88,9 +88,9 @@ async fn nothing_that_was_acknowledged_is_lost_or_doubled() {
     assert!(acknowledged > rounds, "the clients hardly got anything done: {acknowledged}");
 }
 
-/// Runs a chain until the server is gone, and writes down what it said.
+/// Runs a chain until the server is gone, and notes its responses.
 async fn work(client: &reqwest::Client, url: &str, number: usize, mut told: Told, random: &Random) -> Told {
-    // Whatever fails here fails because the server was killed.
+    // Every failure here is caused by the kill.
     while step(client, url, number, &mut told, random).await.is_some() {}
     told
 }
@@ -107,7 +107,7 @@ async fn step(client: &reqwest::Client, url: &str, number: usize, told: &mut Tol
 /// Fails by itself.
 const THROWS: &str = "console.log('é throws'); throw new Error('mine')";
 
-/// A run beside the chain that does not complete.
+/// An extra run outside the chain that does not complete.
 async fn run_aside(client: &reqwest::Client, url: &str, told: &mut Told, code: &str, cancels: bool) -> Option<()> {
     let body = json!({ "code": code, "execution_timeout_secs": 1 });
     let answer = ask(client.post(format!("{url}/api/exec")).json(&body)).await?;
@@ -143,7 +143,7 @@ impl Told {
 async fn go_on(client: &reqwest::Client, url: &str, number: usize, told: &mut Told, random: &Random) -> Option<()> {
     let (heap, length) = told.head.clone().unwrap_or_default();
     let code = if length == 0 {
-        // Its number is on the heap: the same work of two clients would be the same heap.
+        // The client's number is on the heap, because the same work of two clients would produce the same heap.
         format!("var client = {number}, kept = [0]; console.log('é run', kept.length)")
     } else {
         format!("kept.push({length}); console.log('é run', kept.length); kept.length")
@@ -174,7 +174,8 @@ async fn ask(request: reqwest::RequestBuilder) -> Option<Value> {
     serde_json::from_str(&response.text().await.ok()?).ok()
 }
 
-/// Compares what a client was told with what the server knows now. What that says of runs whose end was not told yet is told by it too.
+/// Compares the acknowledged state with the server's. The server's answer about runs whose end was not yet acknowledged counts as
+/// acknowledged from now on.
 async fn verify(server: &Server, number: usize, told: &mut Told, look: Look) -> Result<(), String> {
     let news = std::mem::take(&mut told.news);
     let ids: BTreeSet<String> = if look == Look::Everything { told.records.keys().cloned().collect() } else { news.into_iter().collect() };
@@ -224,7 +225,7 @@ async fn verify_log(server: &Server, number: usize, told: &Told) -> Result<(), S
         }
     }
     for entry in entries.iter().rev().take(10) {
-        // Whole, as a run would read it: what fails any of its checks is not handed out.
+        // Reads the whole heap, as a run would, with all checks.
         let key = entry["output_heap"].as_str().unwrap_or_default();
         let file = server.client.get(format!("{}/api/heaps/{key}/file", server.url)).send().await.map_err(|error| error.to_string())?;
         if file.status() != 200 {
@@ -238,7 +239,7 @@ async fn verify_log(server: &Server, number: usize, told: &Told) -> Result<(), S
     }
 }
 
-/// The last heap of a chain holds the work of every run that led to it.
+/// The last heap of a chain contains the work of every run before it.
 async fn check_chain(server: &Server, told: &Told) {
     let Some((heap, length)) = &told.head else { return };
     let record = server.run_with(json!({ "code": "kept.length", "heap": heap, "on_missing_heap": "fail" })).await;

@@ -1,12 +1,12 @@
-//! The folders that a server uses when it is told of none: they lie where anybody could have made them first, so they have to be its own.
+//! The default folders are in `/tmp`, where any user could have created them first, so the server checks that it owns them.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-/// Runs `heapstead serve` where `/tmp` is empty but for what `prepare` does; nobody else sees that.
+/// Runs `heapstead serve` with a private `/tmp` that contains only what `prepare` creates.
 fn serve_after(prepare: &str) -> Command {
     let mut command = Command::new("unshare");
-    // What is about to be covered may hold the program and what it needs: those are opened first, and put back.
+    // The program may be below the folder that is about to be covered, so it is opened first and mounted again.
     let script = format!(
         "exec 9<\"$0\" 8<\"$1\"; mount --make-rprivate / && mount -t tmpfs tmpfs /tmp &&
          case $1 in /tmp/*) mkdir -p \"$1\" && mount --no-canonicalize --bind /proc/self/fd/8 \"$1\";; esac &&
@@ -18,7 +18,7 @@ fn serve_after(prepare: &str) -> Command {
 }
 
 #[test]
-fn a_default_folder_of_somebody_else_is_refused() {
+fn a_default_folder_of_another_user_is_refused() {
     for folder in ["/tmp/mcp-v8-heaps", "/tmp/mcp-v8-sessions"] {
         let ended = serve_after(&format!("mkdir {folder} && chown 12345 {folder}")).output().expect("run");
         let said = String::from_utf8_lossy(&ended.stderr);
@@ -32,7 +32,7 @@ fn a_default_folder_of_somebody_else_is_refused() {
 }
 
 #[test]
-fn a_default_folder_of_our_own_is_used_and_one_that_is_missing_is_made_for_us_alone() {
+fn an_own_default_folder_is_used_and_a_missing_one_is_created_privately() {
     for prepare in ["true", "mkdir -m 700 /tmp/mcp-v8-heaps /tmp/mcp-v8-sessions"] {
         let mut child = serve_after(prepare).stderr(Stdio::piped()).spawn().expect("run");
         let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines().map_while(Result::ok);

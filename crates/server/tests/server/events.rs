@@ -1,4 +1,4 @@
-//! Server-sent events: every byte once and in order, whoever reads them however slowly, across interruptions and restarts.
+//! Server-sent events: every byte once and in order, for slow readers and across interruptions and restarts.
 
 use crate::fixture::{Folders, Server};
 use futures_util::StreamExt;
@@ -31,7 +31,7 @@ impl Events {
         Self { chunks: response.bytes_stream().boxed(), read: Vec::new() }
     }
 
-    /// The next event that is no comment; none when the stream has ended.
+    /// The next event that is not a comment. `None` when the stream has ended.
     async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some(end) = self.read.windows(2).position(|bytes| bytes == b"\n\n") {
@@ -86,7 +86,7 @@ async fn output_comes_as_it_is_written_then_the_record() {
     assert_eq!(events.next().await, None);
 }
 
-/// Text that would not survive a careless stream: carriage returns, empty lines, characters of every length, no newline at the end.
+/// Text that a careless implementation would corrupt: carriage returns, empty lines, characters of every length, no final newline.
 const DIFFICULT: &str = r#"
 for (let i = 0; i < 3000; i++) console.log(`${i}: \r\n\n data: x\r é 日本 😀 ${'y'.repeat(i % 97)}`);
 "#;
@@ -144,7 +144,7 @@ async fn interrupted_readers_of_a_running_execution_see_every_byte_once() {
 }
 
 #[tokio::test]
-async fn a_reader_that_has_everything_is_told_to_stop() {
+async fn a_reader_that_has_everything_gets_204() {
     let server = Server::start();
     let record = server.run("console.log(1)").await;
     let path = format!("{}/api/executions/{}/events", server.url, record["execution_id"].as_str().expect("an id"));
@@ -157,13 +157,13 @@ async fn a_reader_that_has_everything_is_told_to_stop() {
 }
 
 #[tokio::test]
-async fn a_reader_that_does_not_read_slows_nobody_and_costs_little() {
+async fn a_stalled_reader_slows_nobody_and_costs_little_memory() {
     let server = Server::start();
     let id = start(&server, "for (let i = 0; i < 40; i++) console.log('x'.repeat(1 << 20))").await;
     let stalled: Vec<Events> = futures_util::future::join_all((0..20).map(|_| Events::open(&server, &id, None))).await;
     let (_, record) = server.get(&format!("/api/executions/{id}?wait_secs=60")).await;
     assert_eq!(record["status"], "completed");
-    // Twenty times forty megabytes would be 800.
+    // Without limits, this would be twenty times forty megabytes.
     let mb = server.memory_mb();
     assert!(mb < 400, "the server holds {mb} MB");
     let (text, _) = stalled.into_iter().next().expect("one").rest().await;

@@ -1,11 +1,11 @@
-//! What the server stands on fails: the run says so, the server stays up, health tells, and it heals by itself.
+//! Storage faults: the run reports the error, the server stays up, health reports it, and the server recovers by itself.
 
 use crate::fixture::{Folders, Server};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
 
-/// A small file system of its own, which can be full or read-only for root too.
+/// A small separate file system, which can be full or read-only even for root.
 struct Disk {
     mounted: std::path::PathBuf,
 }
@@ -33,7 +33,7 @@ fn run(command: &mut Command) {
     assert!(status.success(), "{command:?}: {status}");
 }
 
-/// What health says is wrong.
+/// The problems that health reports.
 fn problems(health: &Value) -> String {
     health["problems"].to_string()
 }
@@ -42,7 +42,7 @@ async fn health(server: &Server) -> Value {
     server.get("/api/health").await.1
 }
 
-/// A run that has to fail because of storage, and leaves nothing that says otherwise.
+/// A run that must fail because of storage, without any trace of success.
 async fn fails_with(server: &Server, says: &str) {
     let record = server.run("console.log('written'); 1").await;
     assert_eq!(record["status"], "failed", "{record}");
@@ -96,7 +96,7 @@ async fn a_full_disk_under_the_database_and_the_output() {
     let server = Server::start_with(&folders, &[]);
     works(&server).await;
     let _ = std::fs::write(folders.database().join("ballast"), vec![7; 8 << 20]);
-    // Nothing can be recorded: either it is refused at the door, or it fails; nothing is said to have happened.
+    // Nothing can be recorded: the run is refused or fails, and nothing claims success.
     for _ in 0..3 {
         let (status, answer) = server.post("/api/exec", json!({ "code": "console.log('x'.repeat(100000)); 1", "wait_secs": 20 })).await;
         match status {
@@ -114,11 +114,11 @@ async fn a_full_disk_under_the_database_and_the_output() {
 }
 
 #[tokio::test]
-async fn a_database_that_somebody_else_holds() {
+async fn a_database_locked_by_another_process() {
     let folders = Folders::new();
     let server = Server::start_with(&folders, &[]);
     works(&server).await;
-    // Longer than the server is willing to wait.
+    // Longer than the server's busy timeout.
     let holder = rusqlite::Connection::open(folders.database().join("heapstead.db")).expect("opened");
     holder.execute_batch("BEGIN IMMEDIATE").expect("held");
     let (status, problem) = server.post("/api/exec", json!({ "code": "1" })).await;
@@ -132,9 +132,9 @@ async fn a_database_that_somebody_else_holds() {
     assert_eq!(server.get("/api/executions").await.1["executions"].as_array().expect("a list").len(), 2, "the refused run left nothing");
 }
 
-/// The end can't be recorded: the run has failed, at once and after a restart, and its heap is named nowhere.
+/// The end cannot be recorded: the run fails, immediately and after a restart, and its heap is not referenced.
 #[tokio::test]
-async fn a_database_that_is_held_when_a_run_ends() {
+async fn a_database_locked_when_a_run_ends() {
     let folders = Folders::new();
     let mut server = Server::start_with(&folders, &[]);
     let (_, accepted) =
@@ -155,7 +155,7 @@ async fn a_database_that_is_held_when_a_run_ends() {
 }
 
 #[tokio::test]
-async fn a_heap_that_was_damaged_or_removed_under_the_running_server() {
+async fn a_heap_damaged_or_removed_while_the_server_runs() {
     let folders = Folders::new();
     let mut server = Server::start_with(&folders, &[]);
     let first = server.run("var kept = 1").await;
@@ -193,7 +193,7 @@ async fn a_heap_that_was_damaged_or_removed_under_the_running_server() {
 }
 
 #[tokio::test]
-async fn a_heap_that_is_found_damaged_on_its_way_out_is_told_of_too() {
+async fn damage_found_during_an_export_is_reported_too() {
     let folders = Folders::new();
     let server = Server::start_with(&folders, &[]);
     let record = server.run("var kept = 1").await;
@@ -211,7 +211,7 @@ async fn a_heap_that_is_found_damaged_on_its_way_out_is_told_of_too() {
 }
 
 #[tokio::test]
-async fn a_warning_is_told_while_the_code_runs() {
+async fn a_warning_is_visible_while_the_code_runs() {
     let server = Server::start();
     let code = "console.log('runs'); await new Promise(done => setTimeout(done, 60000))";
     let (_, accepted) = server.post("/api/exec", json!({ "code": code, "heap": "0".repeat(64) })).await;

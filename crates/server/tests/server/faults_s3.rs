@@ -1,4 +1,4 @@
-//! Heaps in S3, and S3 in trouble: the run fails with a clear error and in time, the server stays up, health tells, and it heals by itself.
+//! Faults of S3: the run fails with a clear error and in time, the server stays up, health reports it, and the server recovers by itself.
 
 #[path = "../../../store/tests/contract/proxy.rs"]
 #[allow(dead_code, reason = "the store's own tests use the rest")]
@@ -23,7 +23,7 @@ impl Bucket {
         Self { proxy: Proxy::start(s3.port), name: s3.new_bucket() }
     }
 
-    /// A server on this bucket; `more` are further arguments.
+    /// Starts a server on this bucket. `more` are additional arguments.
     fn server(&self, folders: &Folders, more: &[&str]) -> Server {
         let endpoint = self.proxy.endpoint();
         let mut arguments = vec!["--s3-bucket", &self.name, "--s3-endpoint", &endpoint, "--s3-region", "us-east-1", "--s3-allow-http"];
@@ -44,7 +44,7 @@ async fn works(server: &Server) -> String {
     record["heap"].as_str().expect("a heap").to_owned()
 }
 
-/// What must come of a run that needs the store now.
+/// Checks the failure of a run that needs the store.
 async fn fails(server: &Server, body: Value, says: &str, what: Fault) {
     let began = Instant::now();
     let record = server.run_with(body).await;
@@ -54,7 +54,7 @@ async fn fails(server: &Server, body: Value, says: &str, what: Fault) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_bucket_in_trouble_fails_the_run_and_nothing_else() {
+async fn a_failing_bucket_fails_only_the_run() {
     let bucket = Bucket::new();
     let server = bucket.server(&Folders::new(), &[]);
     let heap = works(&server).await;
@@ -66,7 +66,7 @@ async fn a_bucket_in_trouble_fails_the_run_and_nothing_else() {
         };
         tokio::join!(
             fails(&server, json!({ "code": "1" }), "storage", fault),
-            // Never silently fresh: the store can't tell whether the heap is there.
+            // Never silently fresh: the store cannot tell whether the heap exists.
             fails(&server, json!({ "code": "kept.length", "heap": heap }), "storage", fault),
             degraded,
         );
@@ -78,13 +78,13 @@ async fn a_bucket_in_trouble_fails_the_run_and_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn trouble_that_passes_is_not_noticed_and_wrong_bytes_are() {
+async fn transient_faults_are_retried_and_wrong_bytes_detected() {
     let (bucket, folders) = (Bucket::new(), Folders::new());
     let server = bucket.server(&folders, &[]);
     bucket.proxy.do_times(Fault::Busy, 2);
     let heap = works(&server).await;
     drop(server);
-    // Another server has nothing in memory, so it has to read.
+    // Another server has nothing in memory, so it must read.
     let server = bucket.server(&folders, &[]);
     bucket.proxy.do_times(Fault::CutAnswer, 1);
     let record = server.run_with(json!({ "code": "kept.length", "heap": heap })).await;
@@ -100,9 +100,9 @@ async fn trouble_that_passes_is_not_noticed_and_wrong_bytes_are() {
     assert!(record["warnings"][0].as_str().is_some_and(|text| text.contains("was not found")), "{record}");
 }
 
-/// Damaged heaps are looked up one after another: with a bucket that said nothing, each once held health up for half a minute.
+/// Regression: damaged heaps are looked up one after another, and with an unresponsive bucket each delayed health by half a minute.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn health_answers_in_time_however_many_heaps_are_damaged() {
+async fn health_responds_in_time_with_many_damaged_heaps() {
     let (bucket, folders) = (Bucket::new(), Folders::new());
     let server = bucket.server(&folders, &[]);
     let heaps = [works(&server).await, server.run("var other = 1").await["heap"].as_str().expect("a heap").to_owned()];
@@ -122,7 +122,7 @@ async fn health_answers_in_time_however_many_heaps_are_damaged() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cache_serves_what_it_has_while_the_bucket_is_down() {
+async fn a_cache_serves_its_heaps_while_the_bucket_is_down() {
     let (bucket, folders) = (Bucket::new(), Folders::new());
     let cache = folders.path().join("cache").to_str().expect("UTF-8").to_owned();
     let server = bucket.server(&folders, &["--cache-dir", &cache]);
@@ -130,7 +130,7 @@ async fn a_cache_serves_what_it_has_while_the_bucket_is_down() {
     drop(server);
     let server = bucket.server(&folders, &["--cache-dir", &cache]);
     bucket.proxy.do_always(Fault::Refuse);
-    // It can be read, so the code runs; what it leaves can't be kept, so the run has failed, after its output.
+    // The heap can be read, so the code runs. The new heap cannot be stored, so the run fails after its output.
     let (_, record) = server.post("/api/exec", json!({ "code": "console.log(kept.length)", "heap": heap, "wait_secs": 60 })).await;
     assert_eq!(record["status"], "failed", "{record}");
     let id = record["execution_id"].as_str().expect("an id");
@@ -140,7 +140,7 @@ async fn a_cache_serves_what_it_has_while_the_bucket_is_down() {
     assert_eq!(record["result"], "3", "{record}");
 }
 
-/// What one run may take in all: restoring and saving get what is left of it, and what nobody waits for is given up.
+/// The time limit of a run includes its storage calls: restoring and saving get the remaining time, and abandoned calls are cancelled.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_to_the_bucket_ends_with_the_run_that_needs_it() {
     let bucket = Bucket::new();
@@ -159,7 +159,7 @@ async fn a_call_to_the_bucket_ends_with_the_run_that_needs_it() {
         assert!(record["error"].as_str().is_some_and(|error| error.contains("no good answer within")), "the store says why: {record}");
         let secs = body["execution_timeout_secs"].as_u64().expect("a limit").max(5);
         assert!(took < Duration::from_secs(secs + 2), "{fault:?}: {took:?} for {body}");
-        // The bucket is asked no more once nobody waits.
+        // No more requests to the bucket after the run has ended.
         let asked = bucket.proxy.requests();
         tokio::time::sleep(Duration::from_secs(2)).await;
         assert_eq!(bucket.proxy.requests(), asked, "{fault:?}: {body}");
@@ -169,7 +169,7 @@ async fn a_call_to_the_bucket_ends_with_the_run_that_needs_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_bucket_is_found_by_the_usual_variables() {
+async fn a_bucket_is_configured_by_the_standard_variables() {
     let s3 = s3_server::start();
     let (name, endpoint) = (s3.new_bucket(), format!("http://127.0.0.1:{}", s3.port));
     let folders = Folders::new();
@@ -184,7 +184,7 @@ async fn a_bucket_is_found_by_the_usual_variables() {
     let heap = works(&server).await;
     assert!(!folders.heaps().join(&heap).exists(), "it is in no folder");
     drop(server);
-    // By flags, from a machine without the variables: it is the same bucket.
+    // The same bucket by flags, without the variables.
     let flags = [
         "--s3-endpoint",
         &endpoint,
@@ -199,7 +199,7 @@ async fn a_bucket_is_found_by_the_usual_variables() {
     let other = Server::start_with(&Folders::new(), &[&["--s3-bucket", &name], &flags[..]].concat());
     let record = other.run_with(json!({ "code": "kept.length", "heap": heap, "on_missing_heap": "fail" })).await;
     assert_eq!(record["result"], "3", "{record}");
-    // A flag has the say where both are there.
+    // A flag takes precedence over the variable.
     let wrong = [("AWS_ENDPOINT_URL", "http://127.0.0.1:1")];
     let server = Server::start_in(&Folders::new(), &[&["--s3-bucket", &name], &flags[..]].concat(), &wrong);
     works(&server).await;
@@ -213,19 +213,19 @@ async fn two_servers_share_a_bucket() {
     let servers = [bucket.server(&Folders::new(), &[]), bucket.server(&cached, &["--cache-dir", &cache])];
     let first = servers[0].run("var steps = [0]").await;
     let mut heap = first["heap"].as_str().expect("a heap").to_owned();
-    // A chain that goes to and fro.
+    // A chain that alternates between the servers.
     for step in 1..=6 {
         let body = json!({ "code": format!("steps.push({step}); steps.length"), "heap": heap, "on_missing_heap": "fail" });
         let record = servers[step % 2].run_with(body).await;
         assert_eq!(record["result"], (step + 1).to_string(), "{record}");
         heap = record["heap"].as_str().expect("a heap").to_owned();
     }
-    // The same heap from both at once, and then each goes on from what the other left.
+    // Both produce the same heap concurrently, and then each continues from the other's heap.
     let same = json!({ "code": "var shared = 'the same'", "heap": heap });
     let (one, other) = tokio::join!(servers[0].run_with(same.clone()), servers[1].run_with(same));
     assert_eq!(one["status"], "completed", "{one}");
     assert_eq!(one["heap"], other["heap"], "the same work leaves the same heap");
-    // What collecting finds on one is not what the other has just made: its records are not in this database.
+    // The heaps of the other server are not in this database, so they are not collected.
     let (_, collected) = servers[0].post("/api/heaps/gc", json!({})).await;
     assert_eq!(collected["removed"], json!([]), "{collected}");
     for server in &servers {

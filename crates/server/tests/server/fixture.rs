@@ -1,4 +1,4 @@
-//! A running server with folders of its own, and the shortest ways to talk to it.
+//! A running server with its own folders, and short helpers to call it.
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// A server that starts takes milliseconds; a loaded machine gets this long.
+/// A server starts in milliseconds; this allows for a loaded machine.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub struct Server {
@@ -20,7 +20,7 @@ pub struct Server {
     folders: Folders,
 }
 
-/// Where a server keeps things; outlives it, so that another one can be started on them.
+/// The folders of a server. They outlive it, so that another one can be started on them.
 #[derive(Clone)]
 pub struct Folders(std::sync::Arc<TempDir>);
 
@@ -29,7 +29,7 @@ impl Folders {
         Self::named("heapstead-")
     }
 
-    /// In a folder whose name begins like this.
+    /// In a folder whose name has this prefix.
     pub fn named(prefix: &str) -> Self {
         Self(std::sync::Arc::new(tempfile::Builder::new().prefix(prefix).tempdir().expect("a temporary folder")))
     }
@@ -56,7 +56,7 @@ impl Server {
         Self::start_in(folders, arguments, &[])
     }
 
-    /// Starts a server on any free port; `arguments` come after the usual ones.
+    /// Starts a server on a free port. `arguments` follow the default ones.
     pub fn start_in(folders: &Folders, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut command = Self::command(folders);
         if !arguments.contains(&"--sse-port") {
@@ -67,7 +67,7 @@ impl Server {
         Self { child, url, client: client(), folders: folders.clone() }
     }
 
-    /// As [`start_with`](Self::start_with), with everything it says in a file instead.
+    /// Like [`start_with`](Self::start_with), with its output in a file.
     #[allow(dead_code, reason = "only some tests look at what is logged")]
     pub fn start_logged(folders: &Folders, arguments: &[&str], log: &Path) -> Self {
         let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port").port();
@@ -83,7 +83,7 @@ impl Server {
         Self { child, url: format!("http://127.0.0.1:{port}"), client: client(), folders: folders.clone() }
     }
 
-    /// `heapstead serve` with these folders, and nothing of the environment.
+    /// `heapstead serve` with these folders and an empty environment.
     pub fn command(folders: &Folders) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_heapstead"));
         command.env_clear();
@@ -100,7 +100,7 @@ impl Server {
         self.child.id()
     }
 
-    /// What the server process itself holds in memory now, without its workers.
+    /// Memory of the server process, without its workers.
     pub fn memory_mb(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("a living server");
         let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
@@ -111,7 +111,7 @@ impl Server {
         &self.folders
     }
 
-    /// Status and body of an answer.
+    /// Status and body of the response.
     pub async fn get(&self, path: &str) -> (u16, Value) {
         answer(self.client.get(format!("{}{path}", self.url))).await
     }
@@ -124,12 +124,12 @@ impl Server {
         answer(self.client.delete(format!("{}{path}", self.url))).await
     }
 
-    /// Runs code to its end and answers with its record.
+    /// Runs code to its end and returns its record.
     pub async fn run(&self, code: &str) -> Value {
         self.run_with(serde_json::json!({ "code": code })).await
     }
 
-    /// As [`run`](Self::run), with more than code.
+    /// Like [`run`](Self::run), with more arguments than code.
     pub async fn run_with(&self, mut body: Value) -> Value {
         body["wait_secs"] = 60.into();
         let (status, record) = self.post("/api/exec", body).await;
@@ -137,14 +137,14 @@ impl Server {
         record
     }
 
-    /// Asks for the end as an operator would, and waits for it. Answers with the exit code.
+    /// Requests shutdown with a signal, and waits. Returns the exit code.
     pub fn terminate(mut self) -> Option<i32> {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("a signal");
         self.child.wait().expect("the end").code()
     }
 
-    /// Waits until it has ended by itself.
+    /// Waits until the server has exited by itself.
     pub async fn ended(&mut self) {
         let pidfd = rustix::process::pidfd_open(rustix::process::Pid::from_child(&self.child), rustix::process::PidfdFlags::empty());
         let Ok(pidfd) = pidfd else { return };
@@ -153,19 +153,19 @@ impl Server {
         let _ = ended.readable().await;
     }
 
-    /// As `kill -9` does.
+    /// Kills it with SIGKILL.
     pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Whether the long forms of tests are asked for: `make torture`.
+/// Whether the long forms of tests are enabled: `make torture`.
 pub fn torture() -> bool {
     std::env::var_os("HEAPSTEAD_TORTURE").is_some()
 }
 
-/// Random moments, which `SEED=…` in the environment replays.
+/// A random generator, which `SEED=…` in the environment replays.
 pub struct Random {
     pub seed: u64,
     state: AtomicU64,
@@ -179,7 +179,7 @@ impl Random {
     }
 
     pub fn below(&self, bound: u64) -> u64 {
-        // SplitMix64: enough to pick moments.
+        // SplitMix64.
         let mut mixed = self.state.fetch_add(0x9e37_79b9_7f4a_7c15, Relaxed);
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -193,7 +193,7 @@ impl Drop for Server {
     }
 }
 
-/// A client with connections of its own. The library wants to know its cryptography even where there is none.
+/// A client with its own connections. The library needs a crypto provider even for plain HTTP.
 pub fn client() -> reqwest::Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::new()
@@ -206,7 +206,7 @@ async fn answer(request: reqwest::RequestBuilder) -> (u16, Value) {
     (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
 }
 
-/// Reads what the server says until it says where it listens; the rest goes to the test's own standard error.
+/// Reads the server's output until it prints its address. The rest goes to the test's standard error.
 fn listening_url(child: &mut Child) -> String {
     let stderr = BufReader::new(child.stderr.take().expect("piped"));
     let (found, url) = mpsc::channel();

@@ -1,4 +1,4 @@
-//! Heaps that this server did not write itself: without their sidecar, of another V8, of earlier builds, damaged.
+//! Heaps that this server did not write: without a sidecar, of another V8, of earlier builds, damaged.
 
 use crate::fixture::{Folders, Server};
 use serde_json::{Value, json};
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 /// Magic and checksum before the payload.
 const HEADER_BYTES: usize = 42;
-/// Where V8 writes its version into a snapshot.
+/// Position of V8's version in a snapshot.
 const VERSION_AT: usize = HEADER_BYTES + 16;
 
-/// A heap with `kept` on it, stopped server and all.
+/// A heap with the variable `kept`, of a server that has stopped.
 async fn heap(folders: &Folders) -> (PathBuf, PathBuf) {
     let server = Server::start_with(folders, &[]);
     let record = server.run("var kept = 7").await;
@@ -22,7 +22,7 @@ fn key_of(path: &Path) -> String {
     path.file_name().and_then(|name| name.to_str()).expect("a key").to_owned()
 }
 
-/// The file under its right name, after its payload was changed.
+/// Stores the file with a changed payload under its correct key.
 fn put_changed(folders: &Folders, mut file: Vec<u8>, change: impl FnOnce(&mut Vec<u8>)) -> String {
     change(&mut file);
     let digest = Sha256::digest(&file[HEADER_BYTES..]);
@@ -32,7 +32,7 @@ fn put_changed(folders: &Folders, mut file: Vec<u8>, change: impl FnOnce(&mut Ve
     key
 }
 
-/// A run on this heap failed before any of its code did anything.
+/// Checks that a run on this heap failed before any of its code ran.
 async fn nothing_ran(server: &Server, key: &str) -> String {
     let record = server.run_with(json!({ "code": "console.log('it ran'); 1", "heap": key })).await;
     assert_eq!((&record["status"], &record["heap"], &record["result"]), (&json!("failed"), &Value::Null, &Value::Null), "{record}");
@@ -43,7 +43,7 @@ async fn nothing_ran(server: &Server, key: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_heap_without_its_sidecar_is_judged_by_the_version_in_it() {
+async fn a_heap_without_its_sidecar_is_checked_by_its_v8_version() {
     let folders = Folders::new();
     let (path, sidecar) = heap(&folders).await;
     std::fs::remove_file(&sidecar).expect("removed");
@@ -59,12 +59,12 @@ async fn a_heap_without_its_sidecar_is_judged_by_the_version_in_it() {
     let nameless = put_changed(&folders, file, |file| file[VERSION_AT..VERSION_AT + 64].fill(0xff));
     let error = nothing_ran(&server, &nameless).await;
     assert!(error.contains("heap was written by engine of no known V8 version"), "{error}");
-    // V8 would have ended its worker over either.
+    // V8 would have aborted the worker on either.
     assert_eq!(server.get("/api/health").await.1["status"], health["status"]);
 }
 
 #[tokio::test]
-async fn of_a_damaged_heap_nothing_runs() {
+async fn a_damaged_heap_runs_no_code() {
     let folders = Folders::new();
     let (path, _) = heap(&folders).await;
     let whole = std::fs::read(&path).expect("the file");
@@ -80,9 +80,9 @@ async fn of_a_damaged_heap_nothing_runs() {
     assert_eq!(server.run_with(json!({ "code": "kept", "heap": key_of(&path) })).await["result"], "7");
 }
 
-/// `tests/kept` holds heaps of earlier builds: as files of the store, and brought in through the API.
+/// `tests/kept` holds heaps of earlier builds: placed as files in the store, and imported through the API.
 #[tokio::test]
-async fn heaps_of_earlier_builds_go_on() {
+async fn heaps_of_earlier_builds_can_be_continued() {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let check = std::fs::read_to_string(repository.join("crates/engine/tests/behaviour/values/check.js")).expect("a program");
     let (folders, elsewhere) = (Folders::new(), Server::start());
@@ -109,7 +109,7 @@ async fn heaps_of_earlier_builds_go_on() {
             let record = server.run_with(json!({ "code": check, "heap": key, "on_missing_heap": "fail" })).await;
             match record["error"].as_str() {
                 None => assert_eq!(record["result"], "[]", "{record}"),
-                // Kept on another architecture or V8: refused by name, before V8 sees a byte.
+                // Written on another architecture or V8: refused by its engine id before V8 reads it.
                 Some(error) => assert!(error.contains("heap was written by engine"), "{record}"),
             }
         }

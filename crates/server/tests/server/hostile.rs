@@ -1,9 +1,9 @@
-//! The hostile suite through the running server: each case of `tests/hostile` on a fresh heap, in an opened session, and on the heap of its own first
-//! run.
+//! The hostile suite on the running server: each case of `tests/hostile` on a fresh heap, in an opened session, and on the heap of its own
+//! first run.
 //!
-//! The suite in `testkit` runs the same cases on the engine, one at a time and with its memory watched; here several run at once, and what is
-//! looked at is what callers are told, and the server's own processes, descriptors and files. The short form takes one of the ways that every case
-//! has, all of them over all cases; `HEAPSTEAD_TORTURE=1` takes every way, in full. `HOSTILE=012 cargo test … hostile` runs some.
+//! The suite in `testkit` runs the same cases on the engine, one at a time, and watches its memory. Here several run concurrently, and the
+//! checks are on responses and on the server's processes, descriptors and files. The short form runs each case in one of its ways, so that
+//! all ways are covered. `HEAPSTEAD_TORTURE=1` runs every case in every way. `HOSTILE=012 cargo test … hostile` selects cases.
 
 use crate::fixture::{Folders, Server};
 use futures_util::StreamExt;
@@ -16,12 +16,12 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Most looping cases wait for their limit, so a few at once don't disturb each other on two cores.
+/// Most looping cases wait for their time limit, so a few in parallel do not disturb each other on two cores.
 const AT_ONCE: usize = 5;
-/// How late after its limit a run may be seen to end, beside others and with its heap stored.
+/// How long after its time limit a run may end, with parallel runs and its heap stored.
 const LATE: Duration = Duration::from_secs(2);
 const OUTPUT_MB: u64 = OUTPUT_BYTES_MAX >> 20;
-/// Makes a state that is known.
+/// Creates a known state.
 const CANARY: &str = "let canary = 41; let log = ['start'];";
 const SECRET: &str = "the-headers-of-a-run-are-of-that-run-alone";
 
@@ -35,7 +35,7 @@ enum Way {
     Many,
 }
 
-/// What a run begins on.
+/// What a run starts from.
 #[derive(Clone, Copy)]
 enum On<'a> {
     Fresh,
@@ -47,17 +47,17 @@ enum On<'a> {
 struct Suite {
     server: Server,
     stateless: Server,
-    /// A heap whose state is known.
+    /// A heap with the known state.
     canary: String,
 }
 
-/// One case in one way, and what is wrong with it.
+/// One case in one way, and its violations.
 struct Trial<'a> {
     suite: &'a Suite,
     case: &'a Case,
     way: Way,
     problems: Vec<String>,
-    /// Whether all that is wrong is how long it took: the machine may have been busy.
+    /// Whether the only violations are late ends, which a busy machine can cause.
     late_only: bool,
 }
 
@@ -79,7 +79,7 @@ fn ways(case: &Case, number: usize) -> Vec<Way> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_code_does_the_server_goes_on() {
+async fn hostile_code_does_not_affect_the_server() {
     let form = if crate::fixture::torture() { Form::Full } else { Form::Small };
     let only = std::env::var("HOSTILE").unwrap_or_default();
     let cases = Case::load_all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/hostile"), form).expect("the cases");
@@ -128,7 +128,7 @@ impl Suite {
         [&self.server, &self.stateless]
     }
 
-    /// What must be the same before and after: the zygotes, and the kinds of descriptors of the servers and of those.
+    /// What must not change: the zygotes, and the kinds of open descriptors of servers and zygotes.
     fn surroundings(&self) -> Vec<(Process, Vec<String>)> {
         let of = |server: &&Server| {
             let process = Process::of(server.pid()).expect("the server lives");
@@ -138,7 +138,7 @@ impl Suite {
         self.servers().iter().flat_map(of).collect()
     }
 
-    /// What is not as it was, once everything had time to go.
+    /// Differences that remain after a grace period.
     fn differences(&self, before: &[(Process, Vec<String>)]) -> Vec<String> {
         let until = Instant::now() + Duration::from_secs(5);
         loop {
@@ -164,7 +164,7 @@ impl Suite {
     }
 }
 
-/// Connections come and go, heaps that were used last are kept in memory, and the databases open readers as they need them.
+/// Leaves out descriptors that vary: connections, cached heaps and database readers.
 fn lasting_kinds(descriptors: Vec<String>) -> Vec<String> {
     let mut kinds: Vec<_> = descriptors.iter().map(|target| target.split(":[").next().unwrap_or(target).to_owned()).collect();
     kinds.retain(|kind| kind != "socket" && !kind.contains("memfd:") && !kind.contains(".db"));
@@ -189,7 +189,7 @@ impl Trial<'_> {
         let session = opened["session_id"].as_str().expect("an id");
         let before = server.run_with(json!({ "code": CANARY, "session": session })).await;
         let record = self.checked("the run in the session", &self.case.code, On::Session(session), &self.case.file.ends).await;
-        // Only a run that completed moves the head; any other leaves it where it was.
+        // Only a completed run moves the head.
         let head = if record["status"] == "completed" { &record["heap"] } else { &before["heap"] };
         let (_, shown) = server.get(&format!("/api/sessions/{session}")).await;
         let (_, log) = server.get(&format!("/api/session-snapshots?session={session}&fields=output_heap")).await;
@@ -216,7 +216,7 @@ impl Trial<'_> {
         self.after(&record).await;
     }
 
-    /// On its own heap until it is refused.
+    /// Repeats the case on its own heap until it is refused.
     async fn chain(&mut self) {
         let Some(chain) = &self.case.file.chain else { return };
         let mut last = Value::Null;
@@ -236,7 +236,7 @@ impl Trial<'_> {
         self.wrong(format!("{} runs completed, and none was refused", chain.runs_max));
     }
 
-    /// All of them give different results.
+    /// Several concurrent runs with different results.
     async fn many(&mut self) {
         let count = self.case.many_runs();
         let body = self.body(&self.case.code, On::Fresh, self.case.limits().heap_mb);
@@ -290,7 +290,7 @@ impl Trial<'_> {
         json!({ "code": code, "heap": heap, "session": session, "on_missing_heap": "fail", "heap_memory_max_mb": heap_mb, "execution_timeout_secs": timeout_secs, "wait_secs": 300 })
     }
 
-    /// Makes a run, and checks what holds for every one.
+    /// Runs code and makes the checks that apply to every run.
     async fn run(&mut self, what: &str, body: Value) -> (Value, Seen) {
         let server = &self.suite.server;
         let post = server.client.post(format!("{}/api/exec", server.url)).header("X-MCP-Secret", SECRET).json(&body);
@@ -331,7 +331,7 @@ impl Trial<'_> {
 
     fn compare(&mut self, what: &str, seen: Seen, expected: &Expected) {
         let wrong = expected.compare(&seen);
-        // So is one that came to its limit before it came to its end.
+        // A run that hit its time limit before its expected end counts as late too.
         self.late_only &= wrong.is_empty() || seen.status == Status::TimedOut;
         self.problems.extend(wrong.into_iter().map(|wrong| format!("{what}: {wrong}")));
         if let Some(within_ms) = expected.within_ms {
@@ -351,11 +351,11 @@ impl Trial<'_> {
     }
 }
 
-/// What callers were told, as the suite compares it. Of a failure they only have the text.
+/// The response in the form that the suite compares. A failure has only its text.
 fn seen(status: Status, result: Option<&str>, error: Option<&str>, output: String, wall: Duration) -> Seen {
     let truncated = format!("[output truncated: more than {OUTPUT_MB} MB was written]\n");
     let (output, drops) = match output.strip_suffix(&truncated) {
-        // It begins on a line of its own.
+        // It starts on its own line.
         Some(kept) => (kept.strip_suffix('\n').unwrap_or(kept).to_owned(), 1),
         None => (output, 0),
     };

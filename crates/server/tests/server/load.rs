@@ -1,4 +1,4 @@
-//! Many clients at once, some of them hostile: nobody gets an error that is not their own, nobody starves, and memory stays bounded.
+//! Many clients, some of them hostile: no client gets an error caused by another, none starves, and memory stays bounded.
 
 use crate::fixture::{Folders, Server};
 use serde_json::{Value, json};
@@ -6,15 +6,15 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 const CLIENTS: usize = 200;
-/// Four times what the server needed so far; a leak of what runs write passes it within seconds.
+/// Four times the memory the server needed so far. A leak of output would exceed it within seconds.
 const MEMORY_MB_MAX: u64 = 300;
 
-/// What a client does over and over, and how each of its runs has to end.
+/// What a client does repeatedly, and how each of its runs must end.
 struct Habit {
     name: &'static str,
     code: &'static str,
     ends: &'static str,
-    /// How many of the clients, out of twenty.
+    /// Number of such clients out of twenty.
     share: usize,
 }
 
@@ -45,7 +45,7 @@ fn habit(client: usize) -> &'static Habit {
     unreachable!("the shares add up to twenty")
 }
 
-/// Runs code over and over until the time is up. Answers with how many of its runs ended.
+/// Runs code repeatedly until the time is up. Returns the number of ended runs.
 async fn client(http: reqwest::Client, url: String, number: usize, until: Instant) -> usize {
     let (habit, mut heap, mut runs) = (habit(number), Value::Null, 0);
     while Instant::now() < until {
@@ -60,7 +60,7 @@ async fn client(http: reqwest::Client, url: String, number: usize, until: Instan
         }
         let record: Value = response.json().await.expect("JSON");
         assert_eq!(status, 200, "{} {number}: {record}", habit.name);
-        // Its own time counts too: a second of a shared core may not be enough for anything.
+        // A run may also time out: a second on a shared core may not be enough.
         let expected = record["status"] == habit.ends || record["status"] == "timed_out";
         assert!(expected, "{} {number}: {record}", habit.name);
         if habit.name == "chain" && record["status"] == "completed" {
@@ -103,7 +103,7 @@ async fn two_hundred_clients_are_served_fairly() {
 }
 
 #[tokio::test]
-async fn a_greedy_client_does_not_keep_a_modest_one_waiting() {
+async fn a_client_with_many_runs_does_not_delay_another() {
     let server = Server::start_with(&Folders::new(), &["--max-concurrent-executions", "1"]);
     let run = async |http: &reqwest::Client, session: Option<&str>, wait_secs: Option<u32>| {
         let body = json!({ "code": "const end = Date.now() + 20; while (Date.now() < end);", "wait_secs": wait_secs });
@@ -119,7 +119,7 @@ async fn a_greedy_client_does_not_keep_a_modest_one_waiting() {
     let queued = async || server.get("/api/health").await.1["engine"]["queued"].as_u64().expect("a count");
     let before = queued().await;
     assert!(before > 50, "the greedy one's queue is long: {before}");
-    // Who names a session is a client of its own, and so is another address.
+    // A session name makes a separate client, and so does another address.
     assert_eq!(run(&server.client, Some("modest"), Some(60)).await["status"], "completed");
     let elsewhere = reqwest::Client::builder().local_address("127.0.0.2".parse::<std::net::IpAddr>().ok()).build().expect("a client");
     assert_eq!(run(&elsewhere, None, Some(60)).await["status"], "completed");

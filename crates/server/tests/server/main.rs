@@ -1,10 +1,11 @@
-//! The running server, seen through REST: every sentence of what it promises about executions, heaps, tags and session logs.
+//! Tests of REST on the running server: every promise about executions, heaps, tags and session logs.
 
 mod abuse;
 mod collecting;
 mod concurrency;
 mod crash;
 mod default_folders;
+mod error_codes;
 mod events;
 mod faults;
 mod faults_s3;

@@ -1,4 +1,4 @@
-//! The OpenAPI document: it is what is committed, and a tool that knows nothing else about the server finds nothing wrong with either.
+//! The OpenAPI document: the committed file matches the served one, and an independent tool finds no contradiction with the server.
 
 use crate::fixture::{Folders, Server};
 use serde_json::Value;
@@ -9,7 +9,7 @@ fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// `HEAPSTEAD_BLESS=1 cargo test -p heapstead --test server openapi` writes the file anew.
+/// `HEAPSTEAD_BLESS=1 cargo test -p heapstead --test server openapi` rewrites the file.
 #[tokio::test]
 async fn the_committed_document_is_the_one_that_is_served() {
     let server = Server::start();
@@ -55,7 +55,7 @@ async fn every_operation_has_an_example_and_every_refusal_is_a_problem() {
 }
 
 #[tokio::test]
-async fn a_stateless_server_describes_what_it_has() {
+async fn a_stateless_server_describes_its_own_operations() {
     let server = Server::start_with(&Folders::new(), &["--stateless"]);
     let (_, document) = server.get("/api-doc/openapi.json").await;
     assert_eq!(document["paths"].as_object().expect("paths").keys().collect::<Vec<_>>(), ["/api/exec", "/api/health"]);
@@ -63,7 +63,7 @@ async fn a_stateless_server_describes_what_it_has() {
 }
 
 #[tokio::test]
-async fn the_page_for_people_needs_nothing_from_elsewhere() {
+async fn the_docs_page_loads_nothing_external() {
     let server = Server::start();
     let get = async |path: &str, accept: &str| {
         server.client.get(format!("{}{path}", server.url)).header("accept", accept).send().await.expect("an answer")
@@ -82,7 +82,7 @@ async fn the_page_for_people_needs_nothing_from_elsewhere() {
     }
 }
 
-/// Schemathesis makes requests out of the document, good and bad ones, and checks every answer against it.
+/// Schemathesis generates valid and invalid requests from the document, and checks every response against it.
 #[tokio::test]
 async fn schemathesis_finds_nothing() {
     let arguments = ["--max-memory-mb", "8192", "--execution-timeout", "2"];

@@ -1,4 +1,4 @@
-//! Sessions with a head: each run goes on from what the run before left, one after another, until the session ends.
+//! Sessions with a head: each run continues from the heap of the previous run, in order, until the session ends.
 
 use crate::fixture::{Folders, Server};
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ async fn log(server: &Server, session: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn each_run_goes_on_from_what_the_run_before_left() {
+async fn each_run_continues_from_the_heap_of_the_previous_run() {
     let server = Server::start();
     let session = open(&server).await;
     assert_eq!(session.len(), 64);
@@ -30,7 +30,7 @@ async fn each_run_goes_on_from_what_the_run_before_left() {
     let second = run_in(&server, &session, "++count").await;
     assert_eq!(second["result"], "2", "{second}");
 
-    // One that does not complete leaves the head where it was.
+    // A run that does not complete does not move the head.
     assert_eq!(run_in(&server, &session, "count = 100; throw new Error('no')").await["status"], "failed");
     assert_eq!(run_in(&server, &session, "count").await["result"], "2");
 
@@ -43,15 +43,15 @@ async fn each_run_goes_on_from_what_the_run_before_left() {
         assert_eq!(pair[0]["output_heap"], pair[1]["input_heap"], "each on the heap of the one before");
     }
 
-    // A name is a log, and nothing to go on from.
+    // A name denotes a log, which has no head to continue from.
     run_in(&server, "notes", "let noted = 1").await;
     assert_eq!(run_in(&server, "notes", "typeof noted").await["result"], "\"undefined\"");
     assert_eq!(server.get("/api/sessions").await.1, json!({ "sessions": ["notes"] }), "without a connection or credentials, logs alone");
 }
 
-/// A connection that called its session by the id of an opened one made entries in that one's log which its head knew nothing of.
+/// Regression: a connection that named its session like an opened one added entries to its log without moving its head.
 #[tokio::test]
-async fn a_connection_that_names_an_opened_session_is_in_it_and_any_other_name_is_a_name() {
+async fn a_connection_that_names_an_opened_session_joins_it_and_other_names_are_logs() {
     let server = Server::start();
     let session = open(&server).await;
     run_in(&server, &session, "let x = 1").await;
@@ -62,14 +62,14 @@ async fn a_connection_that_names_an_opened_session_is_in_it_and_any_other_name_i
     for pair in log(&server, &session).await.windows(2) {
         assert_eq!(pair[0]["output_heap"], pair[1]["input_heap"]);
     }
-    // What only looks like an id of ours, or like a UUID written in another way, is what somebody calls a log.
+    // A text that only resembles an id, or a UUID in another notation, names a log.
     for name in ["0123456789abcdef0123456789abcdef", "urn:uuid:8254ca42-805e-4025-a653-aaaf1d715d06", "s", "s0x"] {
         assert_eq!(run_in(&server, name, "1").await["status"], "completed", "{name}");
         assert_eq!(log(&server, name).await.len(), 1, "{name}");
     }
 }
 
-/// A call over HTTP whose connection calls its session this.
+/// An HTTP call on a connection that names its session like this.
 async fn run_on(server: &Server, connection: &str, body: Value) -> (u16, Value) {
     let post = server.client.post(format!("{}/api/exec", server.url)).header("x-mcp-session-id", connection);
     let answer = post.json(&body).send().await.expect("an answer");
@@ -99,7 +99,8 @@ async fn a_call_that_names_two_sessions_is_refused() {
     assert_eq!((log(&server, &one).await.len(), log(&server, &two).await.len()), (1, 1));
 }
 
-/// Hosts like to call their sessions by UUIDs. What looked like a handle was refused over REST unless a connection had used the name before.
+/// Hosts often name their sessions by UUIDs. Regression: a name that looked like a handle was refused over REST unless a connection had
+/// used it before.
 #[tokio::test]
 async fn any_text_names_a_log_whatever_it_looks_like() {
     let server = Server::start();
@@ -115,7 +116,7 @@ async fn any_text_names_a_log_whatever_it_looks_like() {
     }
 }
 
-/// The id of a session that has ended must not quietly become the name of a log: whoever goes on would find nothing of what was there.
+/// The id of an ended session must not silently become the name of a log: a client that continues would find its state missing.
 #[tokio::test]
 async fn the_id_of_a_session_that_has_ended_is_refused_as_ended_also_after_a_restart() {
     let folders = Folders::new();
@@ -146,7 +147,7 @@ async fn the_id_of_a_session_that_has_ended_is_refused_as_ended_also_after_a_res
             assert!(refused["detail"].as_str().is_some_and(|text| text.contains("has ended")), "{path}: {refused}");
         }
     }
-    // It is remembered for as long as its executions are.
+    // It is remembered as long as its executions are.
     let database = rusqlite::Connection::open(folders.database().join("heapstead.db")).expect("the database");
     database.execute_batch("UPDATE sessions SET ended_at = 0 WHERE ended_at IS NOT NULL").expect("aged");
     drop(server);
@@ -175,7 +176,7 @@ async fn a_heap_that_is_given_becomes_the_head() {
 }
 
 #[tokio::test]
-async fn a_hundred_runs_at_once_come_one_after_another_in_the_order_they_were_accepted() {
+async fn a_hundred_concurrent_runs_execute_in_the_order_of_acceptance() {
     let server = Server::start();
     let session = open(&server).await;
     let mut accepted = Vec::new();
@@ -199,7 +200,7 @@ async fn a_hundred_runs_at_once_come_one_after_another_in_the_order_they_were_ac
 }
 
 #[tokio::test]
-async fn runs_that_are_sent_at_the_same_time_all_count() {
+async fn concurrent_runs_are_all_applied() {
     let server = Server::start();
     let session = open(&server).await;
     let runs = (0..100).map(|_| run_in(&server, &session, "globalThis.n = (globalThis.n ?? 0) + 1"));
@@ -232,7 +233,7 @@ async fn two_servers_on_one_database_take_turns_in_one_session() {
 }
 
 #[tokio::test]
-async fn a_run_that_waits_for_its_turn_can_be_cancelled_and_the_next_one_keeps_waiting() {
+async fn a_queued_run_can_be_cancelled_and_the_next_one_keeps_waiting() {
     let server = Server::start();
     let session = open(&server).await;
     let long = json!({ "code": "let x = 1; await new Promise((done) => setTimeout(done, 1500)); x", "session": session });
@@ -249,7 +250,7 @@ async fn a_run_that_waits_for_its_turn_can_be_cancelled_and_the_next_one_keeps_w
 }
 
 #[tokio::test]
-async fn a_fork_goes_on_from_any_heap_of_the_session() {
+async fn a_fork_continues_from_any_heap_of_the_session() {
     let server = Server::start();
     let session = open(&server).await;
     let first = run_in(&server, &session, "let x = 1").await;
@@ -270,7 +271,7 @@ async fn a_fork_goes_on_from_any_heap_of_the_session() {
 }
 
 #[tokio::test]
-async fn an_end_cancels_what_runs_and_nobody_can_go_on() {
+async fn ending_a_session_cancels_its_runs_and_refuses_new_ones() {
     let server = Server::start();
     let session = open(&server).await;
     let (_, running) = server.post("/api/exec", json!({ "code": "for (;;) {}", "session": session, "execution_timeout_secs": 300 })).await;
@@ -301,7 +302,7 @@ async fn an_end_cancels_what_runs_and_nobody_can_go_on() {
 }
 
 #[tokio::test]
-async fn a_session_that_nobody_uses_expires_and_use_keeps_it() {
+async fn an_unused_session_expires_and_use_refreshes_its_ttl() {
     let server = Server::start_with(&Folders::new(), &["--session-ttl", "2s"]);
     let (idle, used) = (open(&server).await, open(&server).await);
     let (_, hangs) = server

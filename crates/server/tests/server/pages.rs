@@ -1,4 +1,4 @@
-//! Output pages of a running server, while the code is still writing: random text, random cuts, random limits, both modes.
+//! Output pages while the code is still writing: random text, random chunks, random limits, both modes.
 
 use crate::fixture::{Server, torture};
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use proptest::test_runner::{Config, TestRng, TestRunner};
 use serde_json::{Value, json};
 use std::time::Instant;
 
-/// Code that writes each piece by itself, some of them after a pause.
+/// Code that writes each piece separately, some after a pause.
 fn code(pieces: &[String]) -> String {
     let pieces = serde_json::to_string(pieces).expect("JSON");
     format!(
@@ -15,7 +15,7 @@ fn code(pieces: &[String]) -> String {
     )
 }
 
-/// What that code writes in all.
+/// The whole output of that code.
 fn written(pieces: &[String]) -> String {
     pieces.iter().map(|piece| format!("{piece}\n")).collect()
 }
@@ -27,7 +27,7 @@ fn pieces() -> impl Strategy<Value = Vec<String>> {
     prop::collection::vec(prop_oneof![8 => piece, 1 => long], 1..40)
 }
 
-/// How a follower reads: lines or bytes, this many at a time.
+/// How a follower reads: by lines or bytes, and how many per page.
 #[derive(Debug, Clone, Copy)]
 enum Mode {
     Lines(u64),
@@ -56,7 +56,7 @@ async fn followers_see_every_byte_once_while_the_code_writes() {
     }
 }
 
-/// A fixed seed, or the one of a failure that is to be seen again.
+/// A fixed seed, or the seed of a failure to replay.
 fn seed() -> [u8; 32] {
     let seed: u64 = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| u64::from(std::process::id()));
     println!("SEED={seed}");
@@ -93,7 +93,7 @@ fn number(page: &Value, field: &str) -> u64 {
     page[field].as_u64().unwrap_or_else(|| panic!("`{field}` in {page}"))
 }
 
-/// Whether a page tells the truth about the text that the code writes.
+/// Checks that a page matches the output of the code.
 fn check(page: &Value, mode: Mode, text: &str) {
     let (start, end, total) =
         (number(page, "start_byte") as usize, number(page, "end_byte") as usize, number(page, "total_bytes") as usize);
@@ -123,7 +123,7 @@ fn check(page: &Value, mode: Mode, text: &str) {
 }
 
 #[tokio::test]
-async fn past_the_end_the_cursor_stays_and_what_was_written_stays_too() {
+async fn past_the_end_the_cursor_stays_and_the_output_is_kept() {
     let server = Server::start();
     let code = "console.log('one'); await new Promise(done => setTimeout(done, 3000))";
     let (_, accepted) = server.post("/api/exec", json!({ "code": code })).await;

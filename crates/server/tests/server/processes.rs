@@ -1,4 +1,5 @@
-//! The processes of a running server, seen through `/proc`: a cancelled worker is dead when the answer leaves, and a dead zygote is replaced.
+//! The processes of a running server, seen through `/proc`: a cancelled worker is dead before the response is sent, and a dead zygote is
+//! replaced.
 
 use crate::fixture::{Folders, Server};
 use heapstead_testkit::Process;
@@ -6,7 +7,7 @@ use serde_json::{Value, json};
 
 const LOOPS: &str = "console.log('on'); for (;;);";
 const WAITS: &str = "console.log('on'); await new Promise(done => setTimeout(done, 60000))";
-/// Most of its time goes into the snapshot of a million objects.
+/// Most of its time is spent on the snapshot of a million objects.
 const SAVES: &str = "var many = Array.from({ length: 1_000_000 }, (_, i) => ({ i, text: 'x' + i })); console.log('on')";
 
 fn zygote(server: &Server) -> Process {
@@ -25,7 +26,7 @@ fn kill(process: Process) {
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("killed");
 }
 
-/// A run that has said it is on.
+/// Starts a run and waits for its first output.
 async fn begin(server: &Server, code: &str) -> String {
     let (status, accepted) = server.post("/api/exec", json!({ "code": code, "heap_memory_max_mb": 512 })).await;
     assert_eq!(status, 202, "{accepted}");
@@ -36,13 +37,13 @@ async fn begin(server: &Server, code: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_cancelled_worker_is_dead_when_the_answer_leaves() {
+async fn a_cancelled_worker_is_dead_before_the_response_is_sent() {
     let server = Server::start_with(&Folders::new(), &["--max-concurrent-executions", "1"]);
     let zygote = zygote(&server);
     for code in [LOOPS, WAITS, SAVES] {
         let idle = zygote.children();
         let id = begin(&server, code).await;
-        // Of another cap than those that wait for work, so it was forked for this run.
+        // Its memory limit differs from that of the pre-forked workers, so it was forked for this run.
         let workers: Vec<_> = zygote.children().into_iter().filter(|child| !idle.contains(child)).collect();
         assert_eq!(workers.len(), 1, "{code}");
         let (status, answer) = server.post(&format!("/api/executions/{id}/cancel"), json!({})).await;
@@ -55,7 +56,7 @@ async fn a_cancelled_worker_is_dead_when_the_answer_leaves() {
 }
 
 #[tokio::test]
-async fn a_zygote_that_dies_costs_its_runs_and_nothing_else() {
+async fn a_dead_zygote_fails_only_its_runs() {
     let server = Server::start();
     let heap = server.run("var kept = 41").await["heap"].clone();
     let (zygote, pid) = (zygote(&server), server.pid());

@@ -80,7 +80,7 @@ async fn a_heap_moves_from_one_server_to_another() {
     assert_eq!(list["heaps"].as_array().map(Vec::len), Some(2), "one brought in, one left by the run: {list}");
 }
 
-/// The same heap, as if another V8 had written it, and its key.
+/// The same heap with another V8 version in it, and its key.
 fn with_version(mut file: Vec<u8>, version: &[u8]) -> (String, Vec<u8>) {
     let field = &mut file[42 + 16..42 + 80];
     field.fill(0);
@@ -90,9 +90,9 @@ fn with_version(mut file: Vec<u8>, version: &[u8]) -> (String, Vec<u8>) {
     (hex(&digest), file)
 }
 
-/// A heap whose sidecar was lost could be taken out and not be brought in.
+/// Regression: a heap without a sidecar could be exported but not imported.
 #[tokio::test]
-async fn a_heap_whose_engine_is_not_known_moves_too_and_is_judged_by_the_version_in_it() {
+async fn a_heap_of_unknown_engine_can_be_moved_and_is_checked_by_its_v8_version() {
     let (from, to) = (Server::start(), Server::start());
     let key = key_of(&from.run("let n = 41").await);
     std::fs::remove_file(from.folders().heaps().join(".meta").join(format!("{key}.json"))).expect("removed");
@@ -107,9 +107,9 @@ async fn a_heap_whose_engine_is_not_known_moves_too_and_is_judged_by_the_version
     assert!(record["error"].as_str().is_some_and(|error| error.contains("heap was written by engine v8-13.0, this is")), "{record}");
 }
 
-/// Bringing a heap in again under a false name once made it useless to whoever had it.
+/// Regression: importing a heap again with a wrong engine id made it unusable for its owners.
 #[tokio::test]
-async fn a_heap_that_is_there_keeps_its_engine() {
+async fn an_existing_heap_keeps_its_engine() {
     let server = Server::start();
     let key = key_of(&server.run("let n = 41").await);
     let (headers, file) = export(&server, &key).await;
@@ -122,7 +122,7 @@ async fn a_heap_that_is_there_keeps_its_engine() {
 }
 
 #[tokio::test]
-async fn a_heap_of_another_engine_is_told_before_v8_sees_it() {
+async fn a_heap_of_another_engine_is_refused_before_v8_reads_it() {
     let server = Server::start();
     let key = key_of(&server.run("1").await);
     let (_, file) = export(&server, &key).await;
@@ -240,7 +240,7 @@ async fn tags_are_set_replaced_deleted_and_found() {
 }
 
 #[tokio::test]
-async fn a_run_tags_the_heap_it_leaves() {
+async fn a_run_tags_the_heap_it_produces() {
     let server = Server::start();
     let key = key_of(&server.run_with(json!({ "code": "let t = 1", "tags": { "old": "1" } })).await);
     assert_eq!(server.get(&format!("/api/heaps/{key}/tags")).await.1, json!({ "tags": { "old": "1" } }));
@@ -297,7 +297,7 @@ async fn completed_runs_of_a_session_are_in_its_log() {
 }
 
 #[tokio::test]
-async fn runs_that_end_at_once_get_indexes_of_their_own() {
+async fn runs_that_end_concurrently_get_distinct_indexes() {
     let server = Server::start_with(&Folders::new(), &["--session-id", "default"]);
     let runs = (0..12).map(|n| server.run_with(json!({ "code": format!("let n = {n}") })));
     futures_util::future::join_all(runs).await;
@@ -306,9 +306,9 @@ async fn runs_that_end_at_once_get_indexes_of_their_own() {
     assert_eq!(log["entries"], json!(expected), "no gaps, in the session of connections that name none");
 }
 
-/// The same code on the same heap leaves the same heap, so a second run may find tags on what it leaves.
+/// The same code on the same heap produces the same heap, so a second run may find tags on it.
 #[tokio::test]
-async fn the_tags_of_a_run_replace_those_that_its_heap_had() {
+async fn the_tags_of_a_run_replace_existing_tags_of_its_heap() {
     let server = Server::start();
     let run = async |tags: Value| {
         server.run_with(json!({ "code": "var same = 1", "tags": tags })).await["heap"].as_str().expect("a heap").to_owned()

@@ -1,16 +1,19 @@
-//! What is refused, and how: problem documents, methods, media types, hosts and origins.
+//! Refused requests: problem documents, methods, media types, hosts and origins.
 
 use crate::fixture::{Folders, Server};
+use heapstead_types::ErrorCode;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 
-/// Asserts that an answer is a problem document with this status, and answers with its detail.
+/// Asserts that a response is a problem document with this status, and returns its detail.
 async fn problem(response: Response, status: u16) -> String {
     assert_eq!(response.status(), status);
     assert_eq!(response.headers()["content-type"], "application/problem+json");
     let title = response.status().canonical_reason().expect("a reason").to_owned();
     let document: Value = response.json().await.expect("JSON");
-    assert_eq!((&document["type"], &document["title"], &document["status"]), (&json!("about:blank"), &json!(title), &json!(status)));
+    assert_eq!((&document["title"], &document["status"]), (&json!(title), &json!(status)));
+    let code = document["type"].as_str().and_then(|kind| kind.strip_prefix("urn:heapstead:error:")).expect("a type");
+    assert!(ErrorCode::from_name(code).is_some(), "{document}");
     document["detail"].as_str().expect("a detail").to_owned()
 }
 
@@ -45,7 +48,7 @@ async fn every_refusal_is_a_problem_document() {
         problem(send(posted).await, 415).await;
     }
     problem(send(request(Method::POST, "/api/exec").body(r#"{"code": "1"}"#)).await, 415).await;
-    // What a page of any site could send, also where no body is needed.
+    // Content types that any web page could send, also where no body is needed.
     for content_type in ["text/plain", "Text/Plain;charset=UTF-8", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"] {
         for path in ["/api/sessions", "/api/heaps", "/mcp", &format!("/api/executions/{}/cancel", "0".repeat(32))] {
             problem(send(request(Method::POST, path).header("content-type", content_type)).await, 415).await;
@@ -109,9 +112,9 @@ async fn a_source_past_16_mib_is_too_large() {
     assert_eq!(server.get("/api/executions").await.1["executions"], json!([]), "nothing ran");
 }
 
-/// Operations that answer with `ok` do so also where their arguments can't be read.
+/// Operations whose result has `ok` include it also if their arguments are malformed.
 #[tokio::test]
-async fn what_answers_with_ok_says_so_whatever_is_wrong() {
+async fn operations_with_ok_include_it_in_every_error() {
     let server = Server::start();
     let (tags, cancel) = (format!("/api/heaps/{}/tags", "0".repeat(64)), format!("/api/executions/{}/cancel", "0".repeat(32)));
     for (method, path, content_type, body, status) in [
@@ -173,7 +176,7 @@ async fn only_allowed_hosts_and_origins_are_answered() {
 }
 
 #[tokio::test]
-async fn a_full_queue_answers_429_with_the_time_to_come_again() {
+async fn a_full_queue_returns_429_with_retry_after() {
     let server = Server::start_with(&Folders::new(), &["--max-concurrent-executions", "1", "--max-queued", "3"]);
     let code = "await new Promise((done) => setTimeout(done, 60_000))";
     let mut ids = Vec::new();

@@ -1,4 +1,4 @@
-//! Running code over REST: what is answered when, what is refused, and how runs end.
+//! Runs over REST: responses, refusals and end states.
 
 use crate::fixture::{Folders, Server};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ async fn output(server: &Server, id: &Value) -> String {
 }
 
 #[tokio::test]
-async fn a_run_is_answered_at_once_or_when_it_ends() {
+async fn a_run_returns_immediately_or_when_it_ends() {
     let server = Server::start();
     let (status, answer) = server.post("/api/exec", json!({ "code": "1 + 1" })).await;
     assert_eq!(status, 202);
@@ -96,8 +96,8 @@ async fn bad_input_is_refused_before_anything_runs() {
         (json!({ "code": "1", "heap": "abc" }), "`heap` is `abc`: expected a heap key, which is 64 lowercase hex digits"),
         (json!({ "code": "1", "heap": "A".repeat(64) }), "`heap` is `AAAA"),
         (json!({ "code": "1", "heap": "../../etc/passwd" }), "`heap` is"),
-        (json!({ "code": "1", "tags": { "a": 1 } }), "`tags` is {\"a\":1}: expected an object whose values are strings"),
-        (json!({ "code": "1", "tags": { "": "x" } }), "`tags` is a map with the name ``"),
+        (json!({ "code": "1", "tags": { "a": 1 } }), "`tags`: `a` is 1: expected a string"),
+        (json!({ "code": "1", "tags": { "": "x" } }), "with names of 1 to 128 characters"),
         (json!({ "code": "1", "session": "" }), "`session` is ``"),
         (json!({ "code": "1", "on_missing_heap": "explode" }), "`on_missing_heap` is \"explode\": allowed are `fresh` and `fail`"),
         (json!({ "code": "1", "wait_secs": 301 }), "`wait_secs` is 301: expected a number from 0 to 300"),
@@ -137,7 +137,7 @@ async fn a_run_starts_from_the_heap_it_is_given() {
 }
 
 #[tokio::test]
-async fn the_operator_decides_what_a_missing_heap_means_by_default() {
+async fn the_operator_sets_the_default_for_missing_heaps() {
     let server = Server::start_with(&Folders::new(), &["--on-missing-heap", "fail"]);
     let missing = "0".repeat(64);
     assert_eq!(server.post("/api/exec", json!({ "code": "1", "heap": missing })).await.0, 404);
@@ -145,7 +145,7 @@ async fn the_operator_decides_what_a_missing_heap_means_by_default() {
 }
 
 #[tokio::test]
-async fn a_cap_that_all_memory_can_not_meet_is_bad_input() {
+async fn a_memory_limit_above_the_total_is_refused() {
     let server = Server::start_with(&Folders::new(), &["--max-memory-mb", "100"]);
     let (status, problem) = server.post("/api/exec", json!({ "code": "1", "heap_memory_max_mb": 200 })).await;
     assert_eq!(status, 400);
@@ -153,7 +153,7 @@ async fn a_cap_that_all_memory_can_not_meet_is_bad_input() {
 }
 
 #[tokio::test]
-async fn cancelling_ends_what_runs_whatever_it_is_doing() {
+async fn cancel_ends_an_execution_at_any_stage() {
     let server = Server::start_with(&Folders::new(), &["--max-concurrent-executions", "2"]);
     let codes =
         ["console.log('here'); for (;;) {}", "console.log('here'); await new Promise((done) => setTimeout(done, 60_000))", "queued"];
@@ -165,7 +165,7 @@ async fn cancelling_ends_what_runs_whatever_it_is_doing() {
             assert_eq!(page["data"], "here\n", "it runs");
             continue;
         }
-        // Both places are taken, so this one waits; whoever asks may wait too, to see whether code runs.
+        // Both slots are taken, so this run is queued. The health check may queue a run too, to test whether code runs.
         let (_, health) = server.get("/api/health").await;
         assert_eq!(health["engine"]["running"], 2);
         assert!(health["engine"]["queued"].as_u64() >= Some(1), "{health}");
@@ -199,7 +199,7 @@ async fn the_time_limit_counts_from_the_start_of_the_code() {
 }
 
 #[tokio::test]
-async fn lists_are_newest_first_and_can_be_narrowed() {
+async fn lists_are_newest_first_and_can_be_filtered() {
     let server = Server::start();
     let mut ids = Vec::new();
     for (code, session) in [("1", Some("a")), ("throw 1", Some("a")), ("2", None), ("3", Some("b"))] {
@@ -239,7 +239,7 @@ async fn lists_are_newest_first_and_can_be_narrowed() {
 }
 
 #[tokio::test]
-async fn output_is_read_while_the_run_goes_on() {
+async fn output_can_be_read_during_the_run() {
     let server = Server::start();
     let code = "console.log('one'); await new Promise((done) => setTimeout(done, 60_000))";
     let (_, answer) = server.post("/api/exec", json!({ "code": code })).await;
@@ -272,7 +272,7 @@ async fn output_is_read_while_the_run_goes_on() {
 }
 
 #[tokio::test]
-async fn output_past_its_bound_is_dropped_and_says_so() {
+async fn output_over_its_limit_is_dropped_with_a_note() {
     let server = Server::start_with(&Folders::new(), &["--output-max-mb", "1"]);
     let record = server.run("for (let i = 0; i < 3000; i++) console.log('x'.repeat(999)); 'done'").await;
     assert_eq!(record["result"], "\"done\"", "the run goes on");
@@ -282,7 +282,7 @@ async fn output_past_its_bound_is_dropped_and_says_so() {
 }
 
 #[tokio::test]
-async fn results_are_whole_and_too_large_ones_fail() {
+async fn results_are_complete_and_too_large_ones_fail() {
     let server = Server::start();
     let record = server.run("'é'.repeat(2_000_000)").await;
     assert_eq!(record["result"].as_str().map(str::len), Some(4_000_002));
@@ -310,7 +310,7 @@ async fn code_reads_the_headers_of_its_own_call() {
 }
 
 #[tokio::test]
-async fn stateless_mode_answers_with_the_output_and_keeps_nothing() {
+async fn stateless_mode_returns_the_output_and_stores_nothing() {
     let server = Server::start_with(&Folders::new(), &["--stateless"]);
     assert_eq!(
         server.post("/api/exec", json!({ "code": "console.log('a'); console.log('b')" })).await,
@@ -335,7 +335,7 @@ async fn stateless_mode_answers_with_the_output_and_keeps_nothing() {
 }
 
 #[tokio::test]
-async fn runs_that_wait_for_timers_hold_nobody_up() {
+async fn runs_that_wait_for_timers_do_not_delay_others() {
     let server = Server::start();
     let mut ids = Vec::new();
     for _ in 0..50 {

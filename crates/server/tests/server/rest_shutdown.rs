@@ -1,4 +1,4 @@
-//! Leaving in order: what can end in time does, what can't says so, and whoever waits hears it.
+//! Graceful shutdown: runs that end in time complete, others report that they did not, and waiting callers get a response.
 
 use crate::fixture::{Folders, Server};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 const STOPPED: &str = "the server was shut down before the run ended: run the code again";
 
-/// Starts a run, and waits until its code runs.
+/// Starts a run and waits until its code runs.
 async fn running(server: &Server, code: &str) -> String {
     let body = json!({ "code": format!("console.log('running'); {code}"), "execution_timeout_secs": 300 });
     let (status, answer) = server.post("/api/exec", body).await;
@@ -17,7 +17,7 @@ async fn running(server: &Server, code: &str) -> String {
     id
 }
 
-/// Somebody who waits at this path while the server is told to end.
+/// A caller that waits at this path during shutdown.
 fn waiting(server: &Server, path: String) -> tokio::task::JoinHandle<(u16, String)> {
     let request = server.client.get(format!("{}{path}", server.url));
     tokio::spawn(async move {
@@ -37,7 +37,7 @@ async fn a_run_that_ends_in_time_completes() {
     let id = running(&server, "await new Promise((done) => setTimeout(done, 1500)); 'done'").await;
     let record = waiting(&server, format!("/api/executions/{id}?wait_secs=60"));
     let events = waiting(&server, format!("/api/executions/{id}/events"));
-    // Both are being waited for before the signal comes.
+    // Both callers wait before the signal is sent.
     tokio::time::sleep(Duration::from_millis(300)).await;
     let began = Instant::now();
     assert_eq!(terminate(server).await, Some(0));

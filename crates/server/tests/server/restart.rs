@@ -1,15 +1,15 @@
-//! What a restart leaves: every id, every output, and the truth about what was going when the server died.
+//! After a restart: every id and every output is there, and interrupted runs are reported correctly.
 
 use crate::fixture::{Folders, Server};
-use heapstead_store::metadata::{ExecutionEnd, NewExecution};
-use heapstead_store::{Metadata, Owner};
+use heapstead_store::records::{ExecutionEnd, NewExecution};
+use heapstead_store::{Database, Owner};
 use heapstead_types::{ExecutionId, Principal, Status};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant, SystemTime};
 
 #[tokio::test]
-async fn a_run_that_was_going_when_the_server_died_has_failed_and_keeps_its_output() {
+async fn a_run_interrupted_by_a_crash_has_failed_and_keeps_its_output() {
     let folders = Folders::new();
     let mut server = Server::start_with(&folders, &[]);
     let done = server.run("console.log('é'); 6 * 7").await;
@@ -31,7 +31,7 @@ async fn a_run_that_was_going_when_the_server_died_has_failed_and_keeps_its_outp
 }
 
 #[tokio::test]
-async fn a_server_beside_another_one_leaves_its_runs_alone_and_sees_them() {
+async fn a_second_server_sees_the_runs_of_the_first_and_does_not_change_them() {
     let folders = Folders::new();
     let mut first = Server::start_with(&folders, &[]);
     let (_, accepted) =
@@ -72,7 +72,7 @@ async fn a_server_with_10_000_executions_is_ready_in_under_a_second() {
 }
 
 #[tokio::test]
-async fn a_list_without_parameters_goes_back_a_day_and_one_with_parameters_as_far_as_there_is() {
+async fn a_list_without_parameters_covers_a_day_and_one_with_parameters_everything() {
     let folders = Folders::new();
     fill(&folders, 3).await;
     let database = rusqlite::Connection::open(folders.database().join("heapstead.db")).expect("opened");
@@ -86,9 +86,9 @@ async fn a_list_without_parameters_goes_back_a_day_and_one_with_parameters_as_fa
     assert_eq!(count("/api/executions?status=completed").await, 2);
 }
 
-/// Retention works by itself: what this database knows to be old goes, with its output; what is young, tagged or of another database stays.
+/// Retention: old objects that this database knows are removed with their output; new, tagged and unknown ones stay.
 #[tokio::test]
-async fn what_is_past_its_time_is_removed_and_nothing_else() {
+async fn only_objects_past_their_retention_are_removed() {
     let folders = Folders::new();
     let mut server = Server::start_with(&folders, &[]);
     let old = server.run("console.log('old'); var old = 1").await;
@@ -113,7 +113,7 @@ async fn what_is_past_its_time_is_removed_and_nothing_else() {
     let until = Instant::now() + Duration::from_secs(30);
     while path(&old).exists() {
         assert!(Instant::now() < until, "the old heap is still there");
-        // Every answer gives the background its turn.
+        // Each request gives the background task time to run.
         server.get("/api/health").await;
     }
     assert!(path(&tagged).exists() && path(&young).exists() && stray.exists());
@@ -126,11 +126,11 @@ async fn what_is_past_its_time_is_removed_and_nothing_else() {
     assert!(!outputs(&old).exists() && outputs(&young).exists());
 }
 
-/// Executions that ended, and some that a dead server left running.
+/// Adds ended executions, and some that a dead server left running.
 async fn fill(folders: &Folders, count: u64) {
-    let metadata = Metadata::open(&folders.database(), Owner::Anyone).expect("a database");
+    let records = Database::open(&folders.database(), Owner::Anyone).expect("a database").records;
     let work = (0..count).map(|number| {
-        let metadata = metadata.clone();
+        let records = records.clone();
         async move {
             let mut bits = [0; 16];
             bits[..8].copy_from_slice(&number.to_le_bytes());
@@ -141,12 +141,11 @@ async fn fill(folders: &Folders, count: u64) {
                 session: None,
                 started_at: Timestamp::now(),
                 input_heap: None,
-                internal: false,
             };
-            metadata.begin_execution(new, None).await.expect("begun");
+            records.accept_execution(new, None).await.expect("accepted");
             if number % 100 != 0 {
                 let end = ExecutionEnd { result: Some("42".into()), ..ExecutionEnd::bare(Status::Completed) };
-                metadata.end_execution(id, end).await.expect("ended");
+                records.end_execution(id, end).await.expect("ended");
             }
         }
     });

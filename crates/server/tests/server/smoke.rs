@@ -1,9 +1,9 @@
-//! It starts, runs something, and ends.
+//! Smoke test: the server starts, runs code and exits.
 
 use crate::fixture::Server;
 
 #[tokio::test]
-async fn a_run_goes_on_from_the_heap_of_another() {
+async fn a_run_continues_from_the_heap_of_another() {
     let server = Server::start();
     let first = server.run("let n = 41").await;
     assert_eq!(first["status"], "completed", "{first}");

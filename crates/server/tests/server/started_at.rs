@@ -1,4 +1,4 @@
-//! When a run started: accepted until its code begins, and from then on when that was.
+//! `started_at`: the time of acceptance until the code starts, and then the time of its start.
 
 use crate::fixture::{Folders, Server};
 use jiff::Timestamp;
@@ -50,7 +50,7 @@ async fn a_run_started_when_its_code_began() {
 }
 
 #[tokio::test]
-async fn what_never_began_started_when_it_was_accepted() {
+async fn a_run_that_never_started_has_its_time_of_acceptance() {
     let server = Server::start_with(&Folders::new(), &["--max-concurrent-executions", "1"]);
     accept(&server, "await new Promise(done => setTimeout(done, 60000))").await;
     let id = accept(&server, "1").await;

@@ -1,7 +1,7 @@
-//! Finding heaps by their tags among very many.
+//! Queries by tag among a large number of heaps.
 
 use crate::fixture::{Folders, Server};
-use heapstead_store::{Metadata, Owner};
+use heapstead_store::{Database, Owner};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -9,15 +9,15 @@ const HEAPS: u64 = 100_000;
 const RARE: u64 = 5;
 const WITHIN: Duration = Duration::from_millis(10);
 
-/// A database with this many tagged heaps, filled below the API.
+/// Fills the database with this many tagged heaps directly, without the API.
 fn fill(folders: &Folders) {
-    // The schema is the store's own.
-    drop(Metadata::open(&folders.database(), Owner::Anyone).expect("a database"));
+    // The store creates its own schema.
+    drop(Database::open(&folders.database(), Owner::Anyone).expect("a database"));
     let mut database = rusqlite::Connection::open(folders.database().join("heapstead.db")).expect("the database");
     let transaction = database.transaction().expect("begun");
     let mut tag = transaction.prepare("INSERT INTO tags (principal, heap, key, value) VALUES ('', ?, ?, ?)").expect("prepared");
     for number in 0..HEAPS {
-        // Spread over the index, as digests are.
+        // Spread over the index like digests.
         let heap = format!("{:064x}", u128::from(number.wrapping_mul(0x9e37_79b9_7f4a_7c15)) << 64 | u128::from(number));
         tag.execute((&heap, "common", "yes")).expect("tagged");
         tag.execute((&heap, "number", number.to_string())).expect("tagged");
@@ -30,7 +30,7 @@ fn fill(folders: &Folders) {
 }
 
 #[tokio::test]
-async fn few_among_a_hundred_thousand_are_found_in_under_10_ms() {
+async fn a_few_among_a_hundred_thousand_heaps_are_found_in_under_10_ms() {
     let folders = Folders::new();
     fill(&folders);
     let server = Server::start_with(&folders, &[]);
@@ -41,7 +41,7 @@ async fn few_among_a_hundred_thousand_are_found_in_under_10_ms() {
         (json!({ "common": "yes", "number": "5" }), 1),
         (json!({ "common": "no" }), 0),
     ] {
-        // What else the machine does only ever adds, so the least of a few medians is the nearest to what a query takes.
+        // Other load only adds time, so the smallest of a few medians is closest to the real cost.
         let mut medians = Vec::new();
         while medians.len() < 5 && medians.iter().all(|median| *median >= WITHIN) {
             let mut times = Vec::new();

@@ -1,11 +1,11 @@
-//! What code sees, through the running server: every sentence of that part of the specification, on fresh heaps and on those that runs left.
+//! The environment of code on the running server: every promise of that part of the specification, on fresh and on restored heaps.
 //!
-//! The engine's own tests go into each; these show that nothing on the way changes it.
+//! The engine's own tests cover the details; these show that the server does not change them.
 
 use crate::fixture::{Folders, Server};
 use serde_json::{Value, json};
 
-/// The result of code that completes.
+/// The result of code that must complete.
 async fn result(server: &Server, code: &str) -> String {
     let record = server.run(code).await;
     record["result"].as_str().unwrap_or_else(|| panic!("{code}: {record}")).to_owned()
@@ -51,7 +51,7 @@ async fn completion_values_are_json_or_a_readable_inspection() {
 }
 
 #[tokio::test]
-async fn a_promise_that_can_never_settle_fails_at_once() {
+async fn a_promise_that_can_never_settle_fails_immediately() {
     let server = Server::start();
     let began = std::time::Instant::now();
     let said = error(&server, "await new Promise(() => {})", &Value::Null).await;
@@ -60,7 +60,7 @@ async fn a_promise_that_can_never_settle_fails_at_once() {
 }
 
 #[tokio::test]
-async fn declarations_live_on_and_may_be_made_again() {
+async fn declarations_persist_and_may_be_redeclared() {
     let server = Server::start();
     let mut heap = Value::Null;
     for (code, expected) in [
@@ -73,7 +73,7 @@ async fn declarations_live_on_and_may_be_made_again() {
         assert_eq!(record["result"], expected, "{code}: {record}");
         heap = record["heap"].clone();
     }
-    // Errors, their lines and the console are the same in a restored heap.
+    // Errors, their line numbers and the console are the same on a restored heap.
     let thrower = "\n\n  throw new RangeError('mine')";
     for heap in [&Value::Null, &heap] {
         let said = error(&server, thrower, heap).await;
@@ -102,7 +102,7 @@ async fn the_console_writes_as_node_does() {
 }
 
 #[tokio::test]
-async fn there_is_the_web_and_nothing_of_the_machine() {
+async fn web_apis_exist_and_system_apis_do_not() {
     let server = Server::start();
     let there = "[setTimeout, setInterval, setImmediate, queueMicrotask, structuredClone, TextEncoder, TextDecoder, URL, URLSearchParams, atob, btoa, \
         AbortController, Event, EventTarget, performance.now, crypto.randomUUID, crypto.getRandomValues, crypto.subtle.digest, \
@@ -111,14 +111,14 @@ async fn there_is_the_web_and_nothing_of_the_machine() {
     let absent = "[typeof require, typeof process, typeof fetch, typeof Worker, typeof Deno].every(t => t === 'undefined')";
     assert_eq!(result(&server, absent).await, "true");
     assert_eq!(result(&server, "await import('file:///etc/passwd').catch(e => e.name)").await, "\"TypeError\"");
-    // Even two runs on one heap differ in what they draw.
+    // Two runs on the same heap draw different random numbers.
     let heap = server.run("var drawn = 1").await["heap"].clone();
     let draw = json!({ "code": "[Math.random(), crypto.randomUUID()].join()", "heap": heap });
     assert_ne!(server.run_with(draw.clone()).await["result"], server.run_with(draw).await["result"]);
 }
 
 #[tokio::test]
-async fn headers_are_of_one_run_and_read_only() {
+async fn headers_belong_to_one_run_and_are_read_only() {
     let server = Server::start();
     let post = |body: Value, header: bool| {
         let request = server.client.post(format!("{}/api/exec", server.url)).json(&body);
@@ -139,7 +139,7 @@ async fn headers_are_of_one_run_and_read_only() {
 }
 
 #[tokio::test]
-async fn a_value_that_can_not_be_kept_costs_that_run_alone() {
+async fn a_value_that_cannot_be_stored_fails_only_that_run() {
     let server = Server::start();
     let heap = server.run("var kept = 1").await["heap"].clone();
     for code in ["var f = new Intl.NumberFormat('de')", "var r = new FinalizationRegistry(() => {}); r.register({}, 1)"] {
@@ -154,7 +154,7 @@ async fn a_value_that_can_not_be_kept_costs_that_run_alone() {
 }
 
 #[tokio::test]
-async fn the_memory_cap_is_told_with_what_raises_it() {
+async fn the_memory_limit_error_says_how_to_raise_it() {
     let server = Server::start_with(&Folders::new(), &["--heap-memory-max", "32"]);
     let hoards = "console.log('begins'); const all = []; for (;;) all.push(new Array(1e4).fill(all.length))";
     for (asked, cap) in [(Value::Null, 32), (json!(16), 16)] {

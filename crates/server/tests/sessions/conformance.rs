@@ -1,4 +1,5 @@
-//! Our own conformance suite (`tests/conformance-sessions`), with the clients of others, over stdio and HTTP, against each kind of server it knows.
+//! Our own conformance suite (`tests/conformance-sessions`), with third-party clients, over stdio and HTTP, against each kind of server it
+//! supports.
 
 use crate::fixture::{Folders, Server};
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
 }
 
-/// Runs the cases for one kind of server, which is started with the flag of the same name.
+/// Runs the cases for one kind of server, started with the flag of the same name.
 fn hold(runner: &str, script: &str, kind: &str) {
     let flag = format!("--{kind}");
     let flags: &[&str] = if kind == "normal" { &[] } else { &[&flag] };

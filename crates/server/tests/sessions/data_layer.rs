@@ -1,4 +1,4 @@
-//! Sessions that clients open and name in `_meta`: one test per rule, with clients of every kind.
+//! Data-layer sessions, which clients create and name in `_meta`: one test per rule, with clients of every kind.
 
 use crate::fixture::{Folders, Server};
 use crate::peer::{Http, Stdio, initialize, modern, request, result};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 const UNKNOWN: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 #[tokio::test]
-async fn the_capability_is_told_in_both_eras_and_not_by_a_server_that_keeps_nothing() {
+async fn the_capability_is_declared_in_both_eras_but_not_in_stateless_mode() {
     for version in ["2024-11-05", "2025-03-26", "2025-06-18", LEGACY] {
         let mut stdio = Stdio::start(&Folders::new(), &[]);
         let told = result(stdio.answer(&initialize(version)).await);
@@ -26,7 +26,7 @@ async fn the_capability_is_told_in_both_eras_and_not_by_a_server_that_keeps_noth
 }
 
 #[tokio::test]
-async fn runs_in_a_session_go_on_from_one_another() {
+async fn runs_in_a_session_continue_from_one_another() {
     everywhere(async |client| {
         let session = client.create().await;
         assert!(session["state"].as_str().is_some_and(|state| !state.is_empty() && state.len() <= 4096), "{session}");
@@ -39,14 +39,14 @@ async fn runs_in_a_session_go_on_from_one_another() {
         assert!(told["expiresAt"].is_string());
         let second = client.run_in(told, "++n").await;
         assert_eq!(second["structuredContent"]["result"], "42", "{second}");
-        // The client's state is the newest, so there is nothing to tell.
+        // The client's state is current, so the response carries none.
         let newest = second["_meta"][client.key()].clone();
         let plain = result(client.ask_in(&newest, "tools/list", json!({})).await);
         assert_eq!(plain.get("_meta").and_then(|meta| meta.get(client.key())), None);
-        // One that is behind hears of it whatever it asks.
+        // A client with outdated state gets the current one with any response.
         let behind = result(client.ask_in(&session, "tools/list", json!({})).await);
         assert_eq!(behind["_meta"][client.key()]["sessionId"], session["sessionId"]);
-        // A client that carries nothing but the id loses nothing.
+        // A client that sends only the id loses nothing.
         let bare = client.run_in(&session["sessionId"], "++n").await;
         assert_eq!(bare["structuredContent"]["result"], "43", "{bare}");
         assert!(bare["_meta"][client.key()]["state"].is_string(), "{bare}");
@@ -55,7 +55,7 @@ async fn runs_in_a_session_go_on_from_one_another() {
 }
 
 #[tokio::test]
-async fn a_run_that_does_not_complete_moves_nothing_and_tells_nothing() {
+async fn a_run_that_does_not_complete_does_not_move_the_head() {
     everywhere(async |client| {
         let session = client.create().await;
         let failed = client.run_in(&session, "throw 1").await;
@@ -94,7 +94,7 @@ async fn a_deleted_session_is_unknown_to_every_request() {
             let answer = client.ask_in(&session, method, params).await;
             assert_eq!(code(&answer), client.code(-32043), "{method}: {answer}");
             assert_eq!(answer["error"]["message"], "Session not found");
-            assert_eq!(answer["error"]["data"], json!({ "sessionId": session["sessionId"] }));
+            assert_eq!(answer["error"]["data"], json!({ "code": "session_not_found", "sessionId": session["sessionId"] }));
         }
         let answer = client.ask("sessions/resume", json!({ "sessionId": session["sessionId"] })).await;
         assert_eq!(code(&answer), client.code(-32043), "{answer}");
@@ -113,7 +113,7 @@ async fn deleting_needs_a_session() {
 }
 
 #[tokio::test]
-async fn malformed_metadata_is_bad_input_and_an_unknown_id_is_not() {
+async fn malformed_metadata_is_invalid_input_and_an_unknown_id_is_not() {
     everywhere(async |client| {
         for bad in [
             json!({}),
@@ -133,14 +133,14 @@ async fn malformed_metadata_is_bad_input_and_an_unknown_id_is_not() {
         for unknown in [UNKNOWN, "sess-a1b2", &UNKNOWN.to_uppercase().replace('0', "A")] {
             let answer = client.ask_in(&unknown.into(), "tools/list", json!({})).await;
             assert_eq!(code(&answer), client.code(-32043), "{unknown}: {answer}");
-            assert_eq!(answer["error"]["data"], json!({ "sessionId": unknown }));
+            assert_eq!(answer["error"]["data"], json!({ "code": "session_not_found", "sessionId": unknown }));
         }
     })
     .await;
 }
 
 #[tokio::test]
-async fn the_later_era_takes_the_old_key_and_answers_with_its_own() {
+async fn the_later_era_accepts_the_old_key_and_responds_with_its_own() {
     let server = Server::start();
     let mut client = Client::modern(&server);
     let session = client.create().await;
@@ -188,7 +188,7 @@ async fn an_anonymous_client_sees_the_sessions_of_its_connection_only() {
 }
 
 #[tokio::test]
-async fn a_server_that_keeps_nothing_has_no_sessions() {
+async fn a_stateless_server_has_no_sessions() {
     let mut client = Client::stdio(&Folders::new(), &["--stateless"]).await;
     for method in ["sessions/create", "sessions/delete", "sessions/list", "sessions/resume", "messages/listen"] {
         assert_eq!(code(&client.ask(method, json!({})).await), -32601, "{method}");
@@ -245,12 +245,12 @@ async fn an_argument_that_names_another_session_is_a_contradiction() {
     );
     let answer = result(client.ask_in(&one, "tools/call", fork(&one)).await);
     assert!(answer["structuredContent"]["session_id"].is_string(), "{answer}");
-    // An address names something to read, and no session to be in.
+    // A URI names a resource to read, not the session of the request.
     result(client.ask_in(&one, "resources/read", json!({ "uri": crate::talk::head_of(&other) })).await);
 }
 
 #[tokio::test]
-async fn the_session_of_an_intent_is_listed_resumed_and_deleted_like_any() {
+async fn a_logical_session_is_listed_resumed_and_deleted_like_any_session() {
     let catalog = concat!(env!("CARGO_MANIFEST_DIR"), "/../../catalogs/statistics");
     let mut client = Client::stdio(&Folders::new(), &["--catalog", catalog]).await;
     let context = json!({ "name": "session_context", "arguments": { "intent": "a task" } });
@@ -264,7 +264,7 @@ async fn the_session_of_an_intent_is_listed_resumed_and_deleted_like_any() {
     let told = client.run_in(&session, "let n = 1").await["_meta"][LEGACY_KEY].clone();
     assert!(told["expiresAt"].is_string() && told["state"] != session["state"], "{told}");
 
-    // What moves the head without a run is told as well.
+    // A head moved without a run is reported too.
     let more =
         json!({ "name": "session_context", "arguments": { "intent": "a task", "seeds": [{ "catalog": "statistics", "entity": "mean" }] } });
     let wave = result(client.ask_in(&told, "tools/call", more).await);
@@ -282,7 +282,7 @@ async fn the_session_of_an_intent_is_listed_resumed_and_deleted_like_any() {
     assert_eq!(code(&client.ask_in(&session, "tools/list", json!({})).await), -32043);
     assert_eq!(code(&client.ask("sessions/resume", json!({ "sessionId": session["sessionId"] })).await), -32043);
     assert_eq!(result(client.ask("sessions/list", json!({})).await), json!({ "sessions": [] }));
-    // The intent keeps its id, and whoever goes on with it is told.
+    // The intent keeps its id, and a client that continues it is notified.
     let again = result(client.ask("tools/call", context).await)["structuredContent"].clone();
     assert_eq!(again["logical_session_id"], logical);
     assert_eq!(again["continuity"]["reason"], "cleared", "{again}");
@@ -318,7 +318,7 @@ async fn concurrent_runs_lose_nothing_whatever_state_they_carry() {
 }
 
 #[tokio::test]
-async fn metadata_goes_with_any_request_of_both_eras() {
+async fn session_metadata_is_accepted_on_any_request_of_both_eras() {
     let server = Server::start();
     let mut client = Client::http(&server).await;
     let session = client.create().await;
@@ -335,7 +335,7 @@ async fn an_expired_session_is_unknown() {
     let server = Server::start_with(&Folders::new(), &["--session-ttl", "1s"]);
     let mut client = Client::modern(&server);
     let session = client.create().await;
-    // Whoever listens is told of the end when it comes.
+    // Listeners are notified of the end.
     let ended = client
         .ask_in(
             &session,

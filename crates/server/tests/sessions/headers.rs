@@ -1,11 +1,11 @@
-//! A session's id in `Mcp-Session-Id`, where other clients name their connection.
+//! A session id in `Mcp-Session-Id`, where other clients send their connection id.
 
 use crate::fixture::Server;
 use crate::peer::{Http, messages, request, result};
 use crate::talk::{Client, LEGACY, LEGACY_KEY, MODERN_KEY, code};
 use serde_json::{Value, json};
 
-/// A client that keeps no connection, with this header.
+/// A client without a connection that sends this header.
 async fn mirroring(server: &Server, header: Option<&str>) -> Http {
     let mut http = Http::connect(server, LEGACY, &[]).await;
     http.connection = header.map(str::to_owned);
@@ -17,7 +17,7 @@ fn run_in(session: &Value, code: &str) -> Value {
 }
 
 #[tokio::test]
-async fn the_same_id_in_the_header_is_no_connection() {
+async fn a_mirrored_session_id_is_not_a_connection() {
     let server = Server::start();
     let session = Client::http(&server).await.create().await;
     let id = session["sessionId"].as_str();
@@ -31,7 +31,7 @@ async fn the_same_id_in_the_header_is_no_connection() {
 }
 
 #[tokio::test]
-async fn metadata_that_names_no_session_is_told_so_without_a_connection_too() {
+async fn malformed_session_metadata_is_refused_without_a_connection_too() {
     let server = Server::start();
     for header in [None, Some("x")] {
         let http = mirroring(&server, header).await;
@@ -43,7 +43,7 @@ async fn metadata_that_names_no_session_is_told_so_without_a_connection_too() {
 }
 
 #[tokio::test]
-async fn a_connection_and_metadata_that_name_two_sessions_contradict_each_other() {
+async fn a_connection_and_metadata_with_different_sessions_are_refused() {
     let server = Server::start();
     let mut other = Client::http(&server).await;
     let (one, two) = (other.create().await, other.create().await);
@@ -61,7 +61,7 @@ async fn a_connection_and_metadata_that_name_two_sessions_contradict_each_other(
 }
 
 #[tokio::test]
-async fn stock_clients_send_their_connection_beside_it() {
+async fn stock_clients_send_their_connection_id_too() {
     let server = Server::start();
     let http = Http::connect(&server, LEGACY, &[]).await;
     let session = result(http.ask("sessions/create", json!({})).await)["session"].clone();
@@ -86,7 +86,7 @@ async fn a_client_may_introduce_itself_in_a_session() {
 }
 
 #[tokio::test]
-async fn in_the_later_era_it_may_be_mirrored_and_nothing_else_be_beside_it() {
+async fn in_the_later_era_only_the_mirrored_id_is_accepted() {
     let server = Server::start();
     let mut client = Client::modern(&server);
     let (session, other) = (client.create().await, client.create().await);
@@ -101,7 +101,7 @@ async fn in_the_later_era_it_may_be_mirrored_and_nothing_else_be_beside_it() {
 }
 
 #[tokio::test]
-async fn anything_else_beside_it_is_refused() {
+async fn any_other_id_in_the_header_is_refused() {
     let server = Server::start();
     let mut client = Client::http(&server).await;
     let (session, other) = (client.create().await, client.create().await);
@@ -115,7 +115,7 @@ async fn anything_else_beside_it_is_refused() {
 }
 
 #[tokio::test]
-async fn alone_in_the_header_it_is_an_unknown_connection() {
+async fn a_session_id_only_in_the_header_is_an_unknown_connection() {
     let server = Server::start();
     let session = Client::http(&server).await.create().await;
     let http = mirroring(&server, session["sessionId"].as_str()).await;

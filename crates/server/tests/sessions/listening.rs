@@ -1,4 +1,4 @@
-//! Being told: listeners over HTTP and on connections, what they hear, what they do not, and how they end and go on.
+//! Notifications: listeners over HTTP and on connections, what they receive and what not, how they end and resume.
 
 use crate::fixture::{Folders, Server};
 use crate::peer::{Http, Sse, Stdio, request, result};
@@ -23,7 +23,7 @@ async fn run(http: &Http, session: &Value, code: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_listener_hears_of_what_its_session_subscribed_to_and_of_its_end() {
+async fn a_listener_receives_its_sessions_subscriptions_and_its_end() {
     let server = Server::start();
     let http = http(&server).await;
     let (session, other) = (create(&http).await, create(&http).await);
@@ -32,7 +32,7 @@ async fn a_listener_hears_of_what_its_session_subscribed_to_and_of_its_end() {
     assert_eq!(ear.next().await.expect("an event")["method"], "notifications/messages/listen");
     let head = head_of(&session);
     result(in_session(&http, &session, "resources/subscribe", json!({ "uri": head })).await);
-    // What happens in another session is no business of this one.
+    // Events of another session are not delivered.
     run(&http, &other, "1").await;
     run(&http, &session, "1").await;
     let mut heard = [ear.next().await.expect("a message"), ear.next().await.expect("a message")];
@@ -56,7 +56,7 @@ async fn a_listener_hears_of_what_its_session_subscribed_to_and_of_its_end() {
 }
 
 #[tokio::test]
-async fn output_records_warnings_and_failures_are_heard() {
+async fn listeners_receive_output_records_warnings_and_failures() {
     let server = Server::start();
     let http = http(&server).await;
     let session = create(&http).await;
@@ -77,7 +77,7 @@ async fn output_records_warnings_and_failures_are_heard() {
         .await;
     let log = ear.next_of("notifications/message").await;
     assert_eq!(log["level"], "warning", "{log}");
-    // Less is told from now on.
+    // From now on, fewer messages are delivered.
     result(in_session(&http, &session, "logging/setLevel", json!({ "level": "error" })).await);
     assert_eq!(ear.next_of("notifications/message").await["data"]["message"], "completed");
     run(&http, &session, "1").await;
@@ -86,7 +86,7 @@ async fn output_records_warnings_and_failures_are_heard() {
 }
 
 #[tokio::test]
-async fn progress_of_a_sessions_calls_is_heard_by_its_other_listeners() {
+async fn progress_of_calls_is_sent_to_the_sessions_other_listeners() {
     let server = Server::start();
     let (one, other) = (http(&server).await, http(&server).await);
     let session = create(&one).await;
@@ -101,11 +101,11 @@ async fn progress_of_a_sessions_calls_is_heard_by_its_other_listeners() {
     }
 }
 
-/// Writes something now and then.
+/// Writes output at intervals.
 const SLOW: &str = "for (let i = 0; i < 10; i++) { console.log(i); await new Promise(done => setTimeout(done, 100)) }";
 
 #[tokio::test]
-async fn on_stdio_progress_names_its_session_and_is_told_once() {
+async fn on_stdio_progress_names_its_session_and_is_sent_once() {
     let mut stdio = Stdio::connect(&Folders::new(), LEGACY, &[]).await;
     let session = result(stdio.ask("sessions/create", json!({})).await)["session"].clone();
     stdio.say(&request("messages/listen", json!({ "_meta": { LEGACY_KEY: session } })).to_string()).await;
@@ -120,7 +120,7 @@ async fn on_stdio_progress_names_its_session_and_is_told_once() {
     let mut values: Vec<_> = progress.iter().map(|told| told["params"]["progress"].to_string()).collect();
     values.dedup();
     assert_eq!(values.len(), progress.len(), "{progress:?}");
-    // What is in no session names none.
+    // Progress outside of sessions names no session.
     let run = json!({ "name": "run_js", "arguments": { "code": SLOW, "wait_secs": 60 }, "_meta": { "progressToken": 8 } });
     result(stdio.ask("tools/call", run).await);
     let told = stdio.notifications.iter().find(|message| message["params"]["progressToken"] == 8).expect("progress");
@@ -128,7 +128,7 @@ async fn on_stdio_progress_names_its_session_and_is_told_once() {
 }
 
 #[tokio::test]
-async fn whoever_comes_back_misses_nothing() {
+async fn a_resumed_listener_misses_nothing() {
     let server = Server::start();
     let http = http(&server).await;
     let session = create(&http).await;
@@ -152,18 +152,18 @@ async fn whoever_comes_back_misses_nothing() {
         }
         for thrown in ["a", "b", "c"] {
             let log = ear.next_of("notifications/message").await;
-            // The first run's own message may come after the news of the head.
+            // The log message of the first run may come after the notification of the head.
             let log = if log["level"] == "info" { ear.next_of("notifications/message").await } else { log };
             assert!(log["data"]["message"].as_str().is_some_and(|text| text.contains(thrown)), "{thrown}: {log}");
         }
     }
-    // Of a row that is not kept any more, all that was subscribed to is news.
+    // If the event buffer is gone, every subscription is notified once.
     let mut parts: Vec<_> = last.split('.').collect();
     parts[2] = "1";
     let lost = http.client.get(&http.url).header("accept", "text/event-stream").header("last-event-id", parts.join("."));
     let mut ear = Ear::new(lost.send().await.expect("an answer"));
     ear.updated(&head_of(&session)).await;
-    // Once the session is over, the answer is all that is left of such a row; and so it is of a session of somebody else.
+    // After the session has ended, a resumed stream contains only the response, also for a session of another owner.
     result(in_session(&http, &session, "sessions/delete", json!({})).await);
     let over = http.client.get(&http.url).header("accept", "text/event-stream").header("last-event-id", parts.join("."));
     let mut ear = Ear::new(over.send().await.expect("an answer"));
@@ -172,7 +172,7 @@ async fn whoever_comes_back_misses_nothing() {
 }
 
 #[tokio::test]
-async fn whoever_was_away_at_the_end_hears_the_rest_and_then_the_answer() {
+async fn a_listener_resumed_after_the_end_gets_the_rest_and_then_the_response() {
     let server = Server::start();
     let http = http(&server).await;
     let session = create(&http).await;
@@ -195,7 +195,7 @@ async fn whoever_was_away_at_the_end_hears_the_rest_and_then_the_answer() {
 }
 
 #[tokio::test]
-async fn the_session_of_an_intent_that_expires_closes_its_listeners() {
+async fn an_expired_logical_session_closes_its_listeners() {
     let folders = Folders::new();
     let server = Server::start_with(&folders, &["--session-ttl", "1s"]);
     let http = http(&server).await;
@@ -207,7 +207,7 @@ async fn the_session_of_an_intent_that_expires_closes_its_listeners() {
 }
 
 #[tokio::test]
-async fn what_belongs_to_no_session_reaches_the_connection_and_its_global_listeners_only() {
+async fn events_outside_sessions_reach_only_the_connection_and_its_global_listeners() {
     let server = Server::start();
     let (one, other) = (http(&server).await, http(&server).await);
     let session = create(&one).await;
@@ -227,7 +227,7 @@ async fn what_belongs_to_no_session_reaches_the_connection_and_its_global_listen
     result(one.ask("resources/subscribe", json!({ "uri": uri })).await);
     own.updated(&uri).await;
     global.updated(&uri).await;
-    // Of the session neither hears.
+    // Neither receives events of the session.
     result(in_session(&one, &session, "resources/subscribe", json!({ "uri": head_of(&session) })).await);
     run(&one, &session, "1").await;
     of_session.updated(&head_of(&session)).await;
@@ -288,7 +288,7 @@ async fn on_stdio_notifications_name_their_session_and_the_request_is_answered_a
 }
 
 #[tokio::test]
-async fn on_the_older_http_transport_too() {
+async fn listening_works_on_the_older_http_transport_too() {
     let server = Server::start_with(&Folders::new(), &["--sse-port", "0"]);
     let mut sse = Sse::open(&server).await;
     sse.greet(LEGACY).await;
@@ -303,7 +303,7 @@ async fn on_the_older_http_transport_too() {
 }
 
 #[tokio::test]
-async fn in_the_later_era_a_request_listens_to_what_it_names_until_its_session_ends() {
+async fn in_the_later_era_a_request_receives_what_it_names_until_its_session_ends() {
     let server = Server::start();
     let http = Http::modern(&server, &[]);
     let mut client = Client::modern(&server);
@@ -328,7 +328,7 @@ async fn in_the_later_era_a_request_listens_to_what_it_names_until_its_session_e
 }
 
 #[tokio::test]
-async fn in_the_later_era_a_session_is_listened_to_from_the_level_on_that_is_asked_for() {
+async fn in_the_later_era_a_listener_chooses_its_log_level() {
     let server = Server::start();
     let http = Http::modern(&server, &[]);
     let mut client = Client::modern(&server);
@@ -363,7 +363,7 @@ async fn in_the_later_era_a_session_is_listened_to_from_the_level_on_that_is_ask
 }
 
 #[tokio::test]
-async fn nothing_can_be_subscribed_to_that_is_not_there() {
+async fn subscriptions_to_missing_resources_are_refused() {
     let server = Server::start();
     let http = http(&server).await;
     let session = create(&http).await;
@@ -394,7 +394,7 @@ async fn an_expired_session_closes_its_listeners() {
 }
 
 #[tokio::test]
-async fn another_server_on_the_same_database_tells_of_heads_executions_and_the_end() {
+async fn another_server_on_the_same_database_notifies_of_heads_executions_and_the_end() {
     let folders = Folders::new();
     let (here, there) = (Server::start_with(&folders, &[]), Server::start_with(&folders, &[]));
     let (here, there) = (http(&here).await, http(&there).await);
@@ -427,7 +427,7 @@ async fn another_server_on_the_same_database_tells_of_heads_executions_and_the_e
 }
 
 #[tokio::test]
-async fn a_client_that_subscribes_and_never_reads_disturbs_nobody() {
+async fn a_stalled_subscriber_does_not_affect_others() {
     let server = Server::start();
     let http = http(&server).await;
     let session = create(&http).await;
@@ -439,7 +439,7 @@ async fn a_client_that_subscribes_and_never_reads_disturbs_nobody() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_while_it_listens_keeps_its_server_from_nothing() {
+async fn a_disconnected_listener_does_not_block_the_server() {
     let mut stdio = Stdio::connect(&Folders::new(), LEGACY, &[]).await;
     let session = result(stdio.ask("sessions/create", json!({})).await)["session"].clone();
     for params in [json!({ "_meta": { LEGACY_KEY: session } }), json!({})] {

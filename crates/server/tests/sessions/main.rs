@@ -1,4 +1,4 @@
-//! The running server, seen by clients that name their sessions in `_meta`, and by those that listen to them.
+//! Tests with clients that name their sessions in `_meta`, and with listeners of those sessions.
 
 #[path = "../server/fixture.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]

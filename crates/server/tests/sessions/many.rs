@@ -1,4 +1,4 @@
-//! Many listeners at once, and those that do not read.
+//! Many listeners, and stalled ones.
 
 use crate::fixture::{Server, torture};
 use crate::peer::{Http, request, result};
@@ -15,9 +15,10 @@ fn run_in(session: &Value, code: &str) -> Value {
     request("tools/call", json!({ "name": "run_js", "arguments": { "code": code, "wait_secs": 60 }, "_meta": { LEGACY_KEY: session } }))
 }
 
-/// 50 sessions with 20 listeners each: every listener hears of each run of its own session, by the text that it threw, and of no other.
+/// 50 sessions with 20 listeners each: every listener receives each run of its own session, identified by the text that it threw, and no
+/// other.
 #[tokio::test]
-async fn a_thousand_listeners_hear_all_of_their_own_session_and_nothing_of_another() {
+async fn a_thousand_listeners_receive_all_events_of_their_own_session_only() {
     const SESSIONS: usize = 50;
     const EACH: usize = 20;
     let runs = if torture() { 20 } else { 3 };
@@ -33,7 +34,7 @@ async fn a_thousand_listeners_hear_all_of_their_own_session_and_nothing_of_anoth
             listening.push(tokio::spawn(async move {
                 let mut heard = Vec::new();
                 while heard.len() < runs {
-                    // Half of them come back in the middle.
+                    // Half of the listeners reconnect in the middle.
                     if heard.len() == runs / 2 && number % 2 == 0 {
                         let last = ear.last.clone().expect("an id");
                         drop(ear);
@@ -62,9 +63,10 @@ async fn a_thousand_listeners_hear_all_of_their_own_session_and_nothing_of_anoth
     }
 }
 
-/// A listener that never reads a byte, on a session where much is told: its stream ends, the server's memory stays, and runs take as long as ever.
+/// A listener that never reads, on a session with many events: its stream ends, the server's memory stays bounded, and runs take as long as
+/// usual.
 #[tokio::test]
-async fn a_listener_that_does_not_read_is_cut_off_and_slows_nothing() {
+async fn a_stalled_listener_is_disconnected_and_slows_nothing() {
     let server = Server::start();
     let http = Http::connect(&server, LEGACY, &[]).await;
     let (session, quiet) = (create(&http).await, create(&http).await);
@@ -99,7 +101,8 @@ async fn a_listener_that_does_not_read_is_cut_off_and_slows_nothing() {
         result(http.all(&run_in(&session, "throw new Error('x'.repeat(60000))")).await.pop().expect("an answer"));
     }
     assert!(listened < alone * 3 + Duration::from_secs(1), "{listened:?} with listeners that do not read, {alone:?} without");
-    // 400 messages of 16 KB are 6 MB, of which the kernel takes some; twenty listeners that kept what they do not read would have the rest each.
+    // 400 messages of 16 KB are 6 MB, some of it in kernel buffers. If the server buffered the rest for twenty listeners, memory would
+    // exceed this.
     assert!(server.memory_mb() < before + 30, "{} MB before, {} MB now", before, server.memory_mb());
     for mut stream in slow {
         let mut rest = Vec::new();
@@ -107,7 +110,7 @@ async fn a_listener_that_does_not_read_is_cut_off_and_slows_nothing() {
         let text = String::from_utf8_lossy(&rest);
         match end {
             Ok(_) => assert!(text.ends_with("0\r\n\r\n"), "the stream ended, properly"),
-            // Whoever reads nothing for minutes is hung up on, as the long form takes.
+            // In the long form, a listener that reads nothing for minutes gets a connection reset.
             Err(error) => assert!(torture() && error.kind() == std::io::ErrorKind::ConnectionReset, "{error}"),
         }
         assert!(text.matches("notifications/message\"").count() < runs, "and before everything was told");

@@ -1,4 +1,4 @@
-//! Another owner's session answers as one that does not exist, to every method that can name one.
+//! Another owner's session gets the same response as an unknown one, from every method that can name a session.
 
 use crate::fixture::{Folders, Server};
 use crate::peer::{Http, request, result};
@@ -13,7 +13,7 @@ fn token(file: &str, owner: &str) -> String {
     format!("Bearer {}", made["token"].as_str().expect("a token"))
 }
 
-/// What somebody is told who names this session in every way there is.
+/// The responses to a client that names this session in every possible way.
 async fn told(http: &Http, session: &Value) -> Vec<String> {
     let id = session["sessionId"].as_str().expect("an id");
     let (head, run) = (head_of(session), json!({ "name": "run_js", "arguments": { "code": "1", "wait_secs": 60 } }));
@@ -32,7 +32,7 @@ async fn told(http: &Http, session: &Value) -> Vec<String> {
     told.push(http.ask("resources/read", json!({ "uri": head })).await);
     told.push(http.ask("resources/subscribe", json!({ "uri": head })).await);
     told.push(http.ask("tools/call", json!({ "name": "session_fork", "arguments": { "session": id } })).await);
-    // A stream of that session, from the beginning.
+    // Resumes a stream of that session from the beginning.
     let event = format!("listen.{id}.1.0.31");
     let get = http.client.get(&http.url).header("accept", "text/event-stream").header("last-event-id", event);
     let get = http.headers.iter().fold(get, |get, (name, value)| get.header(*name, value));
@@ -48,7 +48,7 @@ async fn told(http: &Http, session: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_foreign_session_and_one_that_is_not_there_are_the_same() {
+async fn a_foreign_session_is_indistinguishable_from_a_missing_one() {
     let folders = Folders::new();
     let file = folders.path().join("tokens.toml").to_str().expect("a name in UTF-8").to_owned();
     let (ann, bob) = (token(&file, "acme/ann"), token(&file, "acme/bob"));

@@ -1,5 +1,5 @@
-//! Log messages of runs outside of sessions: they go to the client that began the run, from the level on that it chose, and to nobody else. Messages
-//! used to belong to sessions alone, so that a client which chose a level and ran code without one heard nothing.
+//! Log messages of runs outside of sessions: they are sent only to the client that started the run, at or above its chosen level.
+//! Regression: messages existed only in sessions, so a client that chose a level and ran code without a session received none.
 
 use crate::fixture::{Folders, Server};
 use crate::peer::{Http, Sse, Stdio, modern, request, result};
@@ -13,7 +13,7 @@ fn run(code: &str) -> Value {
     json!({ "name": "run_js", "arguments": { "code": code, "wait_secs": 60 } })
 }
 
-/// What is told of a run that completed, or of one that failed.
+/// Checks the message of a completed or failed run.
 fn check(message: &Value, ran: &Value) {
     let (record, data) = (&ran["structuredContent"], &message["params"]["data"]);
     assert_eq!((&message["method"], &data["execution_id"]), (&json!(MESSAGE), &record["execution_id"]), "{message}");
@@ -22,7 +22,7 @@ fn check(message: &Value, ran: &Value) {
     assert!(data["message"].as_str().is_some_and(|text| text.starts_with(record["status"].as_str().expect("a status"))), "{message}");
 }
 
-/// The next log message, which may have come before an answer.
+/// The next log message, which may have arrived before a response.
 async fn next(client: &mut Stdio) -> Value {
     loop {
         let heard = if client.notifications.is_empty() { client.hear().await.expect("a message") } else { client.notifications.remove(0) };
@@ -33,7 +33,7 @@ async fn next(client: &mut Stdio) -> Value {
 }
 
 #[tokio::test]
-async fn over_stdio_a_client_hears_of_its_runs_from_the_level_on_that_it_chose() {
+async fn over_stdio_a_client_gets_log_messages_of_its_runs_at_its_level() {
     let mut client = Stdio::connect(&Folders::new(), LEGACY, &[]).await;
     result(client.ask("tools/call", run("'before a level was chosen'")).await);
     result(client.ask("logging/setLevel", json!({ "level": "info" })).await);
@@ -43,7 +43,7 @@ async fn over_stdio_a_client_hears_of_its_runs_from_the_level_on_that_it_chose()
     result(client.ask("tools/call", run("2")).await);
     let failed = result(client.ask("tools/call", run("throw new Error('no')")).await);
     check(&next(&mut client).await, &failed);
-    // What is missing is told as soon as it is known.
+    // A missing heap is reported as soon as it is known.
     result(client.ask("logging/setLevel", json!({ "level": "warning" })).await);
     let missing = json!({ "name": "run_js", "arguments": { "code": "1", "heap": "0".repeat(64), "wait_secs": 60 } });
     let ran = result(client.ask("tools/call", missing).await);
@@ -52,26 +52,26 @@ async fn over_stdio_a_client_hears_of_its_runs_from_the_level_on_that_it_chose()
     assert_eq!(warned["params"]["data"]["message"], ran["structuredContent"]["warnings"][0], "{warned}");
 }
 
-/// What does not come fails, also where signs of life keep a stream going.
+/// Fails on timeout, even if keep-alives keep the stream open.
 async fn soon<T>(event: impl Future<Output = T>) -> T {
     tokio::time::timeout(std::time::Duration::from_secs(60), event).await.expect("in time")
 }
 
-/// A connection's own stream.
+/// The connection's standalone stream.
 async fn own_stream(client: &Http) -> Ear {
     let get = client.client.get(&client.url).header("accept", "text/event-stream");
     Ear::new(get.header("mcp-session-id", client.connection.as_deref().expect("a connection")).send().await.expect("an answer"))
 }
 
 #[tokio::test]
-async fn over_streamable_http_each_connection_hears_of_its_own_runs_alone() {
+async fn over_streamable_http_each_connection_gets_messages_of_its_own_runs_only() {
     let server = Server::start();
     let (one, two) = (Http::connect(&server, LEGACY, &[]).await, Http::connect(&server, LEGACY, &[]).await);
     let (mut ones, mut twos) = (own_stream(&one).await, own_stream(&two).await);
     for client in [&one, &two] {
         result(client.ask("logging/setLevel", json!({ "level": "debug" })).await);
     }
-    // Nobody has chosen a level for this session, and what runs in it is its listeners' business.
+    // No level is set for this session, and messages of its runs go to its listeners.
     let session = result(one.ask("sessions/create", json!({})).await)["session"].clone();
     let mut in_session = run("'in a session'");
     in_session["_meta"] = json!({ LEGACY_KEY: session });
@@ -86,7 +86,7 @@ async fn over_streamable_http_each_connection_hears_of_its_own_runs_alone() {
 }
 
 #[tokio::test]
-async fn over_sse_a_client_hears_of_its_runs() {
+async fn over_sse_a_client_gets_log_messages_of_its_runs() {
     let server = Server::start_with(&Folders::new(), &["--sse-port", "0"]);
     let mut client = Sse::open(&server).await;
     client.greet(LEGACY).await;
@@ -103,7 +103,7 @@ async fn over_sse_a_client_hears_of_its_runs() {
 }
 
 #[tokio::test]
-async fn in_the_later_era_a_request_hears_of_its_run_from_the_level_on_that_it_asks_for() {
+async fn in_the_later_era_a_request_gets_log_messages_of_its_run_at_its_level() {
     let server = Server::start();
     let client = Http::modern(&server, &[]);
     let discovered = result(client.ask("server/discover", json!({})).await);
@@ -121,7 +121,7 @@ async fn in_the_later_era_a_request_hears_of_its_run_from_the_level_on_that_it_a
         assert_eq!(messages.len(), told, "{code} {level:?}: {messages:?}");
         messages.iter().for_each(|message| check(message, &answer));
     }
-    // Whoever waits for a run of an earlier call hears of its end; once it is over there is no news.
+    // A call that waits for a run of an earlier call is notified of its end. After the end there are no more messages.
     let slow = json!({ "name": "run_js", "arguments": { "code": "await new Promise(done => setTimeout(done, 500))" } });
     let begun = result(client.ask("tools/call", slow).await)["structuredContent"]["execution_id"].clone();
     for told in [1, 0] {
@@ -132,7 +132,7 @@ async fn in_the_later_era_a_request_hears_of_its_run_from_the_level_on_that_it_a
         assert_eq!(messages.len(), told, "{messages:?}");
         messages.iter().for_each(|message| check(message, &answer));
     }
-    // In a session the message says so.
+    // In a session, the message names it.
     let session = result(client.ask("sessions/create", json!({})).await)["session"]["sessionId"].clone();
     let mut inside = call("1", Some("info"));
     inside["params"]["_meta"][MODERN_KEY] = json!({ "sessionId": session });

@@ -1,4 +1,4 @@
-//! What a client carries for its session can't be made up, changed, cut or taken from another; an older one is only old.
+//! Sealed session state cannot be forged, changed, truncated or taken from another session; replayed older state is only outdated.
 
 use crate::fixture::{Folders, Server};
 use crate::talk::{Client, LEGACY_KEY, code};
@@ -42,7 +42,7 @@ async fn foreign() {
     let mut client = Client::stdio(&Folders::new(), &[]).await;
     let (one, other) = (client.create().await, client.create().await);
     refused(&mut client, &one, other["state"].clone()).await;
-    // Of another server, with a session of the same client.
+    // State from another server, with a session of the same client.
     let elsewhere = Client::stdio(&Folders::new(), &[]).await.create().await;
     refused(&mut client, &one, elsewhere["state"].clone()).await;
 }
@@ -53,14 +53,14 @@ async fn replayed() {
     let session = client.create().await;
     client.run_in(&session, "var n = 1").await;
     client.run_in(&session, "++n").await;
-    // The oldest state of all: the run goes on from the head all the same, and the client is told where that is.
+    // The oldest state: the run continues from the head anyway, and the client gets the current state.
     let answer = client.run_in(&session, "++n").await;
     assert_eq!(answer["structuredContent"]["result"], "3");
     assert!(answer["_meta"][LEGACY_KEY]["state"].is_string());
 }
 
 #[tokio::test]
-async fn servers_on_one_database_know_each_others() {
+async fn servers_on_one_database_accept_each_others_state() {
     let folders = Folders::new();
     let (one, other) = (Server::start_with(&folders, &[]), Server::start_with(&folders, &[]));
     let (mut one, mut other) = (Client::modern(&one), Client::modern(&other));

@@ -1,4 +1,4 @@
-//! The shortest ways to say in a session what a test wants said, on every transport and in both eras.
+//! Short helpers for calls in a session, on every transport and in both eras.
 
 use crate::fixture::{Folders, Server};
 use crate::peer::{Http, Sse, Stdio, request, result};
@@ -9,7 +9,7 @@ pub const LEGACY: &str = "2025-11-25";
 pub const LEGACY_KEY: &str = "io.modelcontextprotocol/session";
 pub const MODERN_KEY: &str = "dev.heapstead/session";
 
-/// One client, however it is connected.
+/// A client on any transport.
 pub enum Client {
     Stdio(Box<Stdio>),
     Http(Http),
@@ -44,7 +44,7 @@ impl Client {
         }
     }
 
-    /// What a client of that era would be told: the codes of the later one are others.
+    /// The error code as that era defines it.
     pub fn code(&self, code: i64) -> i64 {
         if self.key() == MODERN_KEY { code + 1000 } else { code }
     }
@@ -55,7 +55,7 @@ impl Client {
         session
     }
 
-    /// Asks in a session, which may be only an id or all that is known of it.
+    /// Calls a method in a session, given as an id or as the whole session object.
     pub async fn ask_in(&mut self, session: &Value, method: &str, mut params: Value) -> Value {
         params["_meta"][self.key()] = match session {
             Value::String(id) => json!({ "sessionId": id }),
@@ -69,12 +69,12 @@ impl Client {
     }
 }
 
-/// The code of an answer that must be an error.
+/// The code of a response that must be an error.
 pub fn code(answer: &Value) -> i64 {
     answer["error"]["code"].as_i64().unwrap_or_else(|| panic!("an error: {answer}"))
 }
 
-/// The same steps with clients of every kind.
+/// Runs the same steps with clients of every kind.
 pub async fn everywhere(steps: impl AsyncFn(&mut Client)) {
     steps(&mut Client::stdio(&Folders::new(), &[]).await).await;
     let server = Server::start();
@@ -90,7 +90,7 @@ pub async fn everywhere(steps: impl AsyncFn(&mut Client)) {
 pub struct Ear {
     events: std::pin::Pin<Box<dyn futures_util::Stream<Item = reqwest::Result<bytes::Bytes>> + Send>>,
     unread: String,
-    /// The id of the last event that had one.
+    /// The last event id.
     pub last: Option<String>,
 }
 
@@ -101,7 +101,7 @@ impl Ear {
         Self { events: Box::pin(response.bytes_stream()), unread: String::new(), last: None }
     }
 
-    /// Asks to listen in a session, or on the connection, and hears that it may.
+    /// Starts listening in a session or on the connection, and waits for the confirmation.
     pub async fn open(http: &Http, session: Option<&Value>) -> Self {
         let params = session.map_or(json!({}), |session| json!({ "_meta": { LEGACY_KEY: session } }));
         let mut ear = Self::new(http.send(&request("messages/listen", params)).await);
@@ -110,7 +110,7 @@ impl Ear {
         ear
     }
 
-    /// The next message; none when the stream has ended.
+    /// The next message. `None` when the stream has ended.
     pub async fn next(&mut self) -> Option<Value> {
         loop {
             while let Some((event, rest)) = self.unread.split_once("\n\n") {
@@ -137,7 +137,7 @@ impl Ear {
         }
     }
 
-    /// Waits for the news of one resource.
+    /// Waits for an update notification of one resource.
     pub async fn updated(&mut self, uri: &str) {
         while self.next_of(UPDATED).await["uri"] != uri {}
     }
