@@ -8,37 +8,38 @@ HOST := $(abspath v8host/node_modules/$(if $(filter aarch64,$(shell uname -m)),n
 DATA := $(or $(XDG_DATA_HOME),$(HOME)/.local/share)/heapstead
 PORT ?= 8420
 
-.PHONY: help build run repl reference test torture bench bench-short lint engine v8host
+.PHONY: help build server run repl reference test torture bench bench-short lint deny v8host
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
-# The two shared libraries are built by `engine` alone: beside the rest of the workspace the worker's dependencies get other features, and
-# either build would take the other's library for out of date.
-LIBRARIES := heapstead-worker-so heapstead-probes
+# Dependencies have the same features in every selection of packages (see CONTRIBUTING), so that each is compiled once.
+build: v8host ## everything, optimised
+	$(CARGO) build --release --locked --workspace
+	@$(ENGINE)
 
-build: engine ## everything, optimised
-	$(CARGO) build --release --locked --workspace $(LIBRARIES:%=--exclude %)
+# The server alone: what `make run` needs.
+server: v8host
+	$(CARGO) build --release --locked -p heapstead -p heapstead-worker-so
+	@$(ENGINE)
 
 # The engine's parts, together in one folder: V8 host, worker library, base heap.
-engine: v8host
-	$(CARGO) build --release --locked $(LIBRARIES:%=-p %)
-	@ln -sfn $(HOST) $(BIN)/heapstead-v8-host
-	@LD_PRELOAD=$(BIN)/libheapstead_v8.so $(HOST) base-heap $(BIN)/heapstead-base.heap
+ENGINE = ln -sfn $(HOST) $(BIN)/heapstead-v8-host && LD_PRELOAD=$(BIN)/libheapstead_v8.so $(HOST) base-heap $(BIN)/heapstead-base.heap
 
 v8host:
 	@./v8host/build
 
-run: build ## build, then start the server on 127.0.0.1:8420 (PORT=8421 chooses another port)
+run: server ## build, then start the server on 127.0.0.1:8420 (PORT=8421 chooses another port)
 	@$(BIN)/heapstead serve --http-port $(PORT) --directory-path "$(DATA)/heaps" --session-db-path "$(DATA)/sessions" \
 		--catalog "$(abspath catalogs/statistics)" --catalog "$(abspath catalogs/dates)"
 
-repl: build ## build, then open the REPL
+repl: server ## build, then open the REPL
 	@$(BIN)/heapstead repl
 
-reference: build ## the pages of docs/reference, made anew from the code
+reference: server ## the pages of docs/reference, made anew from the code
 	$(BIN)/heapstead reference flags > docs/reference/flags.md
 	$(BIN)/heapstead reference tools > docs/reference/tools.md
+	$(BIN)/heapstead reference errors > docs/reference/errors.md
 
 test: build ## every test, long ones in their short form, and the borders between crates
 	$(CARGO) run --release --locked --quiet -p xtask -- tidy
@@ -53,6 +54,12 @@ bench: build ## ratios against raw V8, in a table and as JSON
 lint: build ## formatting and clippy
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --release --workspace --all-targets --locked -- -D warnings
+
+deny: ## licences, sources, bans and known vulnerabilities of the dependencies
+	@command -v cargo-deny >/dev/null || $(CARGO) install --locked --quiet cargo-deny
+	$(CARGO) deny --locked check licenses bans sources
+	@if $(CARGO) deny --locked fetch db >/dev/null 2>&1; then $(CARGO) deny --locked check advisories; \
+	else echo "deny: the advisory database can't be fetched here, so known vulnerabilities were not checked"; fi
 
 bench-short: build
 	@$(BIN)/heapstead-bench --short
