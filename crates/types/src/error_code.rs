@@ -14,16 +14,6 @@ pub enum Fault {
     Server,
 }
 
-impl Fault {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Caller => "caller",
-            Self::Code => "code",
-            Self::Server => "server",
-        }
-    }
-}
-
 macro_rules! error_codes {
     ($($variant:ident = $name:literal, $fault:ident, $retry:literal, $meaning:literal;)*) => {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

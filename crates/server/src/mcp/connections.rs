@@ -27,7 +27,7 @@ pub struct Connections {
 /// What a connection said of itself at `initialize`.
 struct Known {
     batches: Batches,
-    /// Who opened it. Until that is known, it is nobody's.
+    /// The principal that opened it; none until that is known, and then no caller may use it.
     owner: Option<Principal>,
     connection: Arc<Connection>,
 }

@@ -202,7 +202,7 @@ impl ServerHandler for Handler {
         if caller.principal.is_anonymous() {
             caller.lane = self.lane;
         }
-        // Over HTTP whoever keeps the connections has made this one before.
+        // Over HTTP the connection exists already.
         caller.connection = Some(context.extensions.get::<Arc<Connection>>().cloned().unwrap_or_default());
         // A second `initialize` on the same connection changes nothing about who it is.
         let _ = self.introduced.set(caller);

@@ -22,10 +22,10 @@ pub const BEGUN: &str = "notifications/messages/listen";
 const SUBSCRIPTION_KEY: &str = "io.modelcontextprotocol/subscriptionId";
 const UPDATED: &str = "notifications/resources/updated";
 
-/// What a client is told: method and parameters of a notification.
+/// A notification: method and parameters.
 pub type Notification = (&'static str, Value);
 
-/// What is told of an event.
+/// The notification for an event.
 pub fn told(event: Event) -> Notification {
     match event {
         Event::Updated(topic) => (UPDATED, json!({ "uri": resources::uri(&topic) })),

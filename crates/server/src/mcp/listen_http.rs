@@ -118,7 +118,7 @@ struct EventStream {
     listener: Subscriber,
     session: Option<SessionId>,
     request: RequestId,
-    /// What is told before anything else.
+    /// Notifications to send first.
     first: VecDeque<Notification>,
     connection: Option<String>,
     over: bool,
@@ -144,7 +144,7 @@ impl EventStream {
                     self.over = true;
                     return Some(answer(&self.request));
                 }
-                // The client comes back from where it was, and is told that it missed something.
+                // The client resumes from its last event, and learns that events were lost.
                 Delivery::Lagged => return None,
             }
         }

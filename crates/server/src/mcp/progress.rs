@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 /// The longest silence.
 const INTERVAL: Duration = Duration::from_secs(3);
-/// The shortest: output that comes faster is told of together.
+/// The shortest interval: faster output is reported together.
 const PAUSE: Duration = Duration::from_millis(200);
 
 pub struct Reporter {

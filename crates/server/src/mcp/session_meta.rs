@@ -59,7 +59,7 @@ impl Era {
         }
     }
 
-    /// Whether a message says that it is in a session, however wrongly, and the id, if it has one, for whoever only compares.
+    /// Whether a message names a session, even in a wrong form; and the id, if it has one, for comparison only.
     pub fn claimed(self, meta: &JsonObject) -> Option<Option<&str>> {
         let new = (self == Self::Modern).then(|| meta.get(MODERN_KEY)).flatten();
         new.or_else(|| meta.get(LEGACY_KEY)).map(|named| named.get("sessionId").and_then(Value::as_str))

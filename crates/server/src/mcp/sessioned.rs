@@ -185,7 +185,7 @@ impl ServerHandler for Sessioned {
         let mut info = self.handler.get_info();
         if self.edge.service.is_some() {
             info.capabilities.extensions.get_or_insert_default().insert(EXTENSION.into(), Default::default());
-            // What executions came to is told to those who ask for it: listeners of sessions, and whoever began a run outside of one.
+            // Log messages about executions go to subscribers of their session, or to the connection that started them outside of one.
             info.capabilities.logging = Some(JsonObject::new());
         }
         info

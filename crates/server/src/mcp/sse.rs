@@ -80,7 +80,7 @@ async fn listen(State(connections): State<Arc<Connections>>, request: Request) -
     let listener = Listener { connections: connections.clone(), name: name.clone(), _serving: serving.clone().drop_guard() };
     let handler = Sessioned::new(connections.edge.clone());
     tokio::spawn(async move {
-        // Whoever does not even introduce themselves is closed like whoever leaves.
+        // A client that never sends `initialize` is closed like one that leaves.
         if let Ok(running) = serve_server_with_ct(handler, Dialect::new(Connection::new(incoming, outgoing, version)), serving).await {
             drop(running.waiting().await);
         }
@@ -140,7 +140,7 @@ async fn take(
     }
 }
 
-/// Unguessable: whoever has the name of a connection may speak on it.
+/// Random: a client that has the name of a connection may send on it.
 fn random_name() -> rustix::io::Result<String> {
     let mut bits = [0u8; 16];
     rustix::rand::getrandom(&mut bits, rustix::rand::GetRandomFlags::empty())?;

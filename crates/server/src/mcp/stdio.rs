@@ -86,7 +86,7 @@ fn write_lines(mut written: mpsc::Receiver<Answer>) {
     let mut output = io::stdout().lock();
     while let Some(message) = written.blocking_recv() {
         let line = serde_json::to_string(&message).unwrap_or_default() + "\n";
-        // Nobody reads any more; whoever started us will close our input too.
+        // The client has closed our output, and will close our input too.
         if output.write_all(line.as_bytes()).and_then(|()| output.flush()).is_err() {
             return;
         }

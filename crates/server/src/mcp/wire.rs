@@ -119,7 +119,7 @@ pub struct Connection {
     batches: Vec<Batch>,
 }
 
-/// What a connection has agreed on, as far as whoever reads from it must know.
+/// The negotiated protocol version, as far as the reader of a connection needs it.
 #[derive(Debug, Default)]
 pub struct Version {
     has_batches: AtomicBool,

@@ -49,7 +49,7 @@ async fn events(rest: Rest, request: Request) -> Result<Response, Problem> {
     http::require_accept(&parts.headers, MEDIA_TYPE)?;
     arguments::no_query(&parts)?;
     let follower = Follower::new(&rest, &mut parts).await?;
-    // Who asks for an execution that is not there is told so before the stream begins.
+    // An unknown execution is refused before the stream begins.
     follower.page(Duration::ZERO).await?;
     let Some(follower) = follower.resumed(&parts.headers)? else { return Ok(StatusCode::NO_CONTENT.into_response()) };
     let headers = [(header::CONTENT_TYPE, MEDIA_TYPE), (header::CACHE_CONTROL, "no-store")];

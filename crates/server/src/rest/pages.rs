@@ -28,7 +28,7 @@ fn file(media_type: &'static str, text: &'static str) -> Response {
     (headers, text).into_response()
 }
 
-/// A browser is led to the documentation, a program is told where everything is.
+/// Redirects a browser to the documentation; returns the addresses of all endpoints to a program.
 async fn index(headers: HeaderMap) -> Response {
     let is_browser = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).is_some_and(|accept| accept.contains("text/html"));
     if is_browser {

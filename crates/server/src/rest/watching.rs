@@ -1,4 +1,4 @@
-//! For whoever watches over servers: `/healthz` (alive), `/readyz` (can serve) and `/metrics`.
+//! Endpoints for monitoring: `/healthz` (alive), `/readyz` (can serve) and `/metrics`.
 
 use super::Rest;
 use crate::http::{self, Problem};

@@ -223,7 +223,7 @@ impl Blobs for FolderBlobs {
             self.sync_folder_of(&path)?;
             return self.sync_above(&path, &self.folder);
         }
-        // The sidecar first: whoever sees the blob sees its metadata.
+        // The sidecar first: a reader that sees the blob also sees its metadata.
         if !metadata.is_empty() {
             self.write_sidecar(name, metadata)?;
         }

@@ -25,7 +25,7 @@ impl BlobMetadata {
         Ok(self)
     }
 
-    /// What a store holds, whoever wrote it.
+    /// Metadata as a store has it, written by any version.
     pub(super) fn stored(fields: impl IntoIterator<Item = (String, String)>) -> Self {
         Self(fields.into_iter().collect())
     }

@@ -126,7 +126,7 @@ impl Outputs {
         }
     }
 
-    /// Removes files that nothing was written to for this long, whoever left them.
+    /// Removes files that were not written to for this long, whatever process created them.
     pub fn remove_older_than(&self, age: Duration) -> io::Result<()> {
         let Some(before) = SystemTime::now().checked_sub(age) else { return Ok(()) };
         let folders = match std::fs::read_dir(&self.spool) {

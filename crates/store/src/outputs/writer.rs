@@ -112,7 +112,7 @@ impl OutputWriter {
             self.write(rest.as_bytes())?;
         }
         if let Some(files) = &self.files {
-            // The index first: whoever finds the text finds its index.
+            // The index first: a reader that finds the text also finds its index.
             let index = files.index.as_ref().map(|file| self.index.complete(file));
             let adopted: Vec<_> = index.into_iter().chain([self.text.complete(&files.text)]).collect();
             self.blobs.adopt(&adopted).map_err(|error| OutputError::new("synced", &self.text.path)(into_io_error(error)))?;
@@ -187,7 +187,7 @@ pub fn recover(path: &Path, index_path: &Path) -> io::Result<Extent> {
     Ok(counts.ended())
 }
 
-/// The length of a text up to its last whole character: whoever writes it may be in the middle of one.
+/// The length of a text up to its last whole character: the writer may be in the middle of one.
 fn whole_bytes(text: &File) -> io::Result<u64> {
     let length = text.metadata()?.len();
     let tail_bytes = length.min(4);

@@ -1,6 +1,6 @@
 //! Execution records: one per execution, written when it is accepted and ended exactly once.
 
-use super::{Binding, Head, NewLogEntry, RecordsError, RunSession, Tags, TurnId};
+use super::{Binding, Head, NewLogEntry, RecordsError, RunSession, Tags};
 use crate::outputs::Extent;
 use async_trait::async_trait;
 use heapstead_types::{ErrorCode, ExecutionId, HeapKey, Principal, ServerId, SessionName, Status};
@@ -15,13 +15,6 @@ pub struct NewExecution {
     pub session: Option<RunSession>,
     pub started_at: Timestamp,
     pub input_heap: Option<HeapKey>,
-}
-
-impl NewExecution {
-    /// Its turn, if it runs in an opened session: the turn has the id of the execution.
-    pub fn turn(&self) -> Option<TurnId> {
-        self.session.as_ref().and_then(RunSession::opened).map(|_| TurnId::of_execution(&self.id))
-    }
 }
 
 /// Result of accepting an execution. Nothing is written unless it was accepted.

@@ -1,4 +1,4 @@
-//! All capabilities go, from every set, whoever started us.
+//! Drops all capabilities from every set, whatever user started the process.
 
 use super::ConfineError;
 
