@@ -31,7 +31,8 @@ fn compile_shim() {
         .compile("heapstead_shim");
 }
 
-/// `[("00_base.js", include_str!(…)), …]`, in the order of the numbers.
+/// `[("00_base.js", include_str!(…)), …]`, in the order of the numbers. The paths are found by the compiler, not written out here, because
+/// checkouts in different folders may share a target directory.
 fn list_sources() {
     println!("cargo:rerun-if-changed=js");
     let mut files: Vec<PathBuf> = std::fs::read_dir("js").expect("js").map(|entry| entry.expect("entry").path()).collect();
@@ -40,8 +41,7 @@ fn list_sources() {
         .iter()
         .map(|file| {
             let name = file.file_name().expect("name").to_string_lossy();
-            let path = file.canonicalize().expect("path");
-            format!("({name:?}, include_str!({path:?})),\n")
+            format!("({name:?}, include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/js/{name}\"))),\n")
         })
         .collect();
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("OUT_DIR")).join("sources.rs");
