@@ -1,7 +1,6 @@
 //! A catalog: a folder of JavaScript or TypeScript, read, checked, described and bundled.
 
 use crate::bundle::bundle;
-use crate::compact::compact;
 use crate::content_hash::ContentHash;
 use crate::entity::Entity;
 use crate::error::CatalogError;
@@ -37,7 +36,7 @@ impl Catalog {
             return Err(CatalogError::NoExports { path: folder.root, entry: graph.entry });
         }
         let unfit = |what| CatalogError::Bundle { path: folder.root.clone(), what };
-        let bundle = compact(&bundle(&graph)).map_err(unfit)?;
+        let bundle = heapstead_javascript::minify_expression(&bundle(&graph)).map_err(unfit)?;
         Ok(Self {
             name: manifest.name,
             version: manifest.version,

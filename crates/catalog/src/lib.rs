@@ -6,7 +6,6 @@
 mod bundle;
 mod catalog;
 mod catalogs;
-mod compact;
 mod content_hash;
 mod doc;
 mod entity;
@@ -25,7 +24,6 @@ mod script;
 mod search;
 mod source;
 mod specifier;
-mod strip;
 mod symbol;
 mod symbols;
 mod table;

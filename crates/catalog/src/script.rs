@@ -14,11 +14,11 @@
 //! reachable as `globalThis["heapstead:catalogs"].names.e1`.
 
 use crate::catalogs::Catalogs;
-use crate::compact::compact;
 use crate::entity::{Entity, EntityKind, Parameter};
 use crate::error::PickError;
 use crate::symbol::Symbol;
 use crate::symbols::EntitySymbols;
+use heapstead_javascript::minify_expression;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -26,7 +26,7 @@ use std::sync::LazyLock;
 
 const EXPOSURE: &str = include_str!("js/exposure.js");
 /// Falls back to the original if it cannot be minified; a test checks that it can.
-static COMPACT_EXPOSURE: LazyLock<String> = LazyLock::new(|| compact(EXPOSURE).unwrap_or_else(|_| EXPOSURE.to_owned()));
+static COMPACT_EXPOSURE: LazyLock<String> = LazyLock::new(|| minify_expression(EXPOSURE).unwrap_or_else(|_| EXPOSURE.to_owned()));
 
 /// A binding that the script could not create. The result of its run is a JSON list of these.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,9 +1,10 @@
 //! One file of a catalog as a module: the original source and the plain JavaScript.
 
+use crate::error::Flaw;
 use crate::forbidden;
 use crate::links::Links;
 use crate::source::{Found, Language, Source};
-use crate::strip::to_javascript;
+use heapstead_javascript::{Goal, strip_types};
 
 pub struct Unit {
     /// The original: types, doc comments, lines.
@@ -19,7 +20,14 @@ impl Unit {
         let source = Source::parse(text, language)?;
         forbidden::check(&source)?;
         let links = Links::of(&source)?;
-        let runtime = Source::parse(&to_javascript(text, language)?, Language::JavaScript)?;
+        let javascript = match language {
+            Language::JavaScript => text.to_owned(),
+            Language::TypeScript => {
+                let stripped = strip_types(text, Goal::Module).map_err(|error| (error.line as usize, Flaw::Syntax(error.message)))?;
+                stripped.code
+            }
+        };
+        let runtime = Source::parse(&javascript, Language::JavaScript)?;
         let runtime_links = Links::of(&runtime)?;
         Ok(Self { source, links, runtime, runtime_links })
     }

@@ -2,10 +2,8 @@
 
 pub mod allocator;
 mod channel;
-mod compact;
 pub mod confine;
 mod entry;
-mod strip;
 mod text;
 pub mod vm;
 mod zygote;

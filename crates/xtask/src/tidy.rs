@@ -7,11 +7,16 @@ use std::path::{Path, PathBuf};
 /// Crates and the dependencies they must not have.
 const FORBIDDEN: &[(&str, &[&str])] = &[
     ("types", &["tokio", "rustix", "libc", "v8", "heapstead-"]),
+    ("aead", &["tokio", "v8", "axum", "heapstead-"]),
+    ("javascript", &["tokio", "v8", "axum", "heapstead-"]),
     ("wire", &["tokio", "v8", "axum", "heapstead-worker", "heapstead-engine"]),
     ("worker", &["tokio", "axum", "heapstead-engine", "heapstead-store"]),
     ("engine", &["v8", "axum", "rmcp", "rusqlite", "heapstead-worker", "heapstead-store"]),
     ("store", &["v8", "axum", "rmcp", "heapstead-engine", "heapstead-worker"]),
-    ("catalog", &["tokio", "v8", "axum", "rmcp", "heapstead-"]),
+    (
+        "catalog",
+        &["tokio", "v8", "axum", "rmcp", "heapstead-types", "heapstead-store", "heapstead-service", "heapstead-engine", "heapstead-worker"],
+    ),
     ("context", &["v8", "axum", "heapstead-types", "heapstead-store", "heapstead-service", "heapstead-engine"]),
     ("sqlite", &["axum", "v8", "heapstead-"]),
     ("service", &["v8", "axum", "rmcp", "rusqlite", "object_store", "heapstead-worker"]),

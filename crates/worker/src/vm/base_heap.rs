@@ -4,7 +4,6 @@
 
 use super::normal_form::{self, Unset};
 use super::{isolate, natives, platform, realm::Realm};
-use crate::compact::compact;
 use heapstead_types::{digest, limits::HEAP_MB_DEFAULT};
 use std::io::Write;
 use std::mem::ManuallyDrop;
@@ -148,7 +147,7 @@ fn evaluate(
     host: v8::Local<'_, v8::Object>,
 ) -> Result<(), String> {
     v8::tc_scope!(let caught, scope);
-    let wrapped = compact(format!("(function (base, host) {{ \"use strict\";\n{text}\n}})"))?;
+    let wrapped = heapstead_javascript::minify_script(&format!("(function (base, host) {{ \"use strict\";\n{text}\n}})"))?;
     let name = format!("heapstead:{file}");
     let run = || {
         let source = v8::String::new(caught, &wrapped)?;

@@ -6,7 +6,7 @@ use super::repl::{self, CompileError, Evaluation, Repl};
 use super::state::State;
 use super::{event_loop, memory};
 use crate::Channel;
-use crate::strip::{self, Stripped};
+use heapstead_javascript::{Goal, Stripped, as_object_literal, could_be_typescript, strip_types};
 use heapstead_types::{Failure, digest};
 use heapstead_wire::{FromWorker, RunNumber, RunSettings};
 
@@ -96,8 +96,8 @@ impl<'s> Evaluator<'_, 's> {
     fn evaluate(&self, scope: &mut v8::PinScope<'s, '_>) -> Result<v8::Local<'s, v8::Promise>, Failure> {
         let code = self.code;
         let mut refused = None;
-        if !strip::is_ambiguous(code) {
-            let script = match strip::as_object_literal(code) {
+        if !could_be_typescript(code) {
+            let script = match as_object_literal(code) {
                 Some(literal) => Script::from(literal, JAVASCRIPT),
                 None => Script::as_it_is(code),
             };
@@ -110,10 +110,10 @@ impl<'s> Evaluator<'_, 's> {
             return Err(Failure::Syntax(format!("{TOO_DEEP}: the source is nested too deeply to parse")));
         }
         self.channel.send(&FromWorker::Parsing { run: self.run });
-        let (script, by_stripper) = match strip::strip(code) {
+        let (script, by_stripper) = match strip_types(code, Goal::Either) {
             Ok(stripped) if stripped.code == code => (Script::as_it_is(code), None),
             Ok(stripped) => (Script::from(stripped, TYPESCRIPT), None),
-            Err(error) => (Script::as_it_is(code), Some(error)),
+            Err(error) => (Script::as_it_is(code), Some(error.into())),
         };
         self.try_script(scope, &script)?.map_err(|error| syntax_failure(code, refused.unwrap_or(error), by_stripper))
     }

@@ -19,7 +19,6 @@ pub use isolate::CODE_RANGE_MB;
 pub use memory::end_if_running;
 pub use natives::digests as natives_digests;
 pub use platform::{engine_id, initialize};
-pub use repl::CompileError;
 
 use crate::{Channel, channel};
 

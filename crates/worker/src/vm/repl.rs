@@ -32,6 +32,12 @@ pub struct CompileError {
     pub column: u32,
 }
 
+impl From<heapstead_javascript::SyntaxError> for CompileError {
+    fn from(error: heapstead_javascript::SyntaxError) -> Self {
+        Self { message: format!("SyntaxError: {}", error.message), line: error.line, column: error.column }
+    }
+}
+
 impl CompileError {
     /// A source that ends too early is wrong at its end, not in the line we add to it.
     pub fn within(self, code: &str) -> Self {
