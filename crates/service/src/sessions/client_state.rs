@@ -1,16 +1,16 @@
 //! The state that a client carries for its session: the last head that it knows, encrypted, so that it can be neither read nor forged.
 //!
 //! ```text
-//! hex of: version (1) | key id (8) | nonce (12) | AES-256-GCM, with the session's id as associated data, of: sequence (8) | head (32, or none) | tag (16)
+//! hex of: version (1) │ key id (8) │ sealed (see `heapstead-aead`), with the session's id as associated data: sequence (8) │ head (32 or 0)
 //! ```
 //! The session's record is authoritative. The state only shows whether a client is behind.
 
 use super::Sessions;
 use crate::ServiceError;
+use heapstead_aead::{AeadKey, KEY_BYTES};
 use heapstead_store::records::{Head, OpenedSession, StateKey};
 use heapstead_types::{HeapKey, SessionId, random_bytes};
 use jiff::Timestamp;
-use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// The maximum of the protocol; ours is much smaller.
@@ -18,8 +18,6 @@ pub const STATE_BYTES_MAX: usize = 4096;
 
 const VERSION: u8 = 1;
 const KEY_ID_BYTES: usize = 8;
-const NONCE_BYTES: usize = 12;
-const KEY_BYTES: usize = 32;
 const SEQUENCE_BYTES: usize = 8;
 
 /// Cached keys, the newest last.
@@ -30,12 +28,12 @@ impl Sessions<'_> {
     /// The state that a client of this session should carry now.
     pub async fn seal_state(&self, session: &OpenedSession) -> Result<String, ServiceError> {
         let keys = self.state_keys().await?;
-        let key = keys.last().ok_or_else(|| ServiceError::Unavailable("there is no key to seal with".into()))?;
+        let key = keys.last().ok_or_else(|| ServiceError::Unavailable("there is no key to encrypt the session's state with".into()))?;
         let mut plain = session.sequence.to_be_bytes().to_vec();
         if let Some(head) = session.head {
             plain.extend(head.digest());
         }
-        seal(key, session.id, plain).ok_or_else(|| ServiceError::Unavailable("nothing can be sealed".into()))
+        seal(key, session.id, &plain).ok_or_else(|| ServiceError::Unavailable("the session's state can't be encrypted".into()))
     }
 
     /// Decrypts the state that a client carries. A state that was not encrypted for this session is refused.
@@ -47,7 +45,7 @@ impl Sessions<'_> {
             // Another process may have added a key.
             None => find(&self.cache(self.0.records.state_keys().await?)).ok_or_else(refused)?,
         };
-        open(&key, session, sealed).ok_or_else(refused)
+        open(&key, session, &sealed).ok_or_else(refused)
     }
 
     /// Adds a key that this process encrypts with from now on, and other processes once they see a state with it. Older states stay valid.
@@ -84,8 +82,7 @@ fn refused() -> ServiceError {
 /// A parsed state.
 struct Sealed {
     key: i64,
-    nonce: [u8; NONCE_BYTES],
-    text: Vec<u8>,
+    sealed: Vec<u8>,
 }
 
 impl Sealed {
@@ -93,32 +90,22 @@ impl Sealed {
         let bytes = hex::decode(text).ok().filter(|bytes| hex::encode(bytes) == text)?;
         let (version, rest) = bytes.split_first()?;
         let (key, rest) = rest.split_first_chunk::<KEY_ID_BYTES>()?;
-        let (nonce, text) = rest.split_first_chunk::<NONCE_BYTES>()?;
-        (*version == VERSION).then(|| Self { key: i64::from_be_bytes(*key), nonce: *nonce, text: text.to_vec() })
+        (*version == VERSION).then(|| Self { key: i64::from_be_bytes(*key), sealed: rest.to_vec() })
     }
 }
 
-fn seal(key: &StateKey, session: SessionId, mut text: Vec<u8>) -> Option<String> {
-    let nonce: [u8; NONCE_BYTES] = random_bytes();
-    let cipher = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &key.key).ok()?);
-    cipher.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), aad(session), &mut text).ok()?;
-    let mut sealed = vec![VERSION];
-    sealed.extend(key.id.to_be_bytes());
-    sealed.extend(nonce);
-    sealed.extend(text);
-    Some(hex::encode(sealed))
+fn seal(key: &StateKey, session: SessionId, plain: &[u8]) -> Option<String> {
+    let mut state = vec![VERSION];
+    state.extend(key.id.to_be_bytes());
+    AeadKey::new(&key.key).ok()?.seal(session.to_string().as_bytes(), plain, &mut state).ok()?;
+    Some(hex::encode(state))
 }
 
-fn open(key: &StateKey, session: SessionId, mut sealed: Sealed) -> Option<Head> {
-    let cipher = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &key.key).ok()?);
-    let plain = cipher.open_in_place(Nonce::assume_unique_for_key(sealed.nonce), aad(session), &mut sealed.text).ok()?;
+fn open(key: &StateKey, session: SessionId, state: &Sealed) -> Option<Head> {
+    let plain = AeadKey::new(&key.key).ok()?.open(session.to_string().as_bytes(), &state.sealed).ok()?;
     let (sequence, heap) = plain.split_first_chunk::<SEQUENCE_BYTES>()?;
     let heap = if heap.is_empty() { None } else { Some(HeapKey::from_digest(heap.try_into().ok()?)) };
     Some(Head { sequence: u64::from_be_bytes(*sequence), heap })
-}
-
-fn aad(session: SessionId) -> Aad<Vec<u8>> {
-    Aad::from(session.to_string().into_bytes())
 }
 
 #[cfg(test)]
@@ -134,11 +121,11 @@ mod tests {
     }
 
     fn opened(key: &StateKey, session: SessionId, text: &str) -> Option<Head> {
-        Sealed::parse(text).and_then(|sealed| open(key, session, sealed))
+        Sealed::parse(text).and_then(|sealed| open(key, session, &sealed))
     }
 
     fn sealed() -> String {
-        seal(&key(7), session(1), [5u64.to_be_bytes().as_slice(), &[9; 32]].concat()).expect("sealed")
+        seal(&key(7), session(1), &[5u64.to_be_bytes().as_slice(), &[9; 32]].concat()).expect("sealed")
     }
 
     #[test]

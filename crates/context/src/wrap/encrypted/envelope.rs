@@ -1,14 +1,13 @@
 //! The stored form of an encrypted document.
 //!
 //! ```text
-//! "MCTX" 1 │ u8 key id │ u16 tenant │ u64 born │ 8 birth │ u64 sequence │ 12 nonce │ AES-256-GCM(record) and its tag
+//! "MCTX" 1 │ u8 key id │ u16 tenant │ u64 born │ 8 birth │ u64 sequence │ the record, sealed (see `heapstead-aead`)
 //! └───────────────── associated data, with the session id after it ───┘
 //! ```
 //! Lengths precede the texts; numbers are big-endian. The tenant's name is not encrypted, so that a database can be loaded.
 
 use super::keyring::{KEY_ID_BYTES_MAX, Keyring};
 use crate::{Access, Document, SessionId, StoreError, Timestamp};
-use ring::aead::{Aad, NONCE_LEN, Nonce};
 use ring::rand::{SecureRandom, SystemRandom};
 
 const MAGIC: &[u8] = b"MCTX\x01";
@@ -34,7 +33,6 @@ struct Parsed<'a> {
     tenant: &'a str,
     header: Header,
     associated: &'a [u8],
-    nonce: [u8; NONCE_LEN],
     sealed: &'a [u8],
 }
 
@@ -55,9 +53,6 @@ pub fn seal(keys: &Keyring, access: Access<'_>, header: Header, plain: &[u8]) ->
     let key_id = keys.newest();
     let key = keys.of_tenant(key_id, access.tenant).ok_or("there is no key to encrypt with")?;
     let tenant_bytes = u16::try_from(access.tenant.len()).map_err(|_| "the tenant's name is longer than 65535 bytes")?;
-    let mut nonce = [0; NONCE_LEN];
-    SystemRandom::new().fill(&mut nonce).map_err(|_| "the operating system gave no random bytes")?;
-
     let mut envelope = Vec::with_capacity(MAGIC.len() + KEY_ID_BYTES_MAX + access.tenant.len() + 64 + plain.len());
     envelope.extend(MAGIC);
     envelope.push(key_id.len() as u8);
@@ -68,13 +63,7 @@ pub fn seal(keys: &Keyring, access: Access<'_>, header: Header, plain: &[u8]) ->
     envelope.extend(header.birth);
     envelope.extend(header.sequence.to_be_bytes());
     let associated = associated(&envelope, access.session);
-    envelope.extend(nonce);
-    let begin = envelope.len();
-    envelope.extend(plain);
-    let tag = key
-        .seal_in_place_separate_tag(Nonce::assume_unique_for_key(nonce), Aad::from(associated), &mut envelope[begin..])
-        .map_err(|_| "it could not be encrypted")?;
-    envelope.extend(tag.as_ref());
+    key.seal(&associated, plain, &mut envelope).map_err(|_| "the operating system gave no random bytes")?;
     Ok(envelope)
 }
 
@@ -85,13 +74,8 @@ pub fn open(keys: &Keyring, access: Access<'_>, found: &Document) -> Result<Open
         return Err(StoreError::ForeignTenant);
     }
     let key = keys.of_tenant(parsed.key_id, parsed.tenant).ok_or_else(|| StoreError::UnknownKey { key_id: parsed.key_id.to_owned() })?;
-    let mut plain = parsed.sealed.to_vec();
     let associated = associated(parsed.associated, access.session);
-    let length = key
-        .open_in_place(Nonce::assume_unique_for_key(parsed.nonce), Aad::from(associated), &mut plain)
-        .map_err(|_| tampered("it was changed, or encrypted for another session"))?
-        .len();
-    plain.truncate(length);
+    let plain = key.open(&associated, parsed.sealed).map_err(|_| tampered("it was changed, or encrypted for another session"))?;
     Ok(Opened { header: parsed.header, is_under_newest: parsed.key_id == keys.newest(), plain })
 }
 
@@ -120,7 +104,7 @@ fn parse(envelope: &[u8]) -> Option<Parsed<'_>> {
         sequence: u64::from_be_bytes(take(&mut rest)?),
     };
     let associated = &envelope[..envelope.len() - rest.len()];
-    Some(Parsed { key_id, tenant, header, associated, nonce: take(&mut rest)?, sealed: rest })
+    Some(Parsed { key_id, tenant, header, associated, sealed: rest })
 }
 
 fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {

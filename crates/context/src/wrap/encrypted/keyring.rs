@@ -3,7 +3,7 @@
 //! To rotate: add the new key as the last line on every server, move it to the top on every server, and remove the old key after the TTL.
 //! Servers reload a changed file (see `keys.rs`).
 
-use ring::aead::{AES_256_GCM, LessSafeKey, UnboundKey};
+use heapstead_aead::AeadKey;
 use ring::hkdf::{HKDF_SHA256, Prk, Salt};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -92,11 +92,10 @@ impl Keyring {
     }
 
     /// The key of one tenant, derived from this master key.
-    pub fn of_tenant(&self, id: &str, tenant: &str) -> Option<LessSafeKey> {
+    pub fn of_tenant(&self, id: &str, tenant: &str) -> Option<AeadKey> {
         let (_, master) = self.keys.iter().find(|(known, _)| known == id)?;
         let info = [b"tenant:".as_slice(), tenant.as_bytes()];
-        let derived = master.expand(&info, &AES_256_GCM).ok()?;
-        Some(LessSafeKey::new(UnboundKey::from(derived)))
+        AeadKey::derive(master, &info).ok()
     }
 }
 
