@@ -43,4 +43,4 @@ pub use session_id::{InvalidSessionId, NoRandomness, SessionId};
 pub use store::ContextStore;
 pub use summariser::{Summariser, Telling};
 pub use timestamp::{InvalidTimestamp, Timestamp};
-pub use wrap::{Audited, Encrypted, Histogram, InvalidKeyFile, Keyring, Meter, Metered, Metrics, READ_LATENCY_BOUNDS_MS};
+pub use wrap::{Audited, Encrypted, InvalidKeyFile, Keyring, Meter, Metered, Metrics};

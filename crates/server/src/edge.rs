@@ -35,7 +35,7 @@ impl Edge {
         match (&self.service, &self.stateless) {
             (Some(service), _) => service.metrics(principal).await,
             (None, Some(stateless)) => stateless.metrics(principal),
-            (None, None) => Ok(Metrics::default()),
+            (None, None) => Err(ServiceError::Unavailable("the server has no engine".into())),
         }
     }
 }

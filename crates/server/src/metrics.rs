@@ -1,31 +1,27 @@
 //! `/metrics`: counters and timings of the service in the Prometheus text format. No label identifies an owner.
 
 use heapstead_service::{ContextMetrics, Metrics, StoreMetrics};
-use std::fmt::{Display, Write};
+use prometheus::core::Collector;
+use prometheus::{IntCounter, IntCounterVec, IntGauge, Opts, Registry, TextEncoder};
 
-pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+pub const CONTENT_TYPE: &str = prometheus::TEXT_FORMAT;
 
-/// Renders the page.
-pub fn page(metrics: &Metrics) -> String {
-    let mut page = Page(String::new());
-    let ends = metrics.executions.iter().map(|(status, count)| (status.as_str(), *count));
-    page.labelled("heapstead_executions_total", "Finished executions by status.", "status", ends);
-    page.gauge("heapstead_executions_running", "Running executions.", metrics.running);
-    page.gauge("heapstead_executions_queued", "Queued executions.", metrics.queued);
-    for (name, help, times) in [
-        ("heapstead_execution_queue_ms", "Time from acceptance to the start of the code.", &metrics.queue_ms),
-        ("heapstead_execution_run_ms", "Run time of the code.", &metrics.run_ms),
-        ("heapstead_execution_snapshot_ms", "Time from the end of the code until its heap was stored.", &metrics.snapshot_ms),
-    ] {
-        page.histogram(name, help, &times.buckets, times.count, times.sum_ms);
+/// Renders the page. A new registry per request, because most values are read from the stores for it.
+pub fn page(metrics: Metrics) -> prometheus::Result<String> {
+    let mut page = Page::default();
+    page.register(metrics.executions);
+    page.gauge("heapstead_executions_running", "Running executions.", metrics.running as u64);
+    page.gauge("heapstead_executions_queued", "Queued executions.", metrics.queued as u64);
+    for latency in metrics.latencies {
+        page.register(latency);
     }
     if let Some(stores) = &metrics.stores {
         store_metrics(&mut page, stores);
     }
-    if let Some(contexts) = &metrics.contexts {
-        of_contexts(&mut page, contexts);
+    if let Some(contexts) = metrics.contexts {
+        context_metrics(&mut page, contexts);
     }
-    page.0
+    page.render()
 }
 
 fn store_metrics(page: &mut Page, stores: &StoreMetrics) {
@@ -44,9 +40,9 @@ fn store_metrics(page: &mut Page, stores: &StoreMetrics) {
     );
 }
 
-fn of_contexts(page: &mut Page, contexts: &ContextMetrics) {
+fn context_metrics(page: &mut Page, contexts: ContextMetrics) {
     // A value that cannot be read is left out, because a zero would be wrong.
-    page.gauge("context_store_up", "1 if the context store can be read and written, else 0.", u8::from(contexts.is_up));
+    page.gauge("context_store_up", "1 if the context store can be read and written, else 0.", contexts.is_up.into());
     if let Some(stats) = &contexts.stats {
         if let Some(sessions) = stats.sessions {
             page.gauge("context_store_sessions", "Stored contexts.", sessions);
@@ -60,8 +56,7 @@ fn of_contexts(page: &mut Page, contexts: &ContextMetrics) {
         }
         page.labelled("context_store_evictions_total", "Evicted contexts by reason.", "reason", stats.evictions.by_reason());
     }
-    let reads = &contexts.store.read_latency_ms;
-    page.histogram("context_read_latency_ms", "Latency of context reads.", &reads.buckets, reads.count, reads.sum_ms);
+    page.register(contexts.read_latency_ms);
     let calls = [
         ("recorded", contexts.recorder.recorded),
         ("dropped", contexts.recorder.dropped + contexts.dropped),
@@ -78,41 +73,45 @@ fn of_contexts(page: &mut Page, contexts: &ContextMetrics) {
     page.counter("context_quarantined_total", "Stored contexts that could not be read and were quarantined.", contexts.counts.quarantined);
 }
 
-struct Page(String);
+/// The first error is kept and returned by `render`.
+#[derive(Default)]
+struct Page {
+    registry: Registry,
+    error: Option<prometheus::Error>,
+}
 
 impl Page {
-    fn line(&mut self, text: impl Display) {
-        // Writing to a string cannot fail.
-        let _ = writeln!(self.0, "{text}");
+    fn register(&mut self, metric: impl Collector + 'static) {
+        self.add(Ok(metric), |_| ());
     }
 
-    fn head(&mut self, name: &str, help: &str, kind: &str) {
-        self.line(format_args!("# HELP {name} {help}\n# TYPE {name} {kind}"));
-    }
-
-    fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
-        self.head(name, help, "gauge");
-        self.line(format_args!("{name} {value}"));
+    fn gauge(&mut self, name: &str, help: &str, value: u64) {
+        self.add(IntGauge::new(name, help), |gauge| gauge.set(value.try_into().unwrap_or(i64::MAX)));
     }
 
     fn counter(&mut self, name: &str, help: &str, value: u64) {
-        self.head(name, help, "counter");
-        self.line(format_args!("{name} {value}"));
+        self.add(IntCounter::new(name, help), |counter| counter.inc_by(value));
     }
 
     fn labelled(&mut self, name: &str, help: &str, label: &str, values: impl IntoIterator<Item = (&'static str, u64)>) {
-        self.head(name, help, "counter");
-        for (of, value) in values {
-            self.line(format_args!("{name}{{{label}=\"{of}\"}} {value}"));
-        }
+        self.add(IntCounterVec::new(Opts::new(name, help), &[label]), |counters| {
+            for (of, value) in values {
+                counters.with_label_values(&[of]).inc_by(value);
+            }
+        });
     }
 
-    fn histogram(&mut self, name: &str, help: &str, buckets: &[(f64, u64)], count: u64, sum: f64) {
-        self.head(name, help, "histogram");
-        for (bound, within) in buckets {
-            self.line(format_args!("{name}_bucket{{le=\"{bound}\"}} {within}"));
-        }
-        self.line(format_args!("{name}_bucket{{le=\"+Inf\"}} {count}\n{name}_sum {sum}\n{name}_count {count}"));
+    fn add<C: Collector + 'static>(&mut self, metric: prometheus::Result<C>, set: impl FnOnce(&C)) {
+        let added = metric.and_then(|metric| {
+            set(&metric);
+            self.registry.register(Box::new(metric))
+        });
+        self.error = self.error.take().or(added.err());
+    }
+
+    fn render(self) -> prometheus::Result<String> {
+        self.error.map_or(Ok(()), Err)?;
+        TextEncoder::new().encode_to_string(&self.registry.gather())
     }
 }
 
@@ -121,18 +120,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_histogram_ends_with_the_total() {
-        let mut page = Page(String::new());
-        page.histogram("t_ms", "Times.", &[(0.5, 1), (10.0, 3)], 4, 20.25);
-        let expected = "# HELP t_ms Times.\n# TYPE t_ms histogram\nt_ms_bucket{le=\"0.5\"} 1\nt_ms_bucket{le=\"10\"} 3\n\
-                        t_ms_bucket{le=\"+Inf\"} 4\nt_ms_sum 20.25\nt_ms_count 4\n";
-        assert_eq!(page.0, expected);
+    fn counters_carry_their_label() {
+        let mut page = Page::default();
+        page.labelled("e_total", "Ends.", "reason", [("idle", 2), ("lru", 0)]);
+        let expected = "# HELP e_total Ends.\n# TYPE e_total counter\ne_total{reason=\"idle\"} 2\ne_total{reason=\"lru\"} 0\n";
+        assert_eq!(page.render().expect("a page"), expected);
     }
 
     #[test]
-    fn counters_carry_their_label() {
-        let mut page = Page(String::new());
-        page.labelled("e_total", "Ends.", "reason", [("idle", 2), ("lru", 0)]);
-        assert_eq!(page.0, "# HELP e_total Ends.\n# TYPE e_total counter\ne_total{reason=\"idle\"} 2\ne_total{reason=\"lru\"} 0\n");
+    fn a_name_used_twice_is_an_error() {
+        let mut page = Page::default();
+        page.gauge("one", "One.", 1);
+        page.gauge("one", "One.", 2);
+        assert!(page.render().is_err());
     }
 }

@@ -49,7 +49,7 @@ pub use heaps::{
     CollectRequest, Collected, HeapCache, HeapList, HeapSummary, HeapTags, Heaps, ImportedHeap, TAG_KEY_CHARS_MAX, TAG_VALUE_CHARS_MAX,
     TAGS_MAX, TaggedHeap, TaggedHeaps, check_tags, parse_heap_key,
 };
-pub use monitoring::{ContextHealth, ContextMetrics, EngineHealth, Health, HealthStatus, HeapStoreHealth, Metrics, StoreMetrics, Times};
+pub use monitoring::{ContextHealth, ContextMetrics, EngineHealth, Health, HealthStatus, HeapStoreHealth, Metrics, StoreMetrics};
 pub use page_room::PageRoom;
 pub use policy::{Policy, Quotas};
 pub use service::Service;

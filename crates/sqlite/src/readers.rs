@@ -1,4 +1,7 @@
 //! The reader pool: connections are opened when all pooled ones are in use, and a bounded number is kept.
+//!
+//! Pool crates (`r2d2`, `deadpool`) bound the connections that are in use, test each before use, and run a thread or task of their own. Here
+//! requests are bounded before they reach the database, and a local file needs neither test nor reconnection.
 
 use crate::SqliteError;
 use rusqlite::Connection;

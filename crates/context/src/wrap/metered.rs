@@ -1,8 +1,8 @@
 //! Counts the calls to a store, their results and the latency of reads, as plain numbers that a server can export.
 
-use super::histogram::{Buckets, Histogram};
 use crate::store::{ContextStore, Pending, Stats};
 use crate::{Access, Document, StoreError};
+use prometheus::{Histogram, HistogramOpts};
 use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -13,7 +13,10 @@ pub struct Metered<S> {
     meter: Arc<Meter>,
 }
 
-#[derive(Debug, Default)]
+/// From a look-up in memory to a Redis read that is about to time out.
+const READ_LATENCY_BOUNDS_MS: [f64; 14] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 25.0, 100.0, 1000.0];
+
+#[derive(Debug)]
 pub struct Meter {
     hits: AtomicU64,
     misses: AtomicU64,
@@ -22,7 +25,7 @@ pub struct Meter {
     removals: AtomicU64,
     unavailable: AtomicU64,
     refused: AtomicU64,
-    read_latency: Buckets,
+    read_latency_ms: Histogram,
 }
 
 /// A snapshot of the counters.
@@ -39,8 +42,6 @@ pub struct Metrics {
     pub unavailable: u64,
     /// Documents that failed authentication or are under an unknown key.
     pub refused: u64,
-    /// `context_read_latency_ms`
-    pub read_latency_ms: Histogram,
 }
 
 impl<S: ContextStore> Metered<S> {
@@ -64,7 +65,28 @@ impl<S: ContextStore> Metered<S> {
     }
 }
 
+impl Default for Meter {
+    fn default() -> Self {
+        let opts = HistogramOpts::new("context_read_latency_ms", "Latency of context reads.").buckets(READ_LATENCY_BOUNDS_MS.into());
+        Self {
+            hits: AtomicU64::default(),
+            misses: AtomicU64::default(),
+            writes: AtomicU64::default(),
+            conflicts: AtomicU64::default(),
+            removals: AtomicU64::default(),
+            unavailable: AtomicU64::default(),
+            refused: AtomicU64::default(),
+            read_latency_ms: Histogram::with_opts(opts).expect("the name and the bounds are valid constants"),
+        }
+    }
+}
+
 impl Meter {
+    /// The histogram itself, which a server can register with a Prometheus registry.
+    pub fn read_latency_ms(&self) -> Histogram {
+        self.read_latency_ms.clone()
+    }
+
     pub fn view(&self) -> Metrics {
         Metrics {
             hits: self.hits.load(Relaxed),
@@ -74,7 +96,6 @@ impl Meter {
             removals: self.removals.load(Relaxed),
             unavailable: self.unavailable.load(Relaxed),
             refused: self.refused.load(Relaxed),
-            read_latency_ms: self.read_latency.view(),
         }
     }
 }
@@ -88,7 +109,7 @@ impl<S: ContextStore> ContextStore for Metered<S> {
         Box::pin(async move {
             let begun = Instant::now();
             let found = self.ask(self.store.read(access)).await;
-            self.meter.read_latency.note(begun.elapsed());
+            self.meter.read_latency_ms.observe(begun.elapsed().as_secs_f64() * 1e3);
             match &found {
                 Ok(Some(_)) => self.meter.hits.fetch_add(1, Relaxed),
                 Ok(None) => self.meter.misses.fetch_add(1, Relaxed),

@@ -2,6 +2,8 @@
 //!
 //! The kernel queues an inotify event whenever anything in the file's folder is written or renamed, so a check after a change always sees
 //! it. File systems without events (network file systems) are checked once a second.
+//!
+//! The `notify` crate is not used: it delivers events from its own thread, so a check right after a change could miss the change.
 
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::io::Errno;
@@ -34,8 +36,8 @@ impl Watch {
     }
 
     pub fn has_changed(&mut self) -> bool {
-        let told = self.events.as_ref().is_some_and(drain);
-        if !told && self.looked_at.elapsed() < LOOK_EVERY {
+        let has_events = self.events.as_ref().is_some_and(drain);
+        if !has_events && self.looked_at.elapsed() < LOOK_EVERY {
             return false;
         }
         self.looked_at = Instant::now();
@@ -62,12 +64,12 @@ fn watch_folder(path: &Path) -> rustix::io::Result<OwnedFd> {
 
 /// Reads all pending events. Returns whether there were any.
 fn drain(events: &OwnedFd) -> bool {
-    let (mut told, mut bytes) = (false, [0u8; EVENT_BYTES]);
+    let (mut any, mut bytes) = (false, [0u8; EVENT_BYTES]);
     loop {
         match rustix::io::read(events, &mut bytes) {
-            Ok(count) if count > 0 => told = true,
+            Ok(count) if count > 0 => any = true,
             Err(Errno::INTR) => {}
-            _ => return told,
+            _ => return any,
         }
     }
 }
@@ -89,7 +91,7 @@ mod tests {
         let mut watch = Watch::new(&path);
         assert!(!watch.has_changed());
         fs::write(folder.path().join("another"), "").expect("a file");
-        assert!(!watch.has_changed(), "another file is no concern of ours");
+        assert!(!watch.has_changed(), "a change of another file is ignored");
         let new = folder.path().join("new");
         fs::write(&new, "two").expect("a file");
         fs::rename(&new, &path).expect("replaced");

@@ -1,4 +1,4 @@
-//! The arguments of a call, from wherever a request carries them: path, query and JSON body.
+//! Collects the arguments of a call from the path, the query and the JSON body.
 
 use crate::api::{Arguments, Operation};
 use crate::http::{self, Problem};
@@ -11,14 +11,14 @@ use http_body_util::BodyExt;
 use percent_encoding::percent_decode_str;
 use serde_json::{Number, Value};
 
-/// How much of the caller's own text is repeated to it.
+/// Limit on the request text that an error quotes.
 const SHOWN_CHARS_MAX: usize = 80;
 
 pub async fn collect(operation: &Operation, parts: &mut Parts, body: Body) -> Result<Arguments, Problem> {
     let mut arguments = match parts.method {
         Method::POST | Method::PUT => {
             if let Some((name, _)) = query(parts)?.first() {
-                return Err(Problem::bad_input(format!("`{}` is in the query: here arguments are taken in the body", shown(name))));
+                return Err(Problem::bad_input(format!("`{}` is in the query: this method takes its arguments in the body", shown(name))));
             }
             json(&parts.headers, body).await?
         }
@@ -38,33 +38,25 @@ pub async fn collect(operation: &Operation, parts: &mut Parts, body: Body) -> Re
     Ok(arguments)
 }
 
-/// What stands in the braces of the route.
+/// The path parameters.
 pub async fn path(parts: &mut Parts) -> Result<Vec<(String, String)>, Problem> {
     let path = parts.extract::<Path<Vec<(String, String)>>>().await;
-    path.map(|Path(values)| values).map_err(|_| Problem::bad_input("the path is not UTF-8 where its percent signs are read"))
+    path.map(|Path(values)| values).map_err(|_| Problem::bad_input("the path is not UTF-8 after percent-decoding"))
 }
 
 pub fn query(parts: &Parts) -> Result<Vec<(String, String)>, Problem> {
-    let decode = |text: &str| {
-        let text = text.replace('+', " ");
-        percent_decode_str(&text).decode_utf8().map(|text| text.into_owned())
-    };
-    let pairs = parts.uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
-    pairs
-        .map(|pair| {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            match (decode(name), decode(value)) {
-                (Ok(name), Ok(value)) => Ok((name, value)),
-                _ => Err(Problem::bad_input(format!("`{}` in the query is not UTF-8 where its percent signs are read", shown(pair)))),
-            }
-        })
-        .collect()
+    let query = parts.uri.query().unwrap_or_default();
+    // `form_urlencoded` replaces invalid UTF-8 instead of refusing it.
+    if percent_decode_str(query).decode_utf8().is_err() {
+        return Err(Problem::bad_input(format!("the query `{}` is not UTF-8 after percent-decoding", shown(query))));
+    }
+    Ok(form_urlencoded::parse(query.as_bytes()).into_owned().collect())
 }
 
-/// No parameters, in the query of an endpoint that takes none.
+/// Refuses any query parameter, for an endpoint that takes none.
 pub fn no_query(parts: &Parts) -> Result<(), Problem> {
     match query(parts)?.first() {
-        Some((name, _)) => Err(Problem::bad_input(format!("`{}` is not a parameter here: there are none", shown(name)))),
+        Some((name, _)) => Err(Problem::bad_input(format!("`{}` is not a parameter of this endpoint, which takes none", shown(name)))),
         None => Ok(()),
     }
 }
@@ -81,7 +73,7 @@ fn shown(text: &str) -> String {
     text.chars().take(SHOWN_CHARS_MAX).collect()
 }
 
-/// Text in the type that its parameter has. What does not fit stays text, and is refused as such by who knows what is allowed.
+/// Converts text to the type of its parameter. Text that does not convert stays a string, which validation refuses.
 fn coerce(property: Option<&Value>, text: String) -> Value {
     let kind = property.and_then(|property| property.get("type")).and_then(Value::as_str);
     let coerced = match (kind, text.as_str()) {
@@ -95,9 +87,9 @@ fn coerce(property: Option<&Value>, text: String) -> Value {
     coerced.unwrap_or(Value::String(text))
 }
 
-/// The members of a JSON body; none for no body.
+/// The members of a JSON body; an empty body has none.
 async fn json(headers: &HeaderMap, body: Body) -> Result<Arguments, Problem> {
-    // Read already, within bounds.
+    // The body has been buffered and its size checked.
     let body = body.collect().await.map_err(|error| Problem::bad_input(format!("the body can't be read: {error}")))?.to_bytes();
     if body.is_empty() {
         return Ok(Arguments::new());
@@ -108,7 +100,7 @@ async fn json(headers: &HeaderMap, body: Body) -> Result<Arguments, Problem> {
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
     }
     if headers.get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
-        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "`Content-Encoding` is given: bodies are taken as they are"));
+        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "`Content-Encoding` is not supported: send the body uncompressed"));
     }
     http::json_object(&body)
 }
@@ -148,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_told_by_its_media_type() {
+    fn json_is_recognised_by_its_media_type() {
         for good in ["application/json", "Application/JSON; charset=UTF-8", "application/json;", "application/json; profile=x"] {
             assert!(is_json(good), "{good}");
         }

@@ -1,4 +1,4 @@
-//! An execution as it goes, as server-sent events: its output as it is written, then its record, then the end of the stream.
+//! Streams an execution as server-sent events: its output as it is written, then its record, then the end of the stream.
 //!
 //! ```text
 //! event: output
@@ -9,20 +9,19 @@
 //! id: end
 //! data: {"execution_id":"…","status":"completed",…}
 //! ```
-//! The id is where the output goes on, so `Last-Event-ID` resumes there, on this server or a later one. Text is in JSON because the format of
-//! events can't carry a carriage return. Output is read from its file, one page per event, when the reader has taken the one before: a slow
-//! reader costs its own time and one page of memory.
+//! The id is the byte offset of the next output, so `Last-Event-ID` resumes there, also after a restart. Output is in JSON because an event
+//! cannot contain a carriage return. Each event reads one page from the output file after the previous event was sent, so a slow reader costs
+//! one page of memory.
 
 use super::{Rest, arguments};
 use crate::http::{self, Problem};
 use axum::Router;
-use axum::body::Body;
 use axum::extract::Request;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use bytes::Bytes;
 use futures_util::stream;
 use heapstead_service::{Caller, OutputPage, Service, ServiceError};
 use heapstead_store::outputs::PageRequest;
@@ -33,10 +32,10 @@ use std::time::Duration;
 
 pub const PATH: &str = "/api/executions/{execution_id}/events";
 pub const MEDIA_TYPE: &str = "text/event-stream";
-/// The id of the last event. Who comes back with it has everything.
+/// The id of the last event. A client that resumes from it gets 204.
 const END: &str = "end";
 const PAGE_BYTES: u64 = 64 << 10;
-/// After this long without an event comes a comment, so that nobody in between takes the connection for dead.
+/// A comment is sent after this long without an event, so that proxies do not close the connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 pub fn router(rest: &Rest) -> Router {
@@ -52,11 +51,12 @@ async fn events(rest: Rest, request: Request) -> Result<Response, Problem> {
     // An unknown execution is refused before the stream begins.
     follower.page(Duration::ZERO).await?;
     let Some(follower) = follower.resumed(&parts.headers)? else { return Ok(StatusCode::NO_CONTENT.into_response()) };
-    let headers = [(header::CONTENT_TYPE, MEDIA_TYPE), (header::CACHE_CONTROL, "no-store")];
-    Ok((headers, Body::from_stream(stream::unfold(Some(follower), Follower::next))).into_response())
+    let mut response = Sse::new(stream::unfold(Some(follower), Follower::next)).into_response();
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
 }
 
-/// Somebody who follows an execution, and how far they are.
+/// A client that follows an execution, and the offset of the next output to send.
 struct Follower {
     rest: Rest,
     service: Service,
@@ -70,12 +70,12 @@ impl Follower {
         let caller = http::caller(&rest.edge, parts)?;
         let execution_id = arguments::path(parts).await?.into_iter().map(|(_, id)| id).next().unwrap_or_default();
         let Some(service) = rest.edge.service.clone() else {
-            return Err(Problem::new(StatusCode::NOT_FOUND, "nothing is kept in stateless mode"));
+            return Err(Problem::new(StatusCode::NOT_FOUND, "executions are not stored in stateless mode"));
         };
         Ok(Self { rest: rest.clone(), service, caller, execution_id, offset: 0 })
     }
 
-    /// Goes on after the last event that was seen; none when that was the last of all.
+    /// Continues after `Last-Event-ID`. `None` if that was the last event of the stream.
     fn resumed(self, headers: &HeaderMap) -> Result<Option<Self>, Problem> {
         let Some(last) = headers.get("last-event-id") else { return Ok(Some(self)) };
         let last = last.to_str().unwrap_or("?");
@@ -96,31 +96,36 @@ impl Follower {
             .await
     }
 
-    /// The next event, and who waits for the one after it.
-    async fn next(follower: Option<Self>) -> Option<(Result<Bytes, Infallible>, Option<Self>)> {
+    /// The next event, and the follower if the stream continues after it.
+    async fn next(follower: Option<Self>) -> Option<(Result<Event, Infallible>, Option<Self>)> {
         let mut follower = follower?;
         let rest = follower.rest.clone();
-        let (text, goes_on) = match rest.in_time(follower.event()).await {
+        let (event, continues) = match rest.in_time(follower.event()).await {
             Ok(Ok(event)) => event,
-            // The reader comes back to where it was.
-            Ok(Err(error)) => (format!(": {error}\n\n"), false),
-            Err(_leaving) => (": the server is shutting down\n\n".to_owned(), false),
+            // The client can resume from the last event it received.
+            Ok(Err(error)) => (comment(&error.to_string()), false),
+            Err(_leaving) => (comment("the server is shutting down"), false),
         };
-        Some((Ok(text.into()), goes_on.then_some(follower)))
+        Some((Ok(event), continues.then_some(follower)))
     }
 
-    async fn event(&mut self) -> Result<(String, bool), ServiceError> {
+    async fn event(&mut self) -> Result<(Event, bool), ServiceError> {
         let page = self.page(KEEP_ALIVE).await?;
         if !page.data.is_empty() {
             self.offset = page.end_byte;
             let data = json!({ "data": page.data, "start_byte": page.start_byte, "end_byte": page.end_byte });
-            return Ok((format!("event: output\nid: {}\ndata: {data}\n\n", self.offset), true));
+            return Ok((Event::default().event("output").id(self.offset.to_string()).data(data.to_string()), true));
         }
         if page.status == Status::Running {
-            return Ok((": nothing new\n\n".to_owned(), true));
+            return Ok((comment("keep-alive"), true));
         }
         let record = self.service.execution(&self.caller, &self.execution_id, Duration::ZERO).await?;
         let record = serde_json::to_string(&record).unwrap_or_default();
-        Ok((format!("event: record\nid: {END}\ndata: {record}\n\n"), false))
+        Ok((Event::default().event("record").id(END).data(record), false))
     }
+}
+
+/// A comment is one line.
+fn comment(text: &str) -> Event {
+    Event::default().comment(text.replace(['\r', '\n'], " "))
 }

@@ -40,6 +40,7 @@ async fn is_ready(rest: &Rest, known: &Mutex<Option<(Instant, bool)>>) -> Result
 }
 
 async fn page(rest: &Rest, request: Request) -> Result<Response, Problem> {
-    let page = metrics::page(&rest.edge.metrics(http::principal(request.extensions())?).await?);
+    let metrics = rest.edge.metrics(http::principal(request.extensions())?).await?;
+    let page = metrics::page(metrics).map_err(|error| Problem::unavailable(format!("the metrics can't be rendered: {error}")))?;
     Ok(([(header::CONTENT_TYPE, metrics::CONTENT_TYPE), (header::CACHE_CONTROL, "no-store")], page).into_response())
 }

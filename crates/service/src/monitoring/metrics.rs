@@ -5,48 +5,31 @@ use crate::{Service, ServiceError};
 use heapstead_context::store::Stats;
 use heapstead_context::{Counts, RecorderCounts};
 use heapstead_types::{Principal, Status};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use prometheus::{Histogram, HistogramOpts, IntCounterVec, Opts};
 use std::time::Duration;
 
 /// From a warm worker to the longest run there may be.
-pub const BOUNDS_MS: [f64; 15] =
-    [1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0, 5000.0, 10_000.0, 60_000.0, 300_000.0];
+const BOUNDS_MS: [f64; 15] = [1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0, 5000.0, 10_000.0, 60_000.0, 300_000.0];
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Meter {
-    ended: [AtomicU64; Status::ALL.len()],
-    /// From acceptance to the start of the code.
-    pub queue: Buckets,
-    /// Run time of the code.
-    pub run: Buckets,
-    /// From the end of the code until its heap is stored.
-    pub snapshot: Buckets,
+    ended: IntCounterVec,
+    pub queue: Latency,
+    pub run: Latency,
+    pub snapshot: Latency,
 }
 
-#[derive(Debug, Default)]
-pub struct Buckets {
-    /// The last bucket is for values above all bounds.
-    counts: [AtomicU64; BOUNDS_MS.len() + 1],
-    sum_us: AtomicU64,
-}
-
-/// A histogram snapshot: each value is counted in every bucket whose bound it does not exceed.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Times {
-    pub buckets: Vec<(f64, u64)>,
-    pub count: u64,
-    pub sum_ms: f64,
-}
+#[derive(Debug)]
+pub struct Latency(Histogram);
 
 /// A snapshot of all metrics. Values that can't be read now are missing.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Metrics {
-    pub executions: Vec<(Status, u64)>,
+    pub executions: IntCounterVec,
     pub running: usize,
     pub queued: usize,
-    pub queue_ms: Times,
-    pub run_ms: Times,
-    pub snapshot_ms: Times,
+    /// Queue, run and snapshot times.
+    pub latencies: [Histogram; 3],
     /// None on a stateless server.
     pub stores: Option<StoreMetrics>,
     pub contexts: Option<ContextMetrics>,
@@ -72,46 +55,50 @@ pub struct ContextMetrics {
     /// Calls that were not recorded because the queue was full.
     pub dropped: u64,
     pub store: heapstead_context::Metrics,
+    pub read_latency_ms: Histogram,
+}
+
+impl Default for Meter {
+    fn default() -> Self {
+        let ended = IntCounterVec::new(Opts::new("heapstead_executions_total", "Finished executions by status."), &["status"])
+            .expect("the name and the label are valid constants");
+        for status in Status::ALL.into_iter().filter(|status| status.is_terminal()) {
+            ended.with_label_values(&[status.as_str()]);
+        }
+        Self {
+            ended,
+            queue: Latency::new("heapstead_execution_queue_ms", "Time from acceptance to the start of the code."),
+            run: Latency::new("heapstead_execution_run_ms", "Run time of the code."),
+            snapshot: Latency::new("heapstead_execution_snapshot_ms", "Time from the end of the code until its heap was stored."),
+        }
+    }
 }
 
 impl Meter {
     pub fn ended(&self, status: Status) {
-        if let Some(index) = Status::ALL.iter().position(|known| *known == status) {
-            self.ended[index].fetch_add(1, Relaxed);
-        }
+        self.ended.with_label_values(&[status.as_str()]).inc();
     }
 
     pub fn view(&self, load: heapstead_engine::Load) -> Metrics {
-        let ends = Status::ALL.into_iter().zip(&self.ended).filter(|(status, _)| status.is_terminal());
         Metrics {
-            executions: ends.map(|(status, count)| (status, count.load(Relaxed))).collect(),
+            executions: self.ended.clone(),
             running: load.running,
             queued: load.queued,
-            queue_ms: self.queue.view(),
-            run_ms: self.run.view(),
-            snapshot_ms: self.snapshot.view(),
+            latencies: [&self.queue, &self.run, &self.snapshot].map(|latency| latency.0.clone()),
             stores: None,
             contexts: None,
         }
     }
 }
 
-impl Buckets {
-    pub fn record(&self, took: Duration) {
-        let ms = took.as_secs_f64() * 1000.0;
-        self.counts[BOUNDS_MS.partition_point(|bound| *bound < ms)].fetch_add(1, Relaxed);
-        self.sum_us.fetch_add(took.as_micros().try_into().unwrap_or(u64::MAX), Relaxed);
+impl Latency {
+    fn new(name: &str, help: &str) -> Self {
+        let opts = HistogramOpts::new(name, help).buckets(BOUNDS_MS.into());
+        Self(Histogram::with_opts(opts).expect("the name and the bounds are valid constants"))
     }
 
-    fn view(&self) -> Times {
-        let mut count = 0;
-        let mut up_to = self.counts.iter().map(|bucket| {
-            count += bucket.load(Relaxed);
-            count
-        });
-        let buckets = BOUNDS_MS.into_iter().zip(up_to.by_ref()).collect();
-        up_to.for_each(drop);
-        Times { buckets, count, sum_ms: self.sum_us.load(Relaxed) as f64 / 1e3 }
+    pub fn record(&self, took: Duration) {
+        self.0.observe(took.as_secs_f64() * 1e3);
     }
 }
 
@@ -158,6 +145,7 @@ impl Service {
             recorder: conversations.recorder.counts(),
             dropped: conversations.dropped(),
             store: conversations.store.meter.view(),
+            read_latency_ms: conversations.store.meter.read_latency_ms(),
         })
     }
 }
@@ -165,25 +153,16 @@ impl Service {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use prometheus::core::Collector;
 
     #[test]
-    fn values_are_counted_in_every_bucket_up_to_their_bound() {
-        let buckets = Buckets::default();
-        for ms in [1, 3, 400_000] {
-            buckets.record(Duration::from_millis(ms));
-        }
-        let view = buckets.view();
-        let at_most: Vec<u64> = view.buckets.iter().map(|(_, count)| *count).collect();
-        assert_eq!(at_most[..4], [1, 1, 2, 2]);
-        assert_eq!((at_most.last(), view.count, view.sum_ms), (Some(&2), 3, 400_004.0));
-    }
-
-    #[test]
-    fn only_ends_are_counted_as_ends() {
+    fn every_terminal_status_is_exported_from_the_start() {
         let meter = Meter::default();
         meter.ended(Status::TimedOut);
-        let view = meter.view(heapstead_engine::Load { running: 1, queued: 2 });
-        assert_eq!(view.executions.len(), Status::ALL.len() - 1);
-        assert!(view.executions.contains(&(Status::TimedOut, 1)) && view.executions.contains(&(Status::Completed, 0)));
+        let exported = meter.view(heapstead_engine::Load { running: 1, queued: 2 }).executions.collect();
+        let counts: Vec<(&str, f64)> =
+            exported[0].get_metric().iter().map(|metric| (metric.get_label()[0].value(), metric.get_counter().value())).collect();
+        assert_eq!(counts.len(), Status::ALL.len() - 1);
+        assert!(counts.contains(&("timed_out", 1.0)) && counts.contains(&("completed", 0.0)), "{counts:?}");
     }
 }

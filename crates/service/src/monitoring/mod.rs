@@ -4,6 +4,6 @@ mod health;
 mod metrics;
 
 pub use health::{ContextHealth, EngineHealth, Health, HealthStatus, HeapStoreHealth};
-pub use metrics::{ContextMetrics, Metrics, StoreMetrics, Times};
+pub use metrics::{ContextMetrics, Metrics, StoreMetrics};
 
 pub(crate) use metrics::{Meter, check_may_watch};
