@@ -1,4 +1,4 @@
-//! Running code, and what became of it: `run_js`, `get_execution`, `get_execution_output`, `cancel_execution`, `list_executions`.
+//! Runs code, and reads, cancels and lists executions: `run_js`, `get_execution`, `get_execution_output`, `cancel_execution`, `list_executions`.
 
 use super::operation::{Arguments, Description, Done, FailureShape, LongText, NeedsSession, Operation, Pending, Shown};
 use super::{alias, schema};
@@ -137,7 +137,7 @@ fn run_js(service: &Service) -> Operation {
         runs_code: true,
         may_conflict: true,
         needs_session: NeedsSession::IfRequired,
-        // The tool is there to run code: if that failed, so did the call.
+        // If the code failed, the tool call is reported as failed.
         reports_failure: |answer| answer.get("error").is_some_and(|error| !error.is_null()),
         long_text: Some(RESULT),
         aliases: &alias::RUN_JS,
@@ -154,7 +154,7 @@ fn run_js(service: &Service) -> Operation {
     })
 }
 
-/// A result that may be shown in part.
+/// `result` may be truncated.
 const RESULT: LongText = LongText { member: "result", part: result_part, shown: Shown::Preview };
 
 fn result_part(record: &Value, shown_bytes: usize) -> Arguments {

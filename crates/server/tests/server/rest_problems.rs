@@ -75,16 +75,16 @@ async fn bodies_are_read_strictly() {
     for (body, expected) in [
         (br#"{"code": "1", "code": "2"}"#.to_vec(), "`code` is given twice at line 1 column 20"),
         (br#"{"code": "1", "tags": {"a": "1", "a": "2"}}"#.to_vec(), "`a` is given twice"),
-        (b"{\"code\": \"\xc3\x28\"}".to_vec(), "the body is not UTF-8: byte 10 can't stand there"),
-        (br#"{"code": "\ud800"}"#.to_vec(), "the body is not good JSON"),
+        (b"{\"code\": \"\xc3\x28\"}".to_vec(), "the body is not UTF-8: byte 10 is not valid"),
+        (br#"{"code": "\ud800"}"#.to_vec(), "the body is not valid JSON"),
         (deep.into_bytes(), "nested more than 40 deep"),
         (many.into_bytes(), "more than 10000 values"),
         (br#"{"code": "1"} {"code": "2"}"#.to_vec(), "trailing characters"),
         (br#"{"code": "1""#.to_vec(), "EOF while parsing"),
         (b"[1]".to_vec(), "not a JSON object"),
         (b"null".to_vec(), "not a JSON object"),
-        (b"\xef\xbb\xbf{}".to_vec(), "not good JSON"),
-        (br#"{"code": NaN}"#.to_vec(), "not good JSON"),
+        (b"\xef\xbb\xbf{}".to_vec(), "not valid JSON"),
+        (br#"{"code": NaN}"#.to_vec(), "not valid JSON"),
         (Vec::new(), "`code` is missing"),
     ] {
         let request = server.client.post(format!("{}/api/exec", server.url)).header("content-type", "application/json").body(body);
@@ -151,7 +151,7 @@ async fn only_allowed_hosts_and_origins_are_answered() {
     }
     for host in ["evil.example", "localhost.evil.example", "127.0.0.2", "[::1]"] {
         let detail = problem(send(Method::GET, &[("host", host)]).await, 403).await;
-        assert_eq!(detail, format!("requests to the host `{host}` are not answered: `--allowed-hosts` decides"));
+        assert_eq!(detail, format!("requests to the host `{host}` are refused: it is not in `--allowed-hosts`"));
     }
     for origin in ["http://evil.example", "null", "https://app.example.evil", "http://app.example", "http://127.0.0.1:1"] {
         let refused = send(Method::POST, &[("origin", origin)]).await;
