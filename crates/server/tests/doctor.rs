@@ -28,7 +28,7 @@ fn a_machine_that_runs_code_passes() {
     }
     assert_eq!(ran.out.lines().count(), NAMES.len(), "{ran:?}");
     assert!(ran.out.contains("ran 1+1 in "), "{ran:?}");
-    assert_eq!(ran.err, "everything is there\n");
+    assert_eq!(ran.err, "everything is present\n");
 }
 
 #[test]

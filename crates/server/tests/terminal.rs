@@ -30,7 +30,7 @@ fn an_interactive_session() {
     check("x +\r22\r", "\x1b[33m42\x1b[0m");
     // The history recalls the whole input, not only its last line.
     check(&format!("{UP}\r"), "\x1b[33m42\x1b[0m");
-    check(CTRL_C, "Ctrl-D or .exit leaves");
+    check(CTRL_C, "Ctrl-D or .exit exits");
 
     terminal.send("foo(\r");
     terminal.wait_for("... ");

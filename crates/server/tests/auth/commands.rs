@@ -162,7 +162,7 @@ async fn doctor_checks_tokens_and_keys() {
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).expect("a mode");
     let ill = doctor("http://127.0.0.1:1/keys").await;
     assert_eq!(ill.code, Some(1), "{ill:?}");
-    for part in ["✗ tokens: ", "(mode 644)", "`chmod 600`", "✗ JWKS: http://127.0.0.1:1/keys: there is no answer"] {
+    for part in ["✗ tokens: ", "(mode 644)", "`chmod 600`", "✗ JWKS: http://127.0.0.1:1/keys: no response"] {
         assert!(ill.out.contains(part), "`{part}` is not in {ill:?}");
     }
     let exposed = place.ran(["doctor", "--bind-host", "0.0.0.0"]);

@@ -17,7 +17,7 @@ pub async fn check_refused(server: &Server, token: &str) {
     let (status, challenge, body) = answer(server, token).await;
     assert_eq!((status, challenge.as_str()), (401, r#"Bearer realm="heapstead", error="invalid_token""#), "{body}");
     let expected = json!({
-        "type": "urn:heapstead:error:unauthenticated", "title": "Unauthorized", "status": 401, "detail": "the credentials are not valid here, or not any more"
+        "type": "urn:heapstead:error:unauthenticated", "title": "Unauthorized", "status": 401, "detail": "the credentials are not valid for this server, or have expired or been revoked"
     });
     assert_eq!(body, expected);
 }

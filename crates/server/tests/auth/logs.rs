@@ -78,7 +78,7 @@ async fn no_token_is_logged_at_any_level() {
         let secret = token.rsplit(['_', '.']).next().expect("a secret");
         assert!(!log.contains(secret), "{token} is in the log: {:?}", log.lines().find(|line| line.contains(secret)));
     }
-    for reason in ["never given out, revoked, or mistyped", "the JWT is refused: InvalidSignature"] {
+    for reason in ["never issued, revoked, or mistyped", "the JWT is refused: InvalidSignature"] {
         assert!(log.contains(reason), "`{reason}` is not in the log");
     }
 }

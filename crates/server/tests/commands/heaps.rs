@@ -52,7 +52,7 @@ async fn heaps_are_listed_and_shown() {
         let lines: Vec<_> = ran.out.lines().collect();
         assert_eq!(lines.len(), 3, "{ran:?}");
         assert!(lines[0].starts_with("HEAP ") && lines[1].starts_with(&keys[0]) && lines[1].contains(" KB  20"), "{ran:?}");
-        assert!(ran.err.contains(&format!("`--cursor {}` goes on", keys[1])), "{ran:?}");
+        assert!(ran.err.contains(&format!("`--cursor {}` continues", keys[1])), "{ran:?}");
     }
 
     let shown = json_of_both(&server, &["heaps", "show", &keys[0]]);
@@ -159,10 +159,7 @@ async fn errors_say_what_to_do_next() {
     for command in [&["heaps", "show"][..], &["heaps", "export"]] {
         for ran in both(&server, &[command, &[unknown.as_str()]].concat()) {
             assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""), "{ran:?}");
-            assert!(
-                ran.err.contains(&unknown) && ran.err.contains("next: ") && ran.err.contains("ls` lists those that are there"),
-                "{ran:?}"
-            );
+            assert!(ran.err.contains(&unknown) && ran.err.contains("next: ") && ran.err.contains("ls` lists the existing ones"), "{ran:?}");
         }
     }
     let place = Place::new();
@@ -173,7 +170,7 @@ async fn errors_say_what_to_do_next() {
         (
             &["heaps", "ls", "--url", "http://127.0.0.1:1"],
             1,
-            &["no answer from http://127.0.0.1:1/", "Connection refused", "next: start a server"],
+            &["no response from http://127.0.0.1:1/", "Connection refused", "next: start a server"],
         ),
         (&["heaps", "ls", "--url", "127.0.0.1:8420"], 2, &["`--url` is `127.0.0.1:8420`", "next: give the address"]),
         (&["heaps", "ls", "--url", "http://h/mcp"], 2, &["it has a path"]),
