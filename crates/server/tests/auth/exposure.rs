@@ -13,7 +13,7 @@ fn refused(arguments: &[&str]) -> Ran {
 }
 
 #[test]
-fn without_authentication_it_refuses_remote_addresses() {
+fn without_authentication_remote_addresses_are_refused() {
     for host in ["0.0.0.0", "::", "192.0.2.1", "::ffff:192.0.2.1"] {
         for port in ["--http-port", "--sse-port"] {
             let ran = refused(&[port, "0", "--bind-host", host]);
@@ -32,7 +32,7 @@ fn without_authentication_it_refuses_remote_addresses() {
 }
 
 #[tokio::test]
-async fn with_authentication_or_the_insecure_flag_it_listens_remotely() {
+async fn with_authentication_or_the_insecure_flag_remote_addresses_are_accepted() {
     let file = TokenFile::new();
     file.add("acme/ann", &[]);
     for (arguments, status) in [(&["--auth-tokens", &file.path()][..], 401), (&["--insecure-no-auth"], 200)] {

@@ -166,7 +166,7 @@ async fn errors_say_what_to_do_next() {
     for (arguments, code, parts) in [
         (&["heaps", "show", "abc"][..], 2, &["64 lowercase hex digits"][..]),
         (&["heaps", "ls", "--limit", "0"], 2, &["--limit"]),
-        (&["heaps", "ls"], 1, &["there is no heap folder at", "next: say where it is with `--directory-path DIR`"]),
+        (&["heaps", "ls"], 1, &["there is no heap folder at", "next: name the folder with `--directory-path DIR`"]),
         (
             &["heaps", "ls", "--url", "http://127.0.0.1:1"],
             1,
@@ -183,5 +183,5 @@ async fn errors_say_what_to_do_next() {
             assert!(ran.err.contains(part), "{arguments:?}: `{part}` is not in {ran:?}");
         }
     }
-    assert!(!place.heaps().exists(), "looking at a folder makes none");
+    assert!(!place.heaps().exists(), "reading does not create the folder");
 }

@@ -68,7 +68,7 @@ async fn every_refusal_is_a_problem_document() {
 }
 
 #[tokio::test]
-async fn bodies_are_read_strictly() {
+async fn invalid_json_bodies_are_refused() {
     let server = Server::start();
     let deep = format!("{{\"code\": {}{}}}", "[".repeat(100_000), "]".repeat(100_000));
     let many = format!("{{\"code\": [{}1]}}", "1,".repeat(100_000));
@@ -94,7 +94,7 @@ async fn bodies_are_read_strictly() {
 }
 
 #[tokio::test]
-async fn a_source_of_16_mib_fits_however_it_is_escaped() {
+async fn a_source_of_16_mib_is_accepted_with_any_escaping() {
     let server = Server::start();
     let comment = "\\u0020".repeat((16 << 20) - 1);
     let body = format!("{{\"code\": \"{comment}7\", \"wait_secs\": 60}}");
@@ -137,7 +137,7 @@ async fn operations_with_ok_include_it_in_every_error() {
 }
 
 #[tokio::test]
-async fn only_allowed_hosts_and_origins_are_answered() {
+async fn only_allowed_hosts_and_origins_are_accepted() {
     let server = Server::start_with(
         &Folders::new(),
         &["--allowed-origins", "https://app.example", "--allowed-hosts", "localhost,127.0.0.1,api.example"],
@@ -196,5 +196,5 @@ async fn a_full_queue_returns_429_with_retry_after() {
     for id in ids {
         assert_eq!(server.post(&format!("/api/executions/{id}/cancel"), json!({})).await.0, 200);
     }
-    assert_eq!(server.run("1").await["status"], "completed", "and then there is room again");
+    assert_eq!(server.run("1").await["status"], "completed", "the queue accepts runs again");
 }
