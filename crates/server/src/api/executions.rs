@@ -38,7 +38,7 @@ struct RunJs {
     session: Option<String>,
     /// If `heap` is not found: `fresh` starts with a fresh heap and a warning, `fail` refuses to run.
     on_missing_heap: Option<Missing>,
-    /// If the state of the session was lost: `recover` starts anew and reports it, `fail` refuses to run. Default `recover`.
+    /// If the state of the session was lost: `recover` starts with fresh state and reports it, `fail` refuses to run. Default `recover`.
     on_stale: Option<Stale>,
     /// Waits for the end of the run, at most this many seconds, and returns the record. If omitted, returns the id immediately.
     #[schemars(range(min = 0, max = 300))]

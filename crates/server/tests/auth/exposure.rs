@@ -68,7 +68,7 @@ fn a_missing_invalid_or_writable_token_file_prevents_the_start() {
     let missing = place.path("none.toml");
     let missing = missing.to_str().expect("a name in UTF-8");
     let ran = refused(&["--http-port", "0", "--auth-tokens", missing]);
-    assert!(ran.err.contains(&format!("`heapstead auth add OWNER --auth-tokens {missing}` makes one")), "{ran:?}");
+    assert!(ran.err.contains(&format!("`heapstead auth add OWNER --auth-tokens {missing}` creates it")), "{ran:?}");
     let broken = place.file("broken.toml", "[[tokens]]\nid = 7");
     assert!(refused(&["--http-port", "0", "--auth-tokens", &broken]).err.contains("broken.toml"));
     let open = place.file("open.toml", "");

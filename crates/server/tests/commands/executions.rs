@@ -148,7 +148,7 @@ async fn errors_say_what_to_do_next() {
     let place = Place::new();
     let ran = place.command(["executions", "ls"]).env("HEAPSTEAD_SESSION_DB_PATH", place.path("none")).output().expect("it runs");
     assert_eq!(ran.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&ran.stderr).contains("next: say where it is with `--session-db-path DIR`"), "{ran:?}");
+    assert!(String::from_utf8_lossy(&ran.stderr).contains("next: name the folder with `--session-db-path DIR`"), "{ran:?}");
     assert!(!place.path("none").exists(), "reading does not create the folder");
     let ran = place.ran(["executions", "ls", "--status", "sleeping"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");

@@ -47,8 +47,8 @@ async fn calls_continue_while_redis_is_down_and_it_recovers() {
     redis.start_again();
     context_when(&server, "a", |context| calls(context) == 1).await;
     run_in(&server, "a", "5").await;
-    let healed = context_when(&server, "a", |context| calls(context) >= 2).await;
-    assert_eq!(healed["recent_tool_calls"][0]["args"]["code"], "var kept = 1", "Redis kept the earlier calls: {healed:#}");
+    let recovered = context_when(&server, "a", |context| calls(context) >= 2).await;
+    assert_eq!(recovered["recent_tool_calls"][0]["args"]["code"], "var kept = 1", "Redis kept the earlier calls: {recovered:#}");
     assert_eq!(server.get("/api/health").await.1["status"], "healthy");
     assert!(metric(&server, "context_calls_total{result=\"failed\"}").await > Some(0.0));
 }
@@ -69,8 +69,8 @@ async fn repeated_kills_under_load_fail_no_call_and_lose_no_acknowledged_write()
         assert!(problem.starts_with("context store: the context store (redis) can't be used now: "), "{health}");
         assert_eq!((&health["context_store"]["redis_ok"], &health["engine"]["ok"]), (&json!(false), &json!(true)), "{health}");
         redis.start_again();
-        let healed = health_when(&servers[0], |health| health["status"] == "healthy").await;
-        assert_eq!((&healed["context_store"]["redis_ok"], healed.get("problems")), (&json!(true), None), "{healed}");
+        let recovered = health_when(&servers[0], |health| health["status"] == "healthy").await;
+        assert_eq!((&recovered["context_store"]["redis_ok"], recovered.get("problems")), (&json!(true), None), "{recovered}");
     }
     load.advance(3).await;
     load.end_acknowledged_by(&servers[0]).await;

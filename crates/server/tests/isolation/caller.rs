@@ -111,7 +111,7 @@ impl Caller {
         ]
     }
 
-    /// A local user with a server of their own, in both eras.
+    /// A local user with its own stdio server, in both protocol versions.
     pub async fn local(folders: &Folders) -> [Self; 2] {
         let quiet = ["--log", "error"];
         [Self::Stdio(Box::new(Stdio::connect(folders, LEGACY, &quiet).await)), Self::ModernStdio(Box::new(Stdio::start(folders, &quiet)))]

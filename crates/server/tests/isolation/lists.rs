@@ -38,9 +38,9 @@ async fn read(owner: &Owner, path: &str) -> String {
 async fn lists_contain_no_objects_of_other_owners() {
     let servers = TestServers::start();
     let (ann, anonymous) = (servers.owner("acme/ann"), servers.anonymous());
-    let (anns, nobodys) = (OwnedObjects::of(&servers, &ann).await, OwnedObjects::of(&servers, &anonymous).await);
+    let (anns, anonymous_objects) = (OwnedObjects::of(&servers, &ann).await, OwnedObjects::of(&servers, &anonymous).await);
     let bob = servers.owner("acme/bob");
-    for (other, of) in [(&bob, &anns), (&bob, &nobodys), (&anonymous, &anns), (&ann, &nobodys)] {
+    for (other, of) in [(&bob, &anns), (&bob, &anonymous_objects), (&anonymous, &anns), (&ann, &anonymous_objects)] {
         for path in LISTS {
             check_absent(&read(other, path).await, of, path);
         }

@@ -51,24 +51,24 @@ async fn inventory(owner: &Owner, of: &OwnedObjects) -> Value {
 async fn foreign_objects_are_indistinguishable_from_missing_ones() {
     let servers = TestServers::start();
     let (ann, anonymous) = (servers.owner("acme/ann"), servers.anonymous());
-    let (anns, nobodys) = (OwnedObjects::of(&servers, &ann).await, OwnedObjects::of(&servers, &anonymous).await);
-    let before = (inventory(&ann, &anns).await, inventory(&anonymous, &nobodys).await);
+    let (anns, anonymous_objects) = (OwnedObjects::of(&servers, &ann).await, OwnedObjects::of(&servers, &anonymous).await);
+    let before = (inventory(&ann, &anns).await, inventory(&anonymous, &anonymous_objects).await);
     let mut differences = Vec::new();
     // An owner of the same tenant, one of another tenant, and an anonymous caller.
     for other in [servers.owner("acme/bob"), servers.owner("umbra/carol"), servers.anonymous()] {
         for caller in &mut Caller::all_of(&servers, &other).await {
             differences.extend(check(caller, other.name, &anns).await);
             if other.token.is_some() {
-                differences.extend(check(caller, other.name, &nobodys).await);
+                differences.extend(check(caller, other.name, &anonymous_objects).await);
             }
         }
     }
     for local in &mut Caller::local(&servers.folders).await {
         differences.extend(check(local, "local", &anns).await);
-        differences.extend(check(local, "local", &nobodys).await);
+        differences.extend(check(local, "local", &anonymous_objects).await);
     }
     assert!(differences.is_empty(), "{} responses reveal whether an object exists:\n{}", differences.len(), differences.join("\n\n"));
-    let after = (inventory(&ann, &anns).await, inventory(&anonymous, &nobodys).await);
+    let after = (inventory(&ann, &anns).await, inventory(&anonymous, &anonymous_objects).await);
     assert_eq!(before, after, "no object was changed");
 }
 
