@@ -1,4 +1,4 @@
-//! What both skins stand on: the table of operations, and what the operator decided about connections.
+//! State shared by the MCP and REST layers: the table of operations, and the settings of connections.
 
 use crate::api::Api;
 use crate::auth::Authenticator;
@@ -9,20 +9,20 @@ pub struct Edge {
     pub api: Api,
     /// None in stateless mode.
     pub service: Option<Service>,
-    /// None in any other.
+    /// None unless in stateless mode.
     pub stateless: Option<Stateless>,
-    /// The session of connections that name none.
+    /// The session of connections that do not name one (`--session-id`).
     pub session: Option<SessionName>,
-    /// Characters of text in an MCP answer: longer results are shown in part, lists and output in pages of this size.
+    /// Maximum characters of text in an MCP result: longer results are truncated, lists and output are paged.
     pub inline_chars_max: usize,
-    /// Whether tools are listed under their other names too.
+    /// Whether tools are also listed under their aliases (`--plasm-names`).
     pub plasm_names: bool,
     pub access: Access,
     pub authenticator: Authenticator,
 }
 
 impl Edge {
-    /// Whether calls can be served.
+    /// Whether the server can serve calls.
     pub async fn is_ready(&self) -> bool {
         match (&self.service, &self.stateless) {
             (Some(service), _) => service.is_ready().await,
@@ -40,11 +40,11 @@ impl Edge {
     }
 }
 
-/// Which web pages and host names may reach the server: a browser must not be talked into speaking to it.
+/// The host names and web origins from which requests are accepted, so that a web page cannot misuse a user's browser to call the server.
 #[derive(Debug, Clone)]
 pub struct Access {
     /// Values of the `Host` header, without port. `*` allows all.
     pub hosts: Vec<String>,
-    /// Values of the `Origin` header. Requests without one come from no web page. `*` allows all.
+    /// Values of the `Origin` header. Requests without this header do not come from a web page. `*` allows all.
     pub origins: Vec<String>,
 }

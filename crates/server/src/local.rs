@@ -1,4 +1,4 @@
-//! Engine and heap store of this machine, opened for a command that runs code itself.
+//! Opens the local stores and starts the engine, for the server and for commands that run without one.
 
 use crate::cli::FlagError;
 use heapstead_engine::{Artifacts, ArtifactsError, Config, Engine, StartError};
@@ -7,11 +7,11 @@ use heapstead_types::Failure;
 use std::path::Path;
 use std::time::Duration;
 
-/// Where heaps are kept when nobody says otherwise.
+/// Default folder of the heaps.
 pub const HEAP_FOLDER_DEFAULT: &str = "/tmp/mcp-v8-heaps";
-/// Where the metadata database is when nobody says otherwise.
+/// Default folder of the metadata database.
 pub const DATABASE_FOLDER_DEFAULT: &str = "/tmp/mcp-v8-sessions";
-/// A start that takes longer than this says what it is doing.
+/// If the start takes longer than this, a notice is shown.
 const START_NOTICE_AFTER: Duration = Duration::from_secs(1);
 
 #[derive(Debug, thiserror::Error)]
@@ -19,7 +19,7 @@ pub enum LocalError {
     #[error(transparent)]
     Flags(#[from] FlagError),
     #[error(transparent)]
-    Parts(#[from] ArtifactsError),
+    Artifacts(#[from] ArtifactsError),
     #[error(transparent)]
     Engine(#[from] StartError),
     #[error(transparent)]
@@ -32,12 +32,12 @@ impl From<LocalError> for Failure {
     fn from(error: LocalError) -> Self {
         match error {
             LocalError::Flags(_) | LocalError::Heaps(_) | LocalError::Database(_) => Self::Store(error.to_string()),
-            LocalError::Parts(_) | LocalError::Engine(_) => Self::NoWorker(error.to_string()),
+            LocalError::Artifacts(_) | LocalError::Engine(_) => Self::NoWorker(error.to_string()),
         }
     }
 }
 
-/// Starts the engine, and calls `notice` if that takes a while.
+/// Starts the engine. Calls `notice` if that takes longer than `START_NOTICE_AFTER`.
 pub async fn start_engine(notice: impl FnOnce()) -> Result<Engine, LocalError> {
     let mut starting = Box::pin(Engine::start(Config::new(Artifacts::find()?)));
     let started = match tokio::time::timeout(START_NOTICE_AFTER, &mut starting).await {
@@ -50,13 +50,13 @@ pub async fn start_engine(notice: impl FnOnce()) -> Result<Engine, LocalError> {
     Ok(started?)
 }
 
-/// Opens the heap folder. The default one lies where anybody could have made it first, so it has to be ours.
+/// Opens the heap folder. The default one is in `/tmp`, where another user could have created it first, so its owner is checked.
 pub fn open_heaps(folder: &Path) -> Result<HeapStore, LocalError> {
     let owner = if folder == Path::new(HEAP_FOLDER_DEFAULT) { Owner::Us } else { Owner::Anyone };
     Ok(HeapStore::in_folder(folder, owner)?)
 }
 
-/// Opens the database, under the same rule.
+/// Opens the database. The owner of the default folder is checked too.
 pub fn open_database(folder: &Path) -> Result<Database, LocalError> {
     let owner = if folder == Path::new(DATABASE_FOLDER_DEFAULT) { Owner::Us } else { Owner::Anyone };
     Ok(Database::open(folder, owner)?)

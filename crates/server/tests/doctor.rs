@@ -19,7 +19,7 @@ const NAMES: [&str; 11] = [
 ];
 
 #[test]
-fn a_machine_that_runs_code_passes() {
+fn all_checks_pass_on_a_working_machine() {
     let place = Place::new();
     let ran = place.ran(["doctor"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -28,11 +28,11 @@ fn a_machine_that_runs_code_passes() {
     }
     assert_eq!(ran.out.lines().count(), NAMES.len(), "{ran:?}");
     assert!(ran.out.contains("ran 1+1 in "), "{ran:?}");
-    assert_eq!(ran.err, "everything is there\n");
+    assert_eq!(ran.err, "everything is present\n");
 }
 
 #[test]
-fn json_has_the_same_content() {
+fn json_output_has_the_same_checks() {
     let ran = Place::new().ran(["doctor", "--json"]);
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{ran:?}");
     let report = ran.json();
@@ -69,7 +69,7 @@ fn missing_parts_are_named_with_a_fix() {
     ] {
         assert!(ran.out.contains(part), "`{part}` is not in {ran:?}");
     }
-    assert!(ran.out.contains("✓ Landlock"), "the rest is checked all the same: {ran:?}");
+    assert!(ran.out.contains("✓ Landlock"), "the other checks still run: {ran:?}");
     assert_eq!(ran.err, "4 missing: see → above\n");
     let report = doctor(&["--json"]).json();
     assert_eq!(report["ok"], false);

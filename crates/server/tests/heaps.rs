@@ -12,7 +12,7 @@ fn a_heap_is_continued_in_another_process() {
     let (result, second) = place.completed("add(1)", &["--heap", &first]);
     assert_eq!(result, "41");
     assert_eq!(place.completed("add(1)", &["--heap", &second]).0, "42");
-    assert_eq!(place.completed("add(1)", &["--heap", &first]).0, "41", "a heap that was gone on from is as it was");
+    assert_eq!(place.completed("add(1)", &["--heap", &first]).0, "41", "a heap does not change when a run continues from it");
     assert_eq!(place.completed("typeof n", &["--heap", ""]).0, "\"undefined\"", "empty means fresh");
 }
 
@@ -39,7 +39,7 @@ fn check_unusable(place: &Place, key: &str, parts: &[&str]) {
 }
 
 #[test]
-fn a_damaged_heap_fails_the_run_and_stays_as_it_is() {
+fn a_damaged_heap_fails_the_run_and_its_file_is_unchanged() {
     let place = Place::new();
     let (_, key) = place.completed("let n = 1", &[]);
     let whole = fs::read(place.heap_file(&key)).expect("heap");
@@ -81,7 +81,7 @@ fn a_heap_of_another_engine_is_refused_before_v8_sees_it() {
 }
 
 #[test]
-fn a_heap_without_a_sidecar_is_tried_and_a_worker_that_dies_of_it_is_one_failed_run() {
+fn a_heap_without_a_sidecar_is_tried_and_a_crash_fails_only_the_run() {
     let place = Place::new();
     let (_, key) = place.completed("let n = 7", &[]);
     fs::remove_file(place.sidecar(&key)).expect("remove");
@@ -110,7 +110,7 @@ fn a_folder_that_can_not_be_written_fails_the_run() {
     assert_eq!((ran.code, ran.out.as_str(), ran.heap()), (Some(1), "ran\n", None), "{ran:?}");
     assert!(ran.err.contains("error: storage: can't write in the folder"), "{ran:?}");
     assert!(ran.err.contains("Permission denied") && ran.err.contains("--directory-path DIR"), "{ran:?}");
-    assert_eq!(fs::read_dir(place.heaps()).expect("folder").count(), before, "nothing is left behind");
+    assert_eq!(fs::read_dir(place.heaps()).expect("folder").count(), before, "no partial file is left");
 }
 
 /// Removes write access from this thread and its child processes with Landlock, which affects root too, unlike a folder's mode.
@@ -146,10 +146,10 @@ fn processes_may_share_a_folder() {
         let heap = ran.heap().expect("a heap");
         assert_eq!(place.completed("n", &["--heap", &heap]).0, (process % 4).to_string());
     }
-    let strangers: Vec<_> = fs::read_dir(place.heaps())
+    let other_files: Vec<_> = fs::read_dir(place.heaps())
         .expect("folder")
         .map(|entry| entry.expect("entry").file_name().into_string().expect("name"))
         .filter(|name| name != ".meta" && name.parse::<heapstead_types::HeapKey>().is_err())
         .collect();
-    assert_eq!(strangers, [""; 0], "only heaps are in the folder");
+    assert_eq!(other_files, [""; 0], "only heaps are in the folder");
 }

@@ -11,14 +11,14 @@ fn session(place: &Place, arguments: &[&str], lines: &[&str]) -> Ran {
 }
 
 /// Checks the printed results, and that stderr contains these errors.
-fn check(lines: &[&str], results: &[&str], troubles: &[&str]) {
+fn check(lines: &[&str], results: &[&str], errors: &[&str]) {
     let ran = session(&Place::new(), &[], lines);
     assert_eq!(ran.code, Some(0), "{lines:?}: {ran:?}");
     assert_eq!(ran.out.lines().collect::<Vec<_>>(), results, "{lines:?}: {ran:?}");
-    for trouble in troubles {
-        assert!(ran.err.contains(trouble), "{lines:?}: `{trouble}` is not in {ran:?}");
+    for error in errors {
+        assert!(ran.err.contains(error), "{lines:?}: `{error}` is not in {ran:?}");
     }
-    assert_eq!(ran.err.is_empty(), troubles.is_empty(), "{lines:?}: {ran:?}");
+    assert_eq!(ran.err.is_empty(), errors.is_empty(), "{lines:?}: {ran:?}");
 }
 
 #[test]

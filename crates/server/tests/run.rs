@@ -84,16 +84,16 @@ fn ctrl_c_cancels_the_run_and_keeps_its_output() {
 }
 
 #[test]
-fn output_past_its_cap_ends_in_one_line_that_says_so() {
+fn output_over_its_limit_ends_with_one_notice_line() {
     let place = Place::new();
     let last = "[output truncated: more than 1 MB was written]\n\"end\"\n";
     // The limit either cuts a line, which then gets a newline, or falls between two lines.
     for (line_length, added) in [(50_000, 1), ((1 << 16) - 1, 0)] {
         let code = format!("for (let i = 0; i < 40; i++) console.log('x'.repeat({line_length})); 'end'");
         let ran = place.ran(["run", "-e", &code, "--output-max-mb", "1"]);
-        assert_eq!(ran.code, Some(0), "the run goes on");
+        assert_eq!(ran.code, Some(0), "the run continues");
         assert!(ran.out.ends_with(&format!("x\n{last}")), "{line_length}: {}", &ran.out[ran.out.len() - 200..]);
-        assert_eq!(ran.out.len(), (1 << 20) + added + last.len(), "{line_length}: all that fits is there");
+        assert_eq!(ran.out.len(), (1 << 20) + added + last.len(), "{line_length}: all output up to the limit is printed");
     }
 }
 
@@ -167,11 +167,11 @@ fn stateless_stores_nothing() {
     let place = Place::new();
     let ran = place.ran(["run", "--stateless", "-e", "let gone = 1; gone"]);
     assert_eq!((ran.code, ran.out.as_str(), ran.heap()), (Some(0), "1\n", None), "{ran:?}");
-    assert!(!place.heaps().exists(), "not even the folder");
+    assert!(!place.heaps().exists(), "the folder is not created");
 }
 
 #[test]
-fn without_an_engine_the_message_says_how_to_get_one() {
+fn without_an_engine_the_error_says_how_to_get_one() {
     let place = Place::new();
     let ran: common::Ran = place.command(["run", "-e", "1"]).env("HEAPSTEAD_ENGINE_DIR", "/nonexistent").output().expect("it runs").into();
     assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""));
@@ -181,7 +181,7 @@ fn without_an_engine_the_message_says_how_to_get_one() {
 }
 
 #[test]
-fn without_code_it_fails_immediately() {
+fn run_without_code_fails_immediately() {
     let place = Place::new();
     let ran: common::Ran = place.command(["run"]).stdin(Stdio::null()).output().expect("it runs").into();
     assert_eq!(ran.code, Some(2), "{ran:?}");

@@ -30,7 +30,7 @@ fn an_interactive_session() {
     check("x +\r22\r", "\x1b[33m42\x1b[0m");
     // The history recalls the whole input, not only its last line.
     check(&format!("{UP}\r"), "\x1b[33m42\x1b[0m");
-    check(CTRL_C, "Ctrl-D or .exit leaves");
+    check(CTRL_C, "Ctrl-D or .exit exits");
 
     terminal.send("foo(\r");
     terminal.wait_for("... ");
@@ -88,7 +88,7 @@ fn colours_are_used_only_on_terminals_that_allow_them() {
 }
 
 #[test]
-fn without_code_it_does_not_wait_for_the_terminal() {
+fn run_without_code_does_not_wait_for_terminal_input() {
     let (status, shown) = Terminal::start(Place::new().command(["run"])).end();
     assert_eq!(status.code(), Some(2), "{shown}");
     assert!(shown.contains("there is nothing to run: give a FILE, `-` for standard input, or `-e CODE`"), "{shown}");

@@ -27,7 +27,7 @@ struct Set {
     #[schemars(schema_with = "preferences")]
     #[serde(default)]
     user_preferences: Option<Map<String, Value>>,
-    /// Values of your own by name: any JSON, with numbers as far as 64 bits hold them. Null removes one.
+    /// Custom values by name: any JSON, with numbers of up to 64 bits. Null removes one.
     #[schemars(schema_with = "custom")]
     #[serde(default)]
     custom: Option<Map<String, Value>>,
@@ -39,21 +39,21 @@ struct Set {
 
 #[derive(Deserialize, JsonSchema)]
 struct NewEntry {
-    /// What was fetched, by whatever it is known by. Either this or `query`.
+    /// Id of the fetched resource, such as a path, a URL or a key. Either this or `query`.
     #[schemars(length(min = 1, max = limits::RESOURCE_ID_BYTES_MAX))]
     resource_id: Option<String>,
-    /// What kind of resource it is. Default `document`.
+    /// Type of the resource. Default `document`.
     resource_type: Option<Kind>,
-    /// Hash of its content, by which a change is noticed later.
+    /// Hash of its content, to detect a change later.
     #[schemars(length(max = limits::CONTENT_HASH_BYTES_MAX))]
     content_hash: Option<String>,
-    /// What it says, in a sentence or two.
+    /// Summary of its content in a sentence or two.
     #[schemars(length(max = limits::RESOURCE_SUMMARY_BYTES_MAX))]
     summary: Option<String>,
-    /// What was searched for. Either this or `resource_id`.
+    /// Text of the search. Either this or `resource_id`.
     #[schemars(length(min = 1, max = limits::QUERY_BYTES_MAX))]
     query: Option<String>,
-    /// How many results the search had. Default 0.
+    /// Number of results of the search. Default 0.
     #[schemars(range(min = 0, max = 9_007_199_254_740_991u64))]
     results: Option<u64>,
     /// The session: its handle, or over REST its name. If omitted, the session of this call or connection.
@@ -64,15 +64,15 @@ struct NewEntry {
 
 #[derive(Deserialize, JsonSchema)]
 struct Check {
-    /// The resource asked about. Either this or `query`.
+    /// Id of the resource to check. Either this or `query`.
     #[schemars(length(min = 1, max = limits::RESOURCE_ID_BYTES_MAX))]
     resource_id: Option<String>,
-    /// Only one of this kind. Absent: any.
+    /// Filter by type. If omitted, any type.
     resource_type: Option<Kind>,
-    /// Hash of its content now: with another one the resource counts as changed.
+    /// Hash of its current content: if it differs from the recorded one, the resource counts as changed.
     #[schemars(length(max = limits::CONTENT_HASH_BYTES_MAX))]
     content_hash: Option<String>,
-    /// The search asked about; only its words count. Either this or `resource_id`.
+    /// Text of the search to check; only its words are compared. Either this or `resource_id`.
     #[schemars(length(min = 1, max = limits::QUERY_BYTES_MAX))]
     query: Option<String>,
     /// The session: its handle, or over REST its name. If omitted, the session of this call or connection.
@@ -99,12 +99,12 @@ impl From<Kind> for ResourceType {
     }
 }
 
-/// That the conversation begins anew. The session's id stays valid.
+/// The context is empty now. The session's id stays valid.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ClearedContext {
     /// `cleared`
     status: &'static str,
-    /// Null where the connection names no session.
+    /// Null if the connection names no session.
     session_id: Option<String>,
     message: &'static str,
 }
@@ -152,7 +152,7 @@ fn description(
 fn get(service: &Service) -> Operation {
     let text = "Returns what this conversation has already done: recent tool calls with a summary of each result, a summary of earlier calls, fetched \
                 resources, searches, preferences and values. Use it to continue a conversation without repeating work.";
-    let description = description("context_get", "Read the conversation's context", text, true, ("GET", "/api/context"));
+    let description = description("context_get", "Read the conversation context", text, true, ("GET", "/api/context"));
     Operation::with_output(service, description, context_schema(), |service, caller, params: OfSession| async move {
         let answer = service.contexts().get(&caller, params.session.as_deref()).await?;
         Ok(Pending { answer, pending: false })
@@ -174,7 +174,7 @@ fn set(service: &Service) -> Operation {
 fn record(service: &Service) -> Operation {
     let text = "Records in the conversation's context that a resource was fetched (`resource_id`) or a search was made (`query`), for `context_check`. \
                 The same resource or search replaces its earlier entry. The server records tool calls itself.";
-    let description = description("context_record", "Note a resource or a search", text, false, ("POST", "/api/context/record"));
+    let description = description("context_record", "Record a resource or a search", text, false, ("POST", "/api/context/record"));
     Operation::new(service, description, |service, caller, params: NewEntry| async move {
         let new = match one_of(params.resource_id, params.query)? {
             OneOf::Resource(resource_id) => NewFinding::Resource(NewResource {
@@ -192,7 +192,7 @@ fn record(service: &Service) -> Operation {
 fn check(service: &Service) -> Operation {
     let text = "Checks whether a resource was fetched or a search was made in this conversation before, when, and with what result. Call it before \
                 fetching or searching again. A resource with another `content_hash` counts as changed.";
-    let description = description("context_check", "Ask whether it was done already", text, true, ("GET", "/api/context/check"));
+    let description = description("context_check", "Check a resource or a search", text, true, ("GET", "/api/context/check"));
     Operation::with_output(service, description, note_schema(), |service, caller, params: Check| async move {
         let asked = match one_of(params.resource_id, params.query)? {
             OneOf::Resource(id) => {
@@ -208,7 +208,7 @@ fn check(service: &Service) -> Operation {
 fn clear(service: &Service) -> Operation {
     let text =
         "Deletes the conversation's context: calls, resources, searches, preferences and values. The session, its id and its heaps stay.";
-    let description = description("context_clear", "Start the context afresh", text, false, ("DELETE", "/api/context"));
+    let description = description("context_clear", "Clear the context", text, false, ("DELETE", "/api/context"));
     Operation::new(service, description, |service, caller, params: OfSession| async move {
         let cleared = service.contexts().clear(&caller, params.session.as_deref()).await?;
         Ok(ClearedContext { status: "cleared", session_id: cleared.session_id, message: CLEARED })
@@ -238,18 +238,18 @@ fn context_schema() -> Value {
     };
     json!({
         "type": "object",
-        "description": "What the conversation has done. Newest last in every list.",
+        "description": "Record of the conversation. In every list, the newest entry is last.",
         "properties": {
             "schema_version": { "type": "integer" },
-            "session_id": { "type": ["string", "null"], "description": "Null where the connection names no session." },
+            "session_id": { "type": ["string", "null"], "description": "Null if the connection names no session." },
             "created_at": text, "last_updated_at": text,
             "user_preferences": { "type": "object", "properties": { "output_format": text, "max_results": { "type": "integer" }, "language": text } },
             "recent_tool_calls": list(json!({ "tool": text, "args": { "type": "object" }, "called_at": text, "result_summary": text })),
             "fetched_resources": list(json!({ "resource_id": text, "resource_type": text, "fetched_at": text, "content_hash": text, "summary": text })),
             "searches": list(json!({ "query_hash": text, "query": text, "searched_at": text, "results": { "type": "integer" } })),
             "custom": { "type": "object" },
-            "summary_before_window": { "type": "string", "description": "What the calls before the recent ones came to. Absent while there are none." },
-            "window_start_index": { "type": "integer", "description": "How many calls that summary tells of." },
+            "summary_before_window": { "type": "string", "description": "Summary of the calls before `recent_tool_calls`. Absent if there are none." },
+            "window_start_index": { "type": "integer", "description": "Number of calls that the summary covers." },
         },
         "required": ["schema_version", "session_id", "created_at", "last_updated_at", "user_preferences", "recent_tool_calls", "fetched_resources", "searches", "custom"],
     })

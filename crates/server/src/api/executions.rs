@@ -1,4 +1,4 @@
-//! Running code, and what became of it: `run_js`, `get_execution`, `get_execution_output`, `cancel_execution`, `list_executions`.
+//! Runs code, and reads, cancels and lists executions: `run_js`, `get_execution`, `get_execution_output`, `cancel_execution`, `list_executions`.
 
 use super::operation::{Arguments, Description, Done, FailureShape, LongText, NeedsSession, Operation, Pending, Shown};
 use super::{alias, schema};
@@ -38,7 +38,7 @@ struct RunJs {
     session: Option<String>,
     /// If `heap` is not found: `fresh` starts with a fresh heap and a warning, `fail` refuses to run.
     on_missing_heap: Option<Missing>,
-    /// If the state of the session was lost: `recover` starts anew and reports it, `fail` refuses to run. Default `recover`.
+    /// If the state of the session was lost: `recover` starts with fresh state and reports it, `fail` refuses to run. Default `recover`.
     on_stale: Option<Stale>,
     /// Waits for the end of the run, at most this many seconds, and returns the record. If omitted, returns the id immediately.
     #[schemars(range(min = 0, max = 300))]
@@ -137,7 +137,7 @@ fn run_js(service: &Service) -> Operation {
         runs_code: true,
         may_conflict: true,
         needs_session: NeedsSession::IfRequired,
-        // The tool is there to run code: if that failed, so did the call.
+        // If the code failed, the tool call is reported as failed.
         reports_failure: |answer| answer.get("error").is_some_and(|error| !error.is_null()),
         long_text: Some(RESULT),
         aliases: &alias::RUN_JS,
@@ -154,7 +154,7 @@ fn run_js(service: &Service) -> Operation {
     })
 }
 
-/// A result that may be shown in part.
+/// `result` may be truncated.
 const RESULT: LongText = LongText { member: "result", part: result_part, shown: Shown::Preview };
 
 fn result_part(record: &Value, shown_bytes: usize) -> Arguments {

@@ -1,4 +1,4 @@
-//! Whether the server works: `health_check`.
+//! Health of the server: `health_check`.
 
 use super::operation::{Description, Operation};
 use heapstead_service::{Service, Stateless};

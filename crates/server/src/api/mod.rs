@@ -47,7 +47,7 @@ impl Api {
         &self.operations
     }
 
-    /// Those that are MCP tools.
+    /// The operations that are MCP tools.
     pub fn tools(&self) -> impl Iterator<Item = &Operation> {
         self.operations.iter().filter(|operation| operation.is_tool)
     }

@@ -33,7 +33,7 @@ pub struct Operation {
 pub struct Description {
     pub name: &'static str,
     pub title: &'static str,
-    /// For the reader who has to choose and call it: usually a model.
+    /// The description for clients, usually read by a model.
     pub text: &'static str,
     pub is_tool: bool,
     pub read_only: bool,
@@ -63,7 +63,7 @@ pub enum NeedsSession {
     Never,
     /// If the operator requires sessions for runs.
     IfRequired,
-    /// If there is no connection, which would have a context of its own.
+    /// If there is no connection. A connection has its own context.
     WithoutConnection,
 }
 

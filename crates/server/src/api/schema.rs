@@ -1,14 +1,14 @@
-//! JSON schemas of arguments and answers, made from their types: whole, without references, as every client understands them.
+//! JSON schemas of arguments and results, generated from their types, without `$ref`, because not every client resolves references.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::{Transform, transform_subschemas};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value};
 
-/// The arguments of an operation: an object that says of each argument what it is when given, and refuses all others, as `params` does.
+/// Schema of the arguments of an operation: an object with a type per argument. Like `parameters`, it refuses unknown arguments.
 pub fn input<P: JsonSchema>() -> Value {
     let mut schema = generate::<P>(SchemaSettings::draft2020_12().with_transform(OptionalByAbsence));
-    // Some clients refuse an object without either, even where there are no arguments.
+    // Some clients refuse an object schema without these two members, even for an operation without arguments.
     if let Some(members) = schema.as_object_mut() {
         members.entry("properties").or_insert_with(|| Value::Object(Map::new()));
         members.insert("additionalProperties".into(), Value::Bool(false));
@@ -23,15 +23,15 @@ pub fn output<A: JsonSchema>() -> Value {
 fn generate<T: JsonSchema>(settings: SchemaSettings) -> Value {
     let generator = settings.with(|settings| settings.inline_subschemas = true).into_generator();
     let mut schema = generator.into_root_schema_for::<T>();
-    for noise in ["$schema", "title"] {
-        schema.remove(noise);
+    for unneeded in ["$schema", "title"] {
+        schema.remove(unneeded);
     }
     WithoutFormat.transform(&mut schema);
     schema.to_value()
 }
 
-/// Takes `null` out of the types of the arguments: an argument that is left out and one that is null are the same. Deeper inside of an argument
-/// null has a meaning of its own, and stays.
+/// Removes `null` from the types of arguments, because a null argument means the same as an omitted one. Inside of an argument, null has a
+/// meaning and is not removed.
 #[derive(Debug, Clone)]
 struct OptionalByAbsence;
 
@@ -74,7 +74,7 @@ fn without_null(schema: &mut Schema) {
     }
 }
 
-/// Takes out names of Rust's number types, which mean nothing elsewhere.
+/// Removes `format`, which names Rust's number types.
 #[derive(Debug, Clone)]
 struct WithoutFormat;
 

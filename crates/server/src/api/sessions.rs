@@ -163,8 +163,8 @@ fn end_session(service: &Service) -> Operation {
     let description = Description::endpoint(
         "end_session",
         "End a session",
-        "Ends a session: what runs in it is cancelled, and it can't be continued. A session that was opened with an intent keeps its id and \
-         starts afresh when it is used again. Heaps stay until they are collected.",
+        "Ends a session: its executions are cancelled, and it can't be continued. A session that was opened with an intent keeps its id and \
+         starts with a fresh heap when it is used again. Heaps stay until they are collected.",
         ("DELETE", "/api/sessions/{session}"),
     );
     Operation::new(service, description, |service, caller, params: NamedSession| async move {

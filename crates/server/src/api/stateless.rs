@@ -1,4 +1,4 @@
-//! The one tool of stateless mode: `run_js`, which waits and answers with the whole output.
+//! `run_js` in stateless mode: waits for the run and returns its whole output.
 
 use super::operation::{Arguments, Description, LongText, Operation, Shown};
 use heapstead_service::{RunParameters, Stateless};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 #[derive(Deserialize, JsonSchema)]
 struct RunJs {
-    /// JavaScript or TypeScript; types are stripped before it runs. What it writes with `console.log` is the answer.
+    /// JavaScript or TypeScript; types are stripped before it runs. The result is what it writes with `console.log`.
     #[schemars(regex(pattern = heapstead_service::schema::NOT_EMPTY))]
     code: String,
     /// Memory cap of this run in MB.
@@ -42,7 +42,7 @@ pub fn run_js(stateless: &Stateless) -> Operation {
 fn output_part(answer: &Value, shown_bytes: usize) -> Arguments {
     let output_bytes = answer["output"].as_str().map_or(0, str::len);
     let rest = format!(
-        "the first {shown_bytes} of {output_bytes} bytes are shown, and a stateless server keeps nothing: run code that writes less, or use REST, \
+        "the first {shown_bytes} of {output_bytes} bytes are shown, and a stateless server does not store the rest: run code that writes less, or use REST, \
          which returns the whole output"
     );
     [("truncated", json!(true)), ("output_bytes", json!(output_bytes)), ("rest", json!(rest))]

@@ -14,14 +14,14 @@ use tokio::time::{Instant, sleep};
 const REFRESH: Duration = Duration::from_secs(5 * 60);
 const RETRY: Duration = Duration::from_secs(10);
 /// Minimum interval between fetches caused by unknown key ids.
-const OUT_OF_TURN_MIN: Duration = Duration::from_secs(10);
+const UNSCHEDULED_INTERVAL_MIN: Duration = Duration::from_secs(10);
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 /// A hundred times what issuers publish.
 const SET_BYTES_MAX: usize = 1 << 20;
 
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    #[error("there is no answer: {0}")]
+    #[error("no response: {0}")]
     Unreachable(String),
     #[error("the response status is {0}")]
     Status(reqwest::StatusCode),
@@ -42,31 +42,37 @@ pub enum NoKey {
 }
 
 #[derive(Clone, Copy)]
-struct Pace {
+struct Intervals {
     refresh: Duration,
     retry: Duration,
-    out_of_turn_min: Duration,
+    unscheduled_interval_min: Duration,
 }
 
 pub struct Jwks {
     client: Client,
     url: Url,
-    pace: Pace,
+    intervals: Intervals,
     keys: Mutex<Option<Arc<Keys>>>,
     /// Time of the last unscheduled fetch. The lock is held during a fetch.
-    out_of_turn: tokio::sync::Mutex<Option<Instant>>,
+    last_unscheduled: tokio::sync::Mutex<Option<Instant>>,
 }
 
 impl Jwks {
     /// If the issuer does not answer, the server starts anyway and keeps retrying, because the issuer may start later.
     pub async fn open(url: &Url) -> reqwest::Result<Arc<Self>> {
-        Self::open_at_pace(url, Pace { refresh: REFRESH, retry: RETRY, out_of_turn_min: OUT_OF_TURN_MIN }).await
+        Self::open_with(url, Intervals { refresh: REFRESH, retry: RETRY, unscheduled_interval_min: UNSCHEDULED_INTERVAL_MIN }).await
     }
 
-    async fn open_at_pace(url: &Url, pace: Pace) -> reqwest::Result<Arc<Self>> {
-        let jwks = Arc::new(Self { client: client(url)?, url: url.clone(), pace, keys: Mutex::default(), out_of_turn: Default::default() });
+    async fn open_with(url: &Url, intervals: Intervals) -> reqwest::Result<Arc<Self>> {
+        let jwks = Arc::new(Self {
+            client: client(url)?,
+            url: url.clone(),
+            intervals,
+            keys: Mutex::default(),
+            last_unscheduled: Default::default(),
+        });
         let fetched = jwks.refresh().await;
-        tokio::spawn(keep_fresh(Arc::downgrade(&jwks), jwks.pause(&fetched)));
+        tokio::spawn(keep_fresh(Arc::downgrade(&jwks), jwks.next_delay(&fetched)));
         Ok(jwks)
     }
 
@@ -77,15 +83,15 @@ impl Jwks {
         }
         // In a separate task, because the request that started it may be cancelled while others wait for the result.
         let jwks = self.clone();
-        let _ = tokio::spawn(async move { jwks.refresh_out_of_turn(known).await }).await;
+        let _ = tokio::spawn(async move { jwks.refresh_unscheduled(known).await }).await;
         let keys = self.keys().ok_or(NoKey::Unavailable)?;
         keys.find(id, algorithm).cloned().ok_or(NoKey::Unknown)
     }
 
-    async fn refresh_out_of_turn(&self, known: Option<Arc<Keys>>) {
-        let mut last = self.out_of_turn.lock().await;
+    async fn refresh_unscheduled(&self, known: Option<Arc<Keys>>) {
+        let mut last = self.last_unscheduled.lock().await;
         let is_known = |keys: &Option<Arc<Keys>>| keys.as_ref().map(Arc::as_ptr) == known.as_ref().map(Arc::as_ptr);
-        let too_soon = last.is_some_and(|last| last.elapsed() < self.pace.out_of_turn_min);
+        let too_soon = last.is_some_and(|last| last.elapsed() < self.intervals.unscheduled_interval_min);
         // Another request may have fetched newer keys while this one waited for the lock.
         if is_known(&self.keys()) && !too_soon {
             let _ = self.refresh().await;
@@ -112,17 +118,17 @@ impl Jwks {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn pause(&self, fetched: &Result<(), FetchError>) -> Duration {
-        if fetched.is_ok() { self.pace.refresh } else { self.pace.retry }
+    fn next_delay(&self, fetched: &Result<(), FetchError>) -> Duration {
+        if fetched.is_ok() { self.intervals.refresh } else { self.intervals.retry }
     }
 }
 
 /// Ends when the keys are dropped.
-async fn keep_fresh(jwks: std::sync::Weak<Jwks>, mut pause: Duration) {
+async fn keep_fresh(jwks: std::sync::Weak<Jwks>, mut delay: Duration) {
     loop {
-        sleep(pause).await;
+        sleep(delay).await;
         let Some(jwks) = jwks.upgrade() else { return };
-        pause = jwks.pause(&jwks.refresh().await);
+        delay = jwks.next_delay(&jwks.refresh().await);
     }
 }
 
@@ -181,7 +187,7 @@ mod tests {
     struct Issuer {
         url: Url,
         published: watch::Sender<Value>,
-        asked: Arc<AtomicUsize>,
+        fetches: Arc<AtomicUsize>,
     }
 
     fn set(ids: &[&str]) -> Value {
@@ -190,8 +196,8 @@ mod tests {
 
     async fn issuer(ids: &[&str]) -> Issuer {
         let (published, seen) = watch::channel(set(ids));
-        let asked = Arc::new(AtomicUsize::new(0));
-        let count = asked.clone();
+        let fetches = Arc::new(AtomicUsize::new(0));
+        let count = fetches.clone();
         let answer = move || {
             count.fetch_add(1, SeqCst);
             let text = seen.borrow().to_string();
@@ -202,12 +208,12 @@ mod tests {
         let routes = Router::new().route("/keys", get(answer));
         let shutdown = crate::http::Shutdown::new(tokio_util::sync::CancellationToken::new());
         tokio::spawn(async move { crate::http::serve(listener, routes, &shutdown).await });
-        Issuer { url, published, asked }
+        Issuer { url, published, fetches }
     }
 
-    fn pace(refresh_ms: u64, out_of_turn_ms: u64) -> Pace {
-        let [refresh, out_of_turn_min] = [refresh_ms, out_of_turn_ms].map(Duration::from_millis);
-        Pace { refresh, retry: refresh, out_of_turn_min }
+    fn intervals(refresh_ms: u64, unscheduled_ms: u64) -> Intervals {
+        let [refresh, unscheduled_interval_min] = [refresh_ms, unscheduled_ms].map(Duration::from_millis);
+        Intervals { refresh, retry: refresh, unscheduled_interval_min }
     }
 
     const NEVER: u64 = 3_600_000;
@@ -215,64 +221,64 @@ mod tests {
     #[tokio::test]
     async fn an_unknown_key_is_fetched_once_for_all_requests_and_rate_limited() {
         let issuer = issuer(&["old"]).await;
-        let jwks = Jwks::open_at_pace(&issuer.url, pace(NEVER, NEVER)).await.expect("opened");
+        let jwks = Jwks::open_with(&issuer.url, intervals(NEVER, NEVER)).await.expect("opened");
         assert!(jwks.key(Some("old"), Algorithm::EdDSA).await.is_ok());
         issuer.published.send_replace(set(&["new"]));
-        let asking: Vec<_> = (0..100)
+        let requests: Vec<_> = (0..100)
             .map(|_| {
                 let jwks = jwks.clone();
                 tokio::spawn(async move { jwks.key(Some("new"), Algorithm::EdDSA).await.is_ok() })
             })
             .collect();
-        for asked in asking {
-            assert!(asked.await.expect("an answer"));
+        for request in requests {
+            assert!(request.await.expect("an answer"));
         }
-        assert_eq!(issuer.asked.load(SeqCst), 2);
-        for stranger in 0..100 {
-            assert_eq!(jwks.key(Some(&stranger.to_string()), Algorithm::EdDSA).await.err(), Some(NoKey::Unknown));
+        assert_eq!(issuer.fetches.load(SeqCst), 2);
+        for unknown in 0..100 {
+            assert_eq!(jwks.key(Some(&unknown.to_string()), Algorithm::EdDSA).await.err(), Some(NoKey::Unknown));
         }
-        assert_eq!(issuer.asked.load(SeqCst), 2);
-        assert_eq!(jwks.key(Some("old"), Algorithm::EdDSA).await.err(), Some(NoKey::Unknown), "what is withdrawn is gone");
+        assert_eq!(issuer.fetches.load(SeqCst), 2);
+        assert_eq!(jwks.key(Some("old"), Algorithm::EdDSA).await.err(), Some(NoKey::Unknown), "a withdrawn key is not accepted");
     }
 
     #[tokio::test]
     async fn a_fetch_continues_when_its_request_is_cancelled() {
         let issuer = issuer(&["old"]).await;
-        let jwks = Jwks::open_at_pace(&issuer.url, pace(NEVER, NEVER)).await.expect("opened");
+        let jwks = Jwks::open_with(&issuer.url, intervals(NEVER, NEVER)).await.expect("opened");
         issuer.published.send_replace(set(&["new"]));
         // Polled once and then dropped.
-        let mut leaving = Box::pin(jwks.key(Some("new"), Algorithm::EdDSA));
-        assert!(futures_util::poll!(&mut leaving).is_pending());
-        drop(leaving);
+        let mut cancelled = Box::pin(jwks.key(Some("new"), Algorithm::EdDSA));
+        assert!(futures_util::poll!(&mut cancelled).is_pending());
+        drop(cancelled);
         assert!(jwks.key(Some("new"), Algorithm::EdDSA).await.is_ok());
-        assert_eq!(issuer.asked.load(SeqCst), 2);
+        assert_eq!(issuer.fetches.load(SeqCst), 2);
     }
 
     #[tokio::test]
     async fn keys_are_refreshed_periodically_and_kept_on_an_invalid_response() {
         let issuer = issuer(&["old"]).await;
-        let jwks = Jwks::open_at_pace(&issuer.url, pace(20, NEVER)).await.expect("opened");
-        let asked_again = async |times: usize| {
-            let until = issuer.asked.load(SeqCst) + times;
-            while issuer.asked.load(SeqCst) < until {
+        let jwks = Jwks::open_with(&issuer.url, intervals(20, NEVER)).await.expect("opened");
+        let fetched_again = async |times: usize| {
+            let until = issuer.fetches.load(SeqCst) + times;
+            while issuer.fetches.load(SeqCst) < until {
                 tokio::task::yield_now().await;
             }
         };
-        for nonsense in [json!({ "keys": [] }), json!("<html>"), json!({ "keys": ["x".repeat(SET_BYTES_MAX)] })] {
-            issuer.published.send_replace(nonsense);
-            asked_again(3).await;
+        for invalid in [json!({ "keys": [] }), json!("<html>"), json!({ "keys": ["x".repeat(SET_BYTES_MAX)] })] {
+            issuer.published.send_replace(invalid);
+            fetched_again(3).await;
             assert!(jwks.key(Some("old"), Algorithm::EdDSA).await.is_ok());
         }
         issuer.published.send_replace(set(&["new"]));
-        asked_again(3).await;
+        fetched_again(3).await;
         assert!(jwks.key(Some("new"), Algorithm::EdDSA).await.is_ok() && jwks.key(Some("old"), Algorithm::EdDSA).await.is_err());
     }
 
     #[tokio::test]
     async fn without_a_key_set_authentication_is_unavailable() {
-        let nobody = "http://127.0.0.1:1/keys".parse().expect("an address");
-        let jwks = Jwks::open_at_pace(&nobody, pace(NEVER, 0)).await.expect("opened");
+        let closed_port = "http://127.0.0.1:1/keys".parse().expect("an address");
+        let jwks = Jwks::open_with(&closed_port, intervals(NEVER, 0)).await.expect("opened");
         assert_eq!(jwks.key(Some("any"), Algorithm::EdDSA).await.err(), Some(NoKey::Unavailable));
-        assert!(matches!(probe(&nobody).await, Err(FetchError::Unreachable(_))));
+        assert!(matches!(probe(&closed_port).await, Err(FetchError::Unreachable(_))));
     }
 }

@@ -71,7 +71,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn only_public_keys_for_signatures_are_taken() {
+    fn only_public_signature_keys_are_used() {
         let ec = json!({ "kty": "EC", "crv": "P-256", "kid": "ec", "x": "AAAA", "y": "AAAA" });
         let with = |member: &str, value: Value| {
             let mut key = ec.clone();

@@ -22,7 +22,7 @@ pub enum Reason {
     Malformed,
     #[error("this kind of token is not accepted here")]
     UnknownKind,
-    #[error("there is no such token: never given out, revoked, or mistyped")]
+    #[error("unknown token: never issued, revoked, or mistyped")]
     UnknownToken,
     #[error("the token {id} has expired")]
     ExpiredToken { id: String },
@@ -47,9 +47,11 @@ impl From<Refusal> for Problem {
                 Self::new(StatusCode::UNAUTHORIZED, "credentials are missing: send the header `Authorization: Bearer TOKEN`")
                     .challenging(r#"Bearer realm="heapstead""#)
             }
-            Refusal::Invalid(_) => Self::new(StatusCode::UNAUTHORIZED, "the credentials are not valid here, or not any more")
-                .challenging(r#"Bearer realm="heapstead", error="invalid_token""#),
-            Refusal::Unavailable => Self::unavailable("the keys to check credentials are not available at the moment"),
+            Refusal::Invalid(_) => {
+                Self::new(StatusCode::UNAUTHORIZED, "the credentials are not valid for this server, or have expired or been revoked")
+                    .challenging(r#"Bearer realm="heapstead", error="invalid_token""#)
+            }
+            Refusal::Unavailable => Self::unavailable("the keys that verify credentials are not available at the moment"),
         }
     }
 }

@@ -9,7 +9,7 @@ use ring::signature as ring;
 
 static PROVIDER: CryptoProvider = CryptoProvider {
     signer_factory: |_, _| Err(ErrorKind::UnsupportedAlgorithm.into()),
-    verifier_factory: |algorithm, key| Ok(Box::new(Checked::new(*algorithm, key)?)),
+    verifier_factory: |algorithm, key| Ok(Box::new(SignatureVerifier::new(*algorithm, key)?)),
     key_utils: KeyUtils::new_unimplemented(),
 };
 
@@ -19,7 +19,7 @@ pub fn install() {
     let _ = PROVIDER.install_default();
 }
 
-struct Checked {
+struct SignatureVerifier {
     algorithm: Algorithm,
     method: Method,
     key: DecodingKey,
@@ -30,7 +30,7 @@ enum Method {
     Rsa(&'static ring::RsaParameters),
 }
 
-impl Checked {
+impl SignatureVerifier {
     fn new(algorithm: Algorithm, key: &DecodingKey) -> Result<Self> {
         let method = match algorithm {
             Algorithm::RS256 => Method::Rsa(&ring::RSA_PKCS1_2048_8192_SHA256),
@@ -51,7 +51,7 @@ impl Checked {
     }
 }
 
-impl Verifier<Vec<u8>> for Checked {
+impl Verifier<Vec<u8>> for SignatureVerifier {
     fn verify(&self, message: &[u8], signature: &Vec<u8>) -> std::result::Result<(), signature::Error> {
         let checked = match (&self.method, self.key.kind()) {
             (Method::Curve(method), DecodingKeyKind::SecretOrDer(key)) => {
@@ -66,7 +66,7 @@ impl Verifier<Vec<u8>> for Checked {
     }
 }
 
-impl JwtVerifier for Checked {
+impl JwtVerifier for SignatureVerifier {
     fn algorithm(&self) -> Algorithm {
         self.algorithm
     }

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_carries_its_id_and_no_two_are_alike() {
+    fn a_token_contains_its_id_and_is_unique() {
         let (one, other) = (Token::new().expect("randomness"), Token::new().expect("randomness"));
         assert_eq!(Token::id_in(one.text()), Some(one.id.as_str()));
         assert_ne!(one.text()[17..], other.text()[17..]);

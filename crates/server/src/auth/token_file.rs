@@ -27,13 +27,13 @@ const FILE_BYTES_MAX: u64 = 4 << 20;
 const NAME_CHARS_MAX: usize = 100;
 const HEAD: &str = "# Bearer tokens of this server, managed by `heapstead auth add|ls|revoke`. Comments are not preserved.\n\n";
 const WRITABLE_BY_OTHERS: u32 = 0o022;
-const OPEN_TO_THE_WORLD: u32 = 0o007;
+const ACCESSIBLE_BY_OTHERS: u32 = 0o007;
 
 #[derive(Debug, thiserror::Error)]
 pub enum TokenFileError {
-    #[error("the file of tokens (`--auth-tokens`) is `{}`, which can't be {what}: {error}", path.display())]
+    #[error("the token file (`--auth-tokens`) is `{}`, which can't be {what}: {error}", path.display())]
     Io { path: PathBuf, what: &'static str, error: io::Error },
-    #[error("there is no file of tokens (`--auth-tokens`) at `{path}`: `heapstead auth add OWNER --auth-tokens {path}` makes one", path = path.display())]
+    #[error("there is no token file (`--auth-tokens`) at `{path}`: `heapstead auth add OWNER --auth-tokens {path}` creates it", path = path.display())]
     Missing { path: PathBuf },
     #[error("{}: {why}", path.display())]
     Malformed { path: PathBuf, why: String },
@@ -107,7 +107,7 @@ impl TokenFile {
     /// The file mode, if it allows access to other users.
     pub fn too_open(&self) -> io::Result<Option<u32>> {
         let mode = std::fs::metadata(&self.path)?.mode() & 0o777;
-        Ok((mode & OPEN_TO_THE_WORLD != 0).then_some(mode))
+        Ok((mode & ACCESSIBLE_BY_OTHERS != 0).then_some(mode))
     }
 
     /// Adds a token. Creates the file if it is missing.

@@ -36,7 +36,7 @@ impl Tokens {
         let digest = Token::digest(text);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.watch.has_changed() {
-            state.by_id = self.read_anew();
+            state.by_id = self.reload();
         }
         let entry = Token::id_in(text).and_then(|id| state.by_id.get(id));
         // The comparison takes constant time and happens even if the id is unknown.
@@ -50,7 +50,7 @@ impl Tokens {
     }
 
     /// If the file cannot be read, all tokens are refused, because a revocation might be missed otherwise.
-    fn read_anew(&self) -> HashMap<String, Entry> {
+    fn reload(&self) -> HashMap<String, Entry> {
         match self.file.read() {
             Ok(entries) => by_id(entries),
             Err(error) => {

@@ -94,11 +94,11 @@ fn as_argument(flag: &Arg, value: &Value) -> Result<String, &'static str> {
         _ if parsed == TypeId::of::<bool>() => Err("true or false, without quotes"),
         Value::Array(items) if flag.get_value_delimiter().is_some() => {
             let texts: Option<Vec<_>> = items.iter().map(Value::as_str).collect();
-            Ok(texts.ok_or("a list of texts in quotes")?.join(","))
+            Ok(texts.ok_or("a list of strings in quotes")?.join(","))
         }
         Value::String(text) => Ok(text.clone()),
-        _ if flag.get_value_delimiter().is_some() => Err("a list of texts in quotes"),
-        _ => Err("text in quotes"),
+        _ if flag.get_value_delimiter().is_some() => Err("a list of strings in quotes"),
+        _ => Err("a string in quotes"),
     }
 }
 

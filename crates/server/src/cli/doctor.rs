@@ -69,7 +69,7 @@ impl Check {
 pub async fn doctor(options: DoctorOptions) -> ExitCode {
     let mut screen = Screen::new();
     let mut report = Report { ok: true, checks: Vec::new() };
-    let mut take = |checks: Vec<Check>| {
+    let mut report_checks = |checks: Vec<Check>| {
         for check in checks {
             report.ok &= check.ok;
             if !options.json {
@@ -79,14 +79,14 @@ pub async fn doctor(options: DoctorOptions) -> ExitCode {
         }
     };
     // Each result is shown as soon as it is known. The engine is slow, so it comes after the checks of what it needs.
-    take(parts());
-    take(kernel_checks());
-    take(vec![engine().await]);
-    take(heaps(&options.server).await);
-    take(vec![database(&options.server).await]);
-    take(contexts(&options.server).await);
-    take(authentication(&options.server).await);
-    take(ports(&options.server).await);
+    report_checks(parts());
+    report_checks(kernel_checks());
+    report_checks(vec![engine().await]);
+    report_checks(heaps(&options.server).await);
+    report_checks(vec![database(&options.server).await]);
+    report_checks(contexts(&options.server).await);
+    report_checks(authentication(&options.server).await);
+    report_checks(ports(&options.server).await);
     if options.json {
         match serde_json::to_string(&report) {
             Ok(json) => screen.output(format!("{json}\n").as_bytes()),
@@ -94,7 +94,7 @@ pub async fn doctor(options: DoctorOptions) -> ExitCode {
         }
     } else {
         let missing = report.checks.iter().filter(|check| !check.ok).count();
-        screen.aside(&if missing == 0 { "everything is there".to_owned() } else { format!("{missing} missing: see → above") });
+        screen.aside(&if missing == 0 { "everything is present".to_owned() } else { format!("{missing} missing: see → above") });
     }
     if report.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -163,7 +163,7 @@ fn kernel_checks() -> Vec<Check> {
     ]
 }
 
-/// ExecutionOutcome to end: starts an engine and runs code in a confined worker.
+/// End to end: starts an engine and runs code in a confined worker.
 async fn engine() -> Check {
     let began = Instant::now();
     let found = match local::start_engine(|| Screen::new().aside("starting the engine …")).await {
@@ -188,7 +188,7 @@ async fn engine() -> Check {
 
 async fn heaps(server: &ServeOptions) -> Vec<Check> {
     match server.stores.heaps.place() {
-        Err(error) => vec![Check::new("heaps", Err(error), "put the flags right")],
+        Err(error) => vec![Check::new("heaps", Err(error), "correct the flags")],
         Ok(HeapPlace::Folder(folder)) => heap_folder(folder),
         Ok(HeapPlace::Bucket { settings, cache }) => {
             let opened = server.stores.heaps.open();
@@ -239,7 +239,7 @@ async fn database(server: &ServeOptions) -> Check {
 /// The context store, if there is one.
 async fn contexts(server: &ServeOptions) -> Vec<Check> {
     let settings = match server.contexts.settings(&server.stores.session_db_path) {
-        Err(error) => return vec![Check::new("contexts", Err(error), "put the flags right")],
+        Err(error) => return vec![Check::new("contexts", Err(error), "correct the flags")],
         Ok(settings) => settings.filter(|_| !server.stateless),
     };
     let Some(settings) = settings else { return Vec::new() };
@@ -258,7 +258,7 @@ async fn contexts(server: &ServeOptions) -> Vec<Check> {
 async fn authentication(server: &ServeOptions) -> Vec<Check> {
     let settings = match server.auth.check_exposure(server.bind_host).and_then(|()| server.auth.settings()) {
         Ok(settings) => settings,
-        Err(error) => return vec![Check::new("authentication", Err(error), "put the flags right")],
+        Err(error) => return vec![Check::new("authentication", Err(error), "correct the flags")],
     };
     let mut checks = Vec::new();
     if let Some(path) = &settings.tokens {

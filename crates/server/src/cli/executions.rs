@@ -25,7 +25,7 @@ Exit code: 0 success, 1 failure, 2 invalid input. With `output --follow`, that o
 
 /// Bytes of output per request.
 const PAGE_BYTES: u64 = 256 << 10;
-const NONE_OF_A_DAY: &str = "there are none; `--limit 100` also lists executions that ended more than 24 hours ago";
+const NONE_IN_THE_LAST_DAY: &str = "there are none; `--limit 100` also lists executions that ended more than 24 hours ago";
 /// How long a server waits for more output per request.
 const FOLLOW_WAIT: Duration = Duration::from_secs(30);
 
@@ -115,7 +115,7 @@ async fn ls(screen: &mut Screen, options: LsOptions) -> Result<ExitCode, Backend
     }
     let executions = page["executions"].as_array().map(Vec::as_slice).unwrap_or_default();
     if executions.is_empty() {
-        screen.aside(if query.is_plain() { NONE_OF_A_DAY } else { "there are none" });
+        screen.aside(if query.is_plain() { NONE_IN_THE_LAST_DAY } else { "there are none" });
         return Ok(ExitCode::SUCCESS);
     }
     let mut table = Table::new(Colours::of(&io::stdout()), ["EXECUTION", "STATUS", "STARTED (UTC)", "TOOK"]);
@@ -130,7 +130,7 @@ async fn ls(screen: &mut Screen, options: LsOptions) -> Result<ExitCode, Backend
     }
     screen.output(table.text().as_bytes());
     if let Some(cursor) = page["next_cursor"].as_str() {
-        screen.aside(&format!("there are more: `--cursor {cursor}` goes on"));
+        screen.aside(&format!("there are more: `--cursor {cursor}` continues"));
     }
     Ok(ExitCode::SUCCESS)
 }

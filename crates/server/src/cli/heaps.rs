@@ -182,7 +182,7 @@ async fn ls(screen: &mut Screen, options: LsOptions) -> Result<(), BackendError>
     }
     screen.output(table.text().as_bytes());
     if let Some(cursor) = next_cursor(&page) {
-        screen.aside(&format!("there are more: `--cursor {cursor}` goes on, `--all` lists all"));
+        screen.aside(&format!("there are more: `--cursor {cursor}` continues, `--all` lists all"));
     }
     Ok(())
 }

@@ -11,18 +11,18 @@ pub const EXIT_INTERRUPTED: u8 = 130;
 /// What an interrupt does while nothing runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhenIdle {
-    Leave,
+    Exit,
     /// The line editor reads Ctrl-C as a key and controls the terminal mode.
-    GoOn,
+    Ignore,
 }
 
 #[derive(Clone, Default)]
-pub struct Interrupts(Arc<Mutex<Going>>);
+pub struct Interrupts(Arc<Mutex<Activity>>);
 
 #[derive(Default)]
-enum Going {
+enum Activity {
     #[default]
-    Nothing,
+    Idle,
     Run(Canceller),
     /// Cancelled, but not yet ended.
     Cancelled,
@@ -35,16 +35,15 @@ impl Interrupts {
     /// Starts listening. Must be called inside the runtime.
     pub fn listen(when_idle: WhenIdle) -> Result<Self, Failure> {
         let interrupts = Self::default();
-        let mut signals =
-            signal(SignalKind::interrupt()).map_err(|error| Failure::NoWorker(format!("Ctrl-C can't be listened for: {error}")))?;
+        let mut signals = signal(SignalKind::interrupt()).map_err(|error| Failure::NoWorker(format!("can't handle Ctrl-C: {error}")))?;
         let listening = interrupts.clone();
         tokio::spawn(async move {
             while signals.recv().await.is_some() {
-                let going = std::mem::replace(&mut *listening.going(), Going::Cancelled);
-                match going {
-                    Going::Run(canceller) => drop(canceller.cancel().await),
-                    Going::Nothing if when_idle == WhenIdle::GoOn => *listening.going() = Going::Nothing,
-                    Going::Nothing | Going::Cancelled => std::process::exit(EXIT_INTERRUPTED.into()),
+                let activity = std::mem::replace(&mut *listening.activity(), Activity::Cancelled);
+                match activity {
+                    Activity::Run(canceller) => drop(canceller.cancel().await),
+                    Activity::Idle if when_idle == WhenIdle::Ignore => *listening.activity() = Activity::Idle,
+                    Activity::Idle | Activity::Cancelled => std::process::exit(EXIT_INTERRUPTED.into()),
                 }
             }
         });
@@ -53,17 +52,17 @@ impl Interrupts {
 
     /// Until the guard is dropped, an interrupt cancels this run.
     pub fn watch(&self, run: Option<Canceller>) -> Watch<'_> {
-        *self.going() = run.map_or(Going::Nothing, Going::Run);
+        *self.activity() = run.map_or(Activity::Idle, Activity::Run);
         Watch(self)
     }
 
-    fn going(&self) -> MutexGuard<'_, Going> {
+    fn activity(&self) -> MutexGuard<'_, Activity> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Watch<'_> {
     fn drop(&mut self) {
-        *self.0.going() = Going::Nothing;
+        *self.0.activity() = Activity::Idle;
     }
 }

@@ -1,5 +1,5 @@
 //! Kernel features that confinement and heaps depend on.
-#![allow(unsafe_code, reason = "two of the questions have no safe wrapper")]
+#![allow(unsafe_code, reason = "two of the system calls have no safe wrapper")]
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::Errno;

@@ -64,7 +64,7 @@ fn next_of_script() -> io::Result<Line> {
     let mut line = Vec::new();
     io::stdin().lock().take(SOURCE_BYTES_MAX as u64 + 1).read_until(b'\n', &mut line)?;
     if line.len() > SOURCE_BYTES_MAX {
-        return Err(io::Error::other(format!("a line is longer than {SOURCE_BYTES_MAX} bytes, the most a source may have")));
+        return Err(io::Error::other(format!("a line is longer than {SOURCE_BYTES_MAX} bytes, the maximum length of a source")));
     }
     if line.is_empty() {
         return Ok(Line::End);

@@ -29,7 +29,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// Runs JavaScript that stays alive between runs: each run gets its own confined V8 and continues from the heap of an earlier run.
+/// Runs JavaScript and keeps its state between runs: each run has its own sandboxed V8 and can continue from the heap of an earlier run.
 ///
 /// Without a command, it serves: `heapstead --http-port 8420` means `heapstead serve --http-port 8420`, and `heapstead` alone serves MCP on
 /// standard input and output.
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_commands_fit_together() {
+    fn the_command_definitions_are_valid() {
         Cli::command().debug_assert();
     }
 

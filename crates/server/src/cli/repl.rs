@@ -54,7 +54,7 @@ pub fn repl(runtime: &Runtime, options: ReplOptions) -> ExitCode {
         Ok(session) => session,
         Err(failure) => {
             let screen = Screen::new();
-            screen.troubles(&FinishedRun::never_began(failure));
+            screen.error_and_warnings(&FinishedRun::never_began(failure));
             return ExitCode::FAILURE;
         }
     };
@@ -67,7 +67,7 @@ pub fn repl(runtime: &Runtime, options: ReplOptions) -> ExitCode {
                 env!("CARGO_PKG_VERSION")
             ));
         }
-        session.converse(runtime, &mut lines)
+        session.read_and_evaluate(runtime, &mut lines)
     });
     match left {
         Ok(()) => ExitCode::SUCCESS,
@@ -91,7 +91,7 @@ struct Session {
 }
 
 /// The meaning of a line typed at the first prompt.
-enum Asked<'a> {
+enum Input<'a> {
     Heap,
     Undo,
     Load(&'a str),
@@ -101,7 +101,7 @@ enum Asked<'a> {
     Code,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> Input<'a> {
     fn parse(line: &'a str) -> Self {
         let line = line.trim();
         // `.5` is a number.
@@ -122,7 +122,7 @@ impl<'a> Asked<'a> {
 impl Session {
     async fn open(options: &ReplOptions, on_terminal: bool) -> Result<Self, Failure> {
         let screen = Screen::new();
-        let interrupts = Interrupts::listen(if on_terminal { WhenIdle::GoOn } else { WhenIdle::Leave })?;
+        let interrupts = Interrupts::listen(if on_terminal { WhenIdle::Ignore } else { WhenIdle::Exit })?;
         let heaps = options.heaps.open()?;
         let engine = local::start_engine(|| screen.aside("starting the engine …")).await?;
         let heaps = HeapCache::new(heaps, engine.info().clone());
@@ -130,7 +130,7 @@ impl Session {
     }
 
     /// Reads and evaluates input until its end.
-    fn converse(&mut self, runtime: &Runtime, lines: &mut Lines) -> std::io::Result<()> {
+    fn read_and_evaluate(&mut self, runtime: &Runtime, lines: &mut Lines) -> std::io::Result<()> {
         let mut input = String::new();
         // The result of the input so far, if it is incomplete.
         let mut unfinished: Option<FinishedRun> = None;
@@ -144,16 +144,16 @@ impl Session {
                 }
                 Line::Interrupted => {
                     if input.is_empty() {
-                        self.screen.aside("Ctrl-D or .exit leaves");
+                        self.screen.aside("Ctrl-D or .exit exits");
                     }
                     input.clear();
                     unfinished = None;
                 }
                 Line::Text(line) if input.is_empty() && line.trim().is_empty() => {}
                 Line::Text(line) => {
-                    if input.is_empty() && !matches!(Asked::parse(&line), Asked::Code) {
+                    if input.is_empty() && !matches!(Input::parse(&line), Input::Code) {
                         lines.remember(&line);
-                        if !self.obey(runtime, &line) {
+                        if !self.execute_command(runtime, &line) {
                             return Ok(());
                         }
                         continue;
@@ -173,22 +173,22 @@ impl Session {
     }
 
     /// Executes a REPL command. Returns false if it ends the session.
-    fn obey(&mut self, runtime: &Runtime, line: &str) -> bool {
-        match Asked::parse(line) {
-            Asked::Heap => self.screen.result(&self.describe_heap()),
-            Asked::Undo => self.undo(),
-            Asked::Load("") => self.screen.error(".load needs the name of a file: .load FILE"),
-            Asked::Load(file) => match source::read_file(Path::new(file)) {
+    fn execute_command(&mut self, runtime: &Runtime, line: &str) -> bool {
+        match Input::parse(line) {
+            Input::Heap => self.screen.result(&self.describe_heap()),
+            Input::Undo => self.undo(),
+            Input::Load("") => self.screen.error(".load needs the name of a file: .load FILE"),
+            Input::Load(file) => match source::read_file(Path::new(file)) {
                 Ok(code) => {
                     let finished = runtime.block_on(self.run(code));
                     self.show(&finished);
                 }
                 Err(error) => self.screen.error(&error.to_string()),
             },
-            Asked::Help => self.screen.result(HELP),
-            Asked::Exit => return false,
-            Asked::Unknown(line) => self.screen.error(&format!("`{line}` is not a command: .help lists them")),
-            Asked::Code => {}
+            Input::Help => self.screen.result(HELP),
+            Input::Exit => return false,
+            Input::Unknown(line) => self.screen.error(&format!("`{line}` is not a command: .help lists them")),
+            Input::Code => {}
         }
         true
     }
@@ -235,7 +235,7 @@ impl Session {
                 let heap = self.describe_heap();
                 self.screen.aside(&format!("back to {heap}"));
             }
-            None => self.screen.error("there is nothing to undo: no line of this session has left a heap"),
+            None => self.screen.error("there is nothing to undo: no line of this session has produced a heap"),
         }
     }
 
@@ -243,7 +243,7 @@ impl Session {
         if let ExecutionOutcome::Completed { result, .. } = &finished.end {
             self.screen.result(result);
         }
-        self.screen.troubles(finished);
+        self.screen.error_and_warnings(finished);
     }
 
     fn describe_heap(&self) -> String {

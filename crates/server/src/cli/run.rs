@@ -58,7 +58,7 @@ enum BadInput {
     Source(#[from] SourceError),
     #[error(transparent)]
     Flags(#[from] FlagError),
-    #[error("`--heap` is {key}: it is not allowed together with `--stateless`, which begins from no heap and keeps none")]
+    #[error("`--heap` is {key}: it is not allowed together with `--stateless`, which starts without a heap and stores none")]
     HeapWhenStateless { key: HeapKey },
 }
 
@@ -124,7 +124,7 @@ async fn execute(plan: Plan, mut output: impl FnMut(&[u8])) -> FinishedRun {
 }
 
 async fn prepare(state: Option<(HeapStoreOptions, InputHeap)>) -> Result<(Engine, OneShotMode, Interrupts), Failure> {
-    let interrupts = Interrupts::listen(WhenIdle::Leave)?;
+    let interrupts = Interrupts::listen(WhenIdle::Exit)?;
     // The store is opened first, so that its errors are reported immediately.
     let state = state.map(|(heaps, input)| Ok::<_, LocalError>((heaps.open()?, input))).transpose()?;
     let engine = local::start_engine(|| Screen::new().aside("starting the engine …")).await?;
@@ -142,7 +142,7 @@ fn show(screen: &mut Screen, finished: &FinishedRun, began: Instant) {
             screen.result(result);
         }
     }
-    screen.troubles(finished);
+    screen.error_and_warnings(finished);
     screen.aside(&format!("{} in {} ms", word(finished.end.status()), began.elapsed().as_millis()));
     if let Some(heap) = &finished.record.heap {
         screen.note(&format!("heap {heap}"));

@@ -43,7 +43,7 @@ impl Screen {
     }
 
     /// Prints the error with a hint, and warnings.
-    pub fn troubles(&self, finished: &FinishedRun) {
+    pub fn error_and_warnings(&self, finished: &FinishedRun) {
         for warning in &finished.record.warnings {
             self.note(&format!("{} {warning}", self.err.yellow("warning:")));
         }

@@ -85,27 +85,27 @@ async fn try_serve(options: ServeOptions) -> Result<(), ServeError> {
     options.check_memory().map_err(LocalError::Flags)?;
     options.stores.heaps.place().map_err(LocalError::Flags)?;
     options.contexts.settings(&options.stores.session_db_path).map_err(LocalError::Flags)?;
-    let mut who_may_call = options.auth.settings().map_err(LocalError::Flags)?;
+    let mut auth_settings = options.auth.settings().map_err(LocalError::Flags)?;
     match options.http_port.or(options.sse_port) {
         Some(_) => options.auth.check_exposure(options.bind_host).map_err(LocalError::Flags)?,
         // Only the process that started the server can call it.
-        None => who_may_call = Settings::default(),
+        None => auth_settings = Settings::default(),
     }
-    let asked = shutdown_signal().map_err(ServeError::Signals)?;
+    let shutdown_requested = shutdown_signal().map_err(ServeError::Signals)?;
     // Ports first, so that a port in use is reported before anything starts.
     let http = listen(&options, options.http_port).await?;
     let sse = listen(&options, options.sse_port).await?;
-    let authenticator = Authenticator::open(&who_may_call).await?;
+    let authenticator = Authenticator::open(&auth_settings).await?;
     let edge = Arc::new(open(&options, authenticator).await?);
     tracing::debug!(authentication = edge.authenticator.is_on(), "all stores are open");
     let mut served = Ok(());
     match (http, sse) {
         (None, None) => {
-            let (shutdown, drained) = (Shutdown::new(asked), CancellationToken::new());
+            let (shutdown, drained) = (Shutdown::new(shutdown_requested), CancellationToken::new());
             let serving = async {
                 let served = mcp::stdio::serve(edge.clone(), &shutdown).await;
                 // The client that started the server has disconnected, so no other shutdown request will come.
-                shutdown.asked.cancel();
+                shutdown.requested.cancel();
                 drained.cancel();
                 served
             };
@@ -113,7 +113,7 @@ async fn try_serve(options: ServeOptions) -> Result<(), ServeError> {
         }
         (http, sse) => {
             welcome::show(&options, &http, &sse);
-            let shutdown = Shutdown::new(asked);
+            let shutdown = Shutdown::new(shutdown_requested);
             let http_routes = || mcp::http::router(edge.clone(), &shutdown);
             let sse_routes = || mcp::sse::router(edge.clone(), &shutdown);
             let drained = CancellationToken::new();
@@ -132,7 +132,7 @@ async fn try_serve(options: ServeOptions) -> Result<(), ServeError> {
 
 /// When shutdown is requested, ends everything that runs, and notifies waiting callers.
 async fn close(edge: &Edge, shutdown: &Shutdown, drained: &CancellationToken) {
-    shutdown.asked.cancelled().await;
+    shutdown.requested.cancelled().await;
     match &edge.service {
         Some(service) => service.close(SHUTDOWN_GRACE).await,
         // Stateless mode: a run ends with its connection.
@@ -199,13 +199,13 @@ async fn start_engine(options: &ServeOptions) -> Result<Engine, LocalError> {
 fn shutdown_signal() -> io::Result<CancellationToken> {
     let shutdown = CancellationToken::new();
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    let asked = shutdown.clone();
+    let requested = shutdown.clone();
     tokio::spawn(async move {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
-        asked.cancel();
+        requested.cancel();
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}

@@ -138,7 +138,7 @@ async fn ls(screen: &mut Screen, options: LsOptions) -> Result<(), BackendError>
     }
     screen.output(table.text().as_bytes());
     if let Some(cursor) = page["next_cursor"].as_str() {
-        screen.aside(&format!("there are more: `--cursor {cursor}` goes on"));
+        screen.aside(&format!("there are more: `--cursor {cursor}` continues"));
     }
     Ok(())
 }
@@ -161,11 +161,11 @@ async fn logs(backend: &Backend) -> Result<Vec<String>, BackendError> {
 
 async fn show(screen: &mut Screen, options: OneOptions) -> Result<(), BackendError> {
     let session = Backend::open(&options.common.place, Needs::Database).await?.session(&options.session).await?;
-    tell(screen, &session, options.common.json);
+    show_session(screen, &session, options.common.json);
     Ok(())
 }
 
-fn tell(screen: &mut Screen, session: &Value, json: bool) {
+fn show_session(screen: &mut Screen, session: &Value, json: bool) {
     if json {
         return print_json(screen, session);
     }
@@ -209,7 +209,7 @@ async fn log(screen: &mut Screen, options: OneOptions) -> Result<(), BackendErro
 
 async fn fork(screen: &mut Screen, options: ForkOptions) -> Result<(), BackendError> {
     let session = Backend::open(&options.common.place, Needs::Database).await?.fork_session(&options.session, options.heap).await?;
-    tell(screen, &session, options.common.json);
+    show_session(screen, &session, options.common.json);
     Ok(())
 }
 

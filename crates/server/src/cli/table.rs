@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_as_wide_as_what_is_in_them() {
+    fn columns_are_as_wide_as_their_widest_cell() {
         let mut table = Table::new(Colours::off(), ["A", "LONG"]);
         table.row(["wide".into(), "é".into()]);
         table.row(["x".into(), "y".into()]);

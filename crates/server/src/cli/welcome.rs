@@ -6,7 +6,7 @@ use tokio::net::TcpListener;
 /// Printed to standard error, like the log.
 pub fn show(options: &ServeOptions, http: &Option<TcpListener>, sse: &Option<TcpListener>) {
     if let Some(address) = address(http) {
-        eprintln!("{}", of_http(options, &address));
+        eprintln!("{}", http_message(options, &address));
     }
     if let Some(address) = address(sse) {
         eprintln!("Heapstead listens on http://{address}/sse (the older MCP transport)\n");
@@ -17,7 +17,7 @@ fn address(listener: &Option<TcpListener>) -> Option<String> {
     Some(listener.as_ref()?.local_addr().ok()?.to_string())
 }
 
-fn of_http(options: &ServeOptions, address: &str) -> String {
+fn http_message(options: &ServeOptions, address: &str) -> String {
     let url = format!("http://{address}");
     let code = if options.stateless { r#"{"code": "console.log(1 + 1)"}"# } else { r#"{"code": "1 + 1", "wait_secs": 10}"# };
     // The token stays a variable, because this output ends up in logs.
@@ -38,7 +38,7 @@ fn of_http(options: &ServeOptions, address: &str) -> String {
         format!("  Documentation  {url}/docs"),
         String::new(),
     ];
-    if let Some((program, arguments)) = over_stdio(options) {
+    if let Some((program, arguments)) = stdio_command(options) {
         let quoted: Vec<_> = arguments.iter().map(|argument| format!("\"{argument}\"")).collect();
         lines.extend([
             "Without this server, over standard input and output, with the same folders and as owner `local`:".to_owned(),
@@ -55,7 +55,7 @@ fn of_http(options: &ServeOptions, address: &str) -> String {
 }
 
 /// The command a client can start itself. `None` if it contains characters that shells or JSON would have to escape.
-fn over_stdio(options: &ServeOptions) -> Option<(String, [String; 4])> {
+fn stdio_command(options: &ServeOptions) -> Option<(String, [String; 4])> {
     let program = std::env::current_exe().ok()?.to_str()?.to_owned();
     let arguments = options.stores.folder_arguments()?;
     let plain = |word: &String| word.chars().all(|character| character.is_alphanumeric() || "/._-+".contains(character));

@@ -6,14 +6,14 @@ use axum::http::{HeaderMap, StatusCode, header};
 /// Errors are always sent as problem documents, whatever the client accepts.
 pub fn require(headers: &HeaderMap, media_type: &str) -> Result<(), Problem> {
     let mut given = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).peekable();
-    if given.peek().is_none() || given.any(|value| value.split(',').any(|range| takes(range, media_type))) {
+    if given.peek().is_none() || given.any(|value| value.split(',').any(|range| includes(range, media_type))) {
         return Ok(());
     }
     Err(Problem::new(StatusCode::NOT_ACCEPTABLE, format!("`Accept` does not include {media_type}, the only type available here")))
 }
 
 /// Whether a range such as `text/*;q=0.5` includes the type.
-fn takes(range: &str, media_type: &str) -> bool {
+fn includes(range: &str, media_type: &str) -> bool {
     let mut parts = range.split(';').map(str::trim);
     let name = parts.next().unwrap_or_default().to_ascii_lowercase();
     let unwanted = parts.any(|parameter| {
@@ -33,8 +33,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_hold_types() {
-        for (accept, taken) in [
+    fn accept_ranges_are_matched_with_weights() {
+        for (accept, accepted) in [
             ("*/*", true),
             ("text/html, application/json", true),
             ("application/*;q=0.5", true),
@@ -44,7 +44,7 @@ mod tests {
             ("text/*, application/xml", false),
         ] {
             let headers = HeaderMap::from_iter([(header::ACCEPT, accept.parse().expect("a value"))]);
-            assert_eq!(require(&headers, "application/json").is_ok(), taken, "{accept}");
+            assert_eq!(require(&headers, "application/json").is_ok(), accepted, "{accept}");
         }
         assert!(require(&HeaderMap::new(), "application/json").is_ok());
     }

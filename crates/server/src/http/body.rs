@@ -1,4 +1,4 @@
-//! Reads request bodies whole before anything else, with limits on size, duration and total memory.
+//! Reads the whole request body before the handler runs, with limits on size, duration and total memory.
 
 use super::Problem;
 use axum::body::{Body, HttpBody};
@@ -18,8 +18,8 @@ pub const JSON_BYTES_MAX: usize = (16 * 6 + 4) << 20;
 /// Total size of all bodies in memory. A body that does not fit is refused, and its client is asked to retry.
 const ALL_KIB_MAX: usize = 1 << 20;
 /// A body must arrive within this time plus its size at a minimum rate, so that a stalled or slow client does not hold a connection.
-const GRACE: Duration = Duration::from_secs(10);
-const PACE_BYTES_PER_SEC: u64 = 16 << 10;
+const BASE_TIMEOUT: Duration = Duration::from_secs(10);
+const RATE_BYTES_PER_SEC_MIN: u64 = 16 << 10;
 
 static ALL_KIB: Semaphore = Semaphore::const_new(ALL_KIB_MAX);
 
@@ -47,8 +47,8 @@ async fn read(body: Body, announced: Option<u64>, bytes_max: usize) -> Result<(B
     }
     let (began, mut body, mut read) = (Instant::now(), body, Vec::new());
     loop {
-        let patience = GRACE + Duration::from_secs(read.len() as u64 / PACE_BYTES_PER_SEC);
-        let frame = match timeout_at(began + patience, body.frame()).await {
+        let allowed = BASE_TIMEOUT + Duration::from_secs(read.len() as u64 / RATE_BYTES_PER_SEC_MIN);
+        let frame = match timeout_at(began + allowed, body.frame()).await {
             Err(_) => return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "the body arrives too slowly").closing()),
             Ok(None) => return Ok((read.into(), share)),
             Ok(Some(Err(error))) => return Err(Problem::bad_input(format!("the body can't be read: {error}")).closing()),

@@ -46,7 +46,7 @@ fn check(access: &Access, uri: &Uri, headers: &HeaderMap) -> Result<Option<Heade
     // An absolute request target such as http://other/ names a host too.
     for name in [Some(named), uri.authority().map(Authority::as_str)].into_iter().flatten() {
         if !allowed(&access.hosts, without_port(name)) {
-            let detail = format!("requests to the host `{}` are not answered: `--allowed-hosts` decides", name.escape_debug());
+            let detail = format!("requests to the host `{}` are refused: it is not in `--allowed-hosts`", name.escape_debug());
             return Err(Problem::new(StatusCode::FORBIDDEN, detail));
         }
     }
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ports_do_not_count() {
+    fn the_port_of_a_host_is_ignored() {
         for (authority, host) in
             [("localhost:8420", "localhost"), ("localhost", "localhost"), ("[::1]:80", "[::1]"), ("[::1]", "[::1]"), ("a:b", "a:b")]
         {

@@ -23,11 +23,11 @@ pub fn object(bytes: &[u8]) -> Result<Map<String, Value>, Problem> {
 /// Parses the text as a value.
 pub fn value(bytes: &[u8]) -> Result<Value, Problem> {
     let text = std::str::from_utf8(bytes)
-        .map_err(|error| Problem::bad_input(format!("the body is not UTF-8: byte {} can't stand there", error.valid_up_to())))?;
+        .map_err(|error| Problem::bad_input(format!("the body is not UTF-8: byte {} is not valid", error.valid_up_to())))?;
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let strict = Strict { depth_left: DEPTH_MAX, values_left: &Cell::new(VALUES_MAX) };
     let parsed = strict.deserialize(&mut deserializer).and_then(|value| deserializer.end().map(|()| value));
-    parsed.map_err(|error| Problem::bad_input(format!("the body is not good JSON: {error}")))
+    parsed.map_err(|error| Problem::bad_input(format!("the body is not valid JSON: {error}")))
 }
 
 #[derive(Clone, Copy)]
@@ -129,7 +129,7 @@ mod tests {
     fn invalid_json_is_refused_with_its_position() {
         check(br#"{"a": 1, "a": 2}"#, "`a` is given twice at line 1 column 12");
         check(br#"{"t": {"b": 1, "\u0062": 2}}"#, "`b` is given twice");
-        check(b"{\"a\": \"\xff\"}", "byte 7 can't stand there");
+        check(b"{\"a\": \"\xff\"}", "byte 7 is not valid");
         check(br#"{"a": "\ud800"}"#, "line 1 column");
         check(br#"{"a": 1} x"#, "trailing characters at line 1 column 10");
         check(br#"{"a": 1e999}"#, "number out of range");

@@ -2,7 +2,7 @@
 //!
 //! It speaks only HTTP/1.1. No known client uses HTTP/2 without TLS, and it would add attack surface.
 
-use super::patience::Patient;
+use super::write_stall_timeout::WriteStallTimeout;
 use super::{Problem, Shutdown};
 use axum::Router;
 use axum::body::Body;
@@ -29,11 +29,11 @@ use tower::ServiceExt;
 
 /// Ten times the number of event listeners the server is meant for. A connection costs a few kilobytes.
 const CONNECTIONS_MAX: usize = 10_000;
-/// Time to send the head of a request, counted from the previous response: longer than clients pause, shorter than attackers wait.
+/// Time within which the head of a request must arrive, counted from the previous response. Also limits how long an idle connection stays open.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(20);
 /// Maximum size of a head, and of the write buffer of a response.
 const HEAD_BYTES_MAX: usize = 64 << 10;
-/// After the response to a request whose body was not read: closing at once would discard the response.
+/// Time to keep reading after the response to a request whose body was not read: the reset of an immediate close could discard the response.
 const LINGER: Duration = Duration::from_secs(2);
 /// Pause after an error that does not concern one connection, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -48,27 +48,27 @@ pub async fn serve(listener: TcpListener, routes: Router, shutdown: &Shutdown) {
 
 async fn serve_at_most(connections_max: usize, listener: TcpListener, routes: Router, shutdown: &Shutdown) {
     let connections = TaskTracker::new();
-    let places = Arc::new(Semaphore::new(connections_max));
+    let slots = Arc::new(Semaphore::new(connections_max));
     loop {
         let accepted = tokio::select! {
             biased;
-            () = shutdown.asked.cancelled() => break,
+            () = shutdown.requested.cancelled() => break,
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, peer)) => match places.clone().try_acquire_owned() {
-                Ok(place) => {
+            Ok((stream, peer)) => match slots.clone().try_acquire_owned() {
+                Ok(slot) => {
                     let (routes, shutdown) = (routes.clone(), shutdown.clone());
                     connections.spawn(async move {
                         connection(stream, peer, routes, shutdown).await;
-                        drop(place);
+                        drop(slot);
                     });
                 }
                 Err(_) => refuse(stream, connections_max),
             },
-            Err(error) if is_of_one_connection(error.kind()) => {}
+            Err(error) if concerns_one_connection(error.kind()) => {}
             Err(error) => {
-                tracing::warn!(%error, "connections can't be accepted");
+                tracing::warn!(%error, "can't accept connections");
                 sleep(ACCEPT_PAUSE).await;
             }
         }
@@ -93,12 +93,12 @@ async fn connection(stream: TcpStream, peer: SocketAddr, routes: Router, shutdow
         .header_read_timeout(HEAD_TIMEOUT)
         .max_buf_size(HEAD_BYTES_MAX)
         .max_header_size(HEAD_BYTES_MAX)
-        .serve_connection(TokioIo::new(Patient::new(stream)), service);
-    let mut leaving = pin!(shutdown.asked.cancelled());
+        .serve_connection(TokioIo::new(WriteStallTimeout::new(stream)), service);
+    let mut requested = pin!(shutdown.requested.cancelled());
     let done = tokio::select! {
         biased;
         done = poll_fn(|context| http.poll_without_shutdown(context)) => done,
-        () = leaving.as_mut() => {
+        () = requested.as_mut() => {
             Pin::new(&mut http).graceful_shutdown();
             poll_fn(|context| http.poll_without_shutdown(context)).await
         }
@@ -109,8 +109,8 @@ async fn connection(stream: TcpStream, peer: SocketAddr, routes: Router, shutdow
     linger(http.into_parts().io.into_inner()).await;
 }
 
-/// Closes our side, and reads what still arrives for a moment.
-async fn linger(mut stream: Patient) {
+/// Closes the write side, then reads and discards what still arrives, for at most `LINGER`.
+async fn linger(mut stream: WriteStallTimeout) {
     let _ = timeout(LINGER, async {
         stream.shutdown().await?;
         let mut rest = [0; 8 << 10];
@@ -132,7 +132,7 @@ fn refuse(stream: TcpStream, connections_max: usize) {
         }
         let answer = [text.as_bytes(), b"\r\n", &body].concat();
         if stream.try_write(&answer).is_ok() {
-            linger(Patient::new(stream)).await;
+            linger(WriteStallTimeout::new(stream)).await;
         }
     });
 }
@@ -141,11 +141,11 @@ fn refuse(stream: TcpStream, connections_max: usize) {
 fn raise_open_files() {
     let limit = getrlimit(Resource::Nofile);
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
-        tracing::warn!(%error, "the limit on open files can't be raised");
+        tracing::warn!(%error, "can't raise the limit on open files");
     }
 }
 
-fn is_of_one_connection(kind: ErrorKind) -> bool {
+fn concerns_one_connection(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::ConnectionRefused | ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset)
 }
 
@@ -180,7 +180,7 @@ mod tests {
             drop(first);
             // The slot is released shortly after the connection has closed.
             while !ask(&mut TcpStream::connect(address).await.expect("a connection")).await.starts_with("HTTP/1.1 200 OK") {}
-            shutdown.asked.cancel();
+            shutdown.requested.cancel();
         };
         tokio::join!(serving, asking);
     }

@@ -1,7 +1,7 @@
 //! The HTTP layer that every request passes, whatever its protocol: access, limits, timeouts and error responses.
 //!
 //! ```text
-//! listener (bound, timeouts) ─► panics ─► guard (Host, Origin) ─► authenticate (who) ─► routes ─► body (bound, pace, budget) ─► handler
+//! listener (connection limit, timeouts) ─► catch panics ─► guard (Host, Origin) ─► authenticate ─► routes ─► body (size, rate, total memory) ─► handler
 //! ```
 
 mod accept;
@@ -11,9 +11,9 @@ mod caller;
 mod guard;
 mod json;
 mod listener;
-mod patience;
 mod problem;
 mod shutdown;
+mod write_stall_timeout;
 
 pub use accept::require as require_accept;
 pub use body::{JSON_BYTES_MAX, buffered};
@@ -30,7 +30,7 @@ use std::any::Any;
 use std::sync::Arc;
 use tower_http::catch_panic::CatchPanicLayer;
 
-/// The routes with all middleware: unknown paths and methods have distinct errors, and only allowed clients get in.
+/// The routes with all middleware: unknown paths and methods have distinct errors, and requests that are not allowed are refused.
 pub fn guarded(routes: Router, edge: &Arc<Edge>) -> Router {
     routes
         .fallback(unknown_path)
@@ -41,7 +41,7 @@ pub fn guarded(routes: Router, edge: &Arc<Edge>) -> Router {
 }
 
 async fn unknown_path(uri: Uri) -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, format!("there is nothing at {}: see /docs", uri.path()))
+    Problem::new(StatusCode::NOT_FOUND, format!("there is no endpoint at {}: see /docs", uri.path()))
 }
 
 async fn unknown_method(method: Method, uri: Uri) -> Problem {

@@ -8,14 +8,14 @@ use heapstead_types::ErrorCode;
 use serde_json::{Map, Value, json};
 
 pub const CONTENT_TYPE: &str = "application/problem+json";
-/// Before the code in the type of a problem.
+/// Prefix of the problem type, before the error code.
 pub const TYPE_PREFIX: &str = "urn:heapstead:error:";
 /// A full queue has room again when one of its executions ends.
 const BUSY_RETRY_SECS: u16 = 1;
 /// The server retries an unavailable store itself. Retrying more often than this does not help.
 const UNAVAILABLE_RETRY_SECS: u16 = 5;
 
-/// A refusal. Its type names the stable error code; the detail is for people and models.
+/// An error response. Its type names the stable error code; the detail is for people and models.
 #[derive(Debug)]
 pub struct Problem {
     status: StatusCode,

@@ -70,7 +70,7 @@ impl Follower {
         let caller = http::caller(&rest.edge, parts)?;
         let execution_id = arguments::path(parts).await?.into_iter().map(|(_, id)| id).next().unwrap_or_default();
         let Some(service) = rest.edge.service.clone() else {
-            return Err(Problem::new(StatusCode::NOT_FOUND, "executions are not stored in stateless mode"));
+            return Err(Problem::new(StatusCode::NOT_FOUND, "this server runs in stateless mode (`--stateless`) and stores no executions"));
         };
         Ok(Self { rest: rest.clone(), service, caller, execution_id, offset: 0 })
     }

@@ -1,4 +1,4 @@
-//! Heaps as files: taken out with everything verified, and brought in with everything verified.
+//! Export and import of heaps as files. Both verify the file completely.
 
 use super::{Rest, arguments, json};
 use crate::api::to_json;
@@ -19,21 +19,21 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 pub const EXPORT_PATH: &str = "/api/heaps/{heap}/file";
 pub const IMPORT_PATH: &str = "/api/heaps";
 pub const MEDIA_TYPE: &str = "application/octet-stream";
-/// Says which engine wrote the heap.
+/// The id of the engine that wrote the heap.
 pub const ENGINE_HEADER: &str = "x-heapstead-engine";
-/// A file is in memory while it is moved; larger heaps are moved by `heapstead heaps import` on the server's machine.
+/// Files are held in memory during a transfer. For larger heaps, run `heapstead heaps import` on the server's machine.
 pub const FILE_BYTES_MAX: usize = 512 << 20;
-/// Files that are moved at once.
+/// Maximum number of concurrent transfers.
 const TRANSFERS_MAX: usize = 4;
 
 #[derive(Clone)]
 struct Transfers {
     rest: Rest,
-    places: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
 }
 
 pub fn router(rest: &Rest) -> Router {
-    let transfers = Transfers { rest: rest.clone(), places: Arc::new(Semaphore::new(TRANSFERS_MAX)) };
+    let transfers = Transfers { rest: rest.clone(), slots: Arc::new(Semaphore::new(TRANSFERS_MAX)) };
     let importing = transfers.clone();
     Router::new()
         .route(IMPORT_PATH, post(move |request: Request| import(importing.clone(), request)))
@@ -48,11 +48,11 @@ async fn export(transfers: Transfers, request: Request) -> Result<Response, Prob
     arguments::no_query(&parts)?;
     let key = arguments::path(&mut parts).await?.into_iter().map(|(_, key)| key).next().unwrap_or_default();
     let key = parse_heap_key("heap", &key)?;
-    let place = transfers.place()?;
+    let slot = transfers.slot()?;
     let heap = transfers.service()?.heaps().export(&caller, key).await?;
     let engine = heap.engine().and_then(|engine| HeaderValue::from_str(&engine.to_string()).ok());
     let named = HeaderValue::from_str(&format!("attachment; filename=\"{key}\""));
-    let file = Bytes::from_owner(Transferred { file: heap.into_file(), _place: place });
+    let file = Bytes::from_owner(OutgoingFile { file: heap.into_file(), _slot: slot });
     let mut response = Body::from(file).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
@@ -73,14 +73,14 @@ async fn import(transfers: Transfers, request: Request) -> Result<Response, Prob
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
     }
     let engine = engine(&parts.headers)?;
-    let _place = transfers.place()?;
+    let _slot = transfers.slot()?;
     let service = transfers.service()?;
     let file = body.collect().await.map_err(|error| Problem::bad_input(format!("the body can't be read: {error}")))?.to_bytes();
     let imported = service.heaps().import(&caller, file.into(), engine).await?;
     Ok(json(StatusCode::OK, to_json(&imported).to_string()))
 }
 
-/// None when it is not known, as where the export said none.
+/// `None` if the header is absent: the export did not name an engine.
 fn engine(headers: &HeaderMap) -> Result<Option<EngineId>, Problem> {
     let Some(value) = headers.get(ENGINE_HEADER) else { return Ok(None) };
     let text = value.to_str().unwrap_or("?");
@@ -88,23 +88,27 @@ fn engine(headers: &HeaderMap) -> Result<Option<EngineId>, Problem> {
 }
 
 impl Transfers {
-    fn place(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        let place = self.places.clone().try_acquire_owned();
-        place.map_err(|_| Problem::busy(format!("{TRANSFERS_MAX} heap files are being moved, which is as many as are at once")))
+    fn slot(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        let slot = self.slots.clone().try_acquire_owned();
+        slot.map_err(|_| Problem::busy(format!("{TRANSFERS_MAX} heap files are being transferred, which is the maximum")))
     }
 
     fn service(&self) -> Result<&Service, Problem> {
-        self.rest.edge.service.as_ref().ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, "nothing is kept in stateless mode"))
+        self.rest
+            .edge
+            .service
+            .as_ref()
+            .ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, "this server runs in stateless mode (`--stateless`) and stores no heaps"))
     }
 }
 
-/// A file on its way out, which has its place until it is sent or given up.
-struct Transferred {
+/// A file that is being sent. It holds its transfer slot until it is sent or the connection closes.
+struct OutgoingFile {
     file: Vec<u8>,
-    _place: OwnedSemaphorePermit,
+    _slot: OwnedSemaphorePermit,
 }
 
-impl AsRef<[u8]> for Transferred {
+impl AsRef<[u8]> for OutgoingFile {
     fn as_ref(&self) -> &[u8] {
         &self.file
     }

@@ -1,11 +1,11 @@
-//! REST: one endpoint per operation of the API, made from its table, and the few that are not JSON in, JSON out.
+//! REST: one endpoint per operation, generated from the table of operations, and a few that do not exchange JSON.
 
 mod arguments;
 mod events;
 mod heap_files;
+mod monitoring;
 mod openapi;
-mod pages;
-mod watching;
+mod web_pages;
 
 pub use heap_files::ENGINE_HEADER;
 
@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 const JSON: &str = "application/json";
 
-/// What every endpoint has at hand.
+/// State of all endpoints.
 #[derive(Clone)]
 struct Rest {
     edge: Arc<Edge>,
@@ -36,15 +36,15 @@ pub fn router(edge: Arc<Edge>, shutdown: Shutdown) -> Router {
     let mut endpoints: BTreeMap<&'static str, MethodRouter> = BTreeMap::new();
     for operation in rest.edge.api.operations() {
         let endpoint = endpoint(&rest, operation);
-        let there = endpoints.remove(operation.route.path).unwrap_or_default();
-        endpoints.insert(operation.route.path, there.merge(endpoint));
+        let existing = endpoints.remove(operation.route.path).unwrap_or_default();
+        endpoints.insert(operation.route.path, existing.merge(endpoint));
     }
     let mut routes = endpoints.into_iter().fold(Router::new(), |routes, (path, endpoint)| routes.route(path, endpoint));
     routes = routes.layer(middleware::from_fn_with_state(JSON_BYTES_MAX, http::buffered));
     if rest.edge.service.is_some() {
         routes = routes.merge(events::router(&rest)).merge(heap_files::router(&rest));
     }
-    routes.merge(openapi::router(&rest)).merge(watching::router(&rest)).merge(pages::router())
+    routes.merge(openapi::router(&rest)).merge(monitoring::router(&rest)).merge(web_pages::router())
 }
 
 fn endpoint(rest: &Rest, operation: &Operation) -> MethodRouter {
@@ -73,7 +73,7 @@ async fn try_answer(rest: Rest, operation: Operation, request: Request) -> Resul
 }
 
 impl Rest {
-    /// Does this, unless the server ends first.
+    /// Completes the work in time, or fails if the server shuts down first.
     async fn in_time<T>(&self, work: impl Future<Output = T>) -> Result<T, Problem> {
         tokio::select! {
             biased;

@@ -154,16 +154,16 @@ async fn doctor_checks_tokens_and_keys() {
         let mut command = tokio::process::Command::from(place.command(flags));
         async move { Ran::from(command.output().await.expect("it runs")) }
     };
-    let well = doctor(&issuer.url).await;
-    assert_eq!(well.code, Some(0), "{well:?}");
+    let passing = doctor(&issuer.url).await;
+    assert_eq!(passing.code, Some(0), "{passing:?}");
     for part in [format!("✓ tokens: 1 in {path}\n"), format!("✓ JWKS: 1 keys at {}\n", issuer.url)] {
-        assert!(well.out.contains(&part), "`{part}` is not in {well:?}");
+        assert!(passing.out.contains(&part), "`{part}` is not in {passing:?}");
     }
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).expect("a mode");
-    let ill = doctor("http://127.0.0.1:1/keys").await;
-    assert_eq!(ill.code, Some(1), "{ill:?}");
-    for part in ["✗ tokens: ", "(mode 644)", "`chmod 600`", "✗ JWKS: http://127.0.0.1:1/keys: there is no answer"] {
-        assert!(ill.out.contains(part), "`{part}` is not in {ill:?}");
+    let failing = doctor("http://127.0.0.1:1/keys").await;
+    assert_eq!(failing.code, Some(1), "{failing:?}");
+    for part in ["✗ tokens: ", "(mode 644)", "`chmod 600`", "✗ JWKS: http://127.0.0.1:1/keys: no response"] {
+        assert!(failing.out.contains(part), "`{part}` is not in {failing:?}");
     }
     let exposed = place.ran(["doctor", "--bind-host", "0.0.0.0"]);
     assert!(exposed.code == Some(1) && exposed.out.contains("✗ authentication: `--bind-host` is 0.0.0.0"), "{exposed:?}");

@@ -105,9 +105,9 @@ async fn only_its_owner_can_post_to_an_sse_connection() {
     assert_eq!(sse.answer_to(&hello["id"]).await["result"]["serverInfo"]["name"], "heapstead");
 }
 
-/// An owner has one turn in the queue, however many connections it opens.
+/// The lane of the queue is that of the owner, however many connections it opens.
 #[tokio::test]
-async fn an_owner_takes_turns_with_others_and_not_with_itself() {
+async fn an_owner_has_one_lane_for_all_its_connections() {
     let file = TokenFile::new();
     let ((_, ann), (_, bob)) = (file.add("acme/ann", &[]), file.add("acme/bob", &[]));
     let server = file.server(&["--max-concurrent-executions", "1"]);
@@ -131,5 +131,5 @@ async fn an_owner_takes_turns_with_others_and_not_with_itself() {
     for id in &anns {
         before += usize::from(ended(id, &ann).await < bobs);
     }
-    assert!(before <= 1, "{before} of eight came before one of another's");
+    assert!(before <= 1, "{before} of eight runs ended before the run of the other owner");
 }

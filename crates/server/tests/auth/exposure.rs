@@ -13,7 +13,7 @@ fn refused(arguments: &[&str]) -> Ran {
 }
 
 #[test]
-fn without_authentication_it_refuses_remote_addresses() {
+fn without_authentication_remote_addresses_are_refused() {
     for host in ["0.0.0.0", "::", "192.0.2.1", "::ffff:192.0.2.1"] {
         for port in ["--http-port", "--sse-port"] {
             let ran = refused(&[port, "0", "--bind-host", host]);
@@ -32,7 +32,7 @@ fn without_authentication_it_refuses_remote_addresses() {
 }
 
 #[tokio::test]
-async fn with_authentication_or_the_insecure_flag_it_listens_remotely() {
+async fn with_authentication_or_the_insecure_flag_remote_addresses_are_accepted() {
     let file = TokenFile::new();
     file.add("acme/ann", &[]);
     for (arguments, status) in [(&["--auth-tokens", &file.path()][..], 401), (&["--insecure-no-auth"], 200)] {
@@ -68,7 +68,7 @@ fn a_missing_invalid_or_writable_token_file_prevents_the_start() {
     let missing = place.path("none.toml");
     let missing = missing.to_str().expect("a name in UTF-8");
     let ran = refused(&["--http-port", "0", "--auth-tokens", missing]);
-    assert!(ran.err.contains(&format!("`heapstead auth add OWNER --auth-tokens {missing}` makes one")), "{ran:?}");
+    assert!(ran.err.contains(&format!("`heapstead auth add OWNER --auth-tokens {missing}` creates it")), "{ran:?}");
     let broken = place.file("broken.toml", "[[tokens]]\nid = 7");
     assert!(refused(&["--http-port", "0", "--auth-tokens", &broken]).err.contains("broken.toml"));
     let open = place.file("open.toml", "");

@@ -22,7 +22,7 @@ pub struct Issuer {
     pub url: String,
     address: SocketAddr,
     published: Arc<Mutex<Value>>,
-    asked: Arc<AtomicUsize>,
+    fetches: Arc<AtomicUsize>,
     down: Arc<AtomicBool>,
     serving: Option<JoinHandle<()>>,
 }
@@ -31,8 +31,9 @@ impl Issuer {
     pub fn publishing(keys: &[&Key]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
-        let (published, asked, down) = (Arc::new(Mutex::new(Value::Null)), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
-        let (shown, count, over) = (published.clone(), asked.clone(), down.clone());
+        let (published, fetches, down) =
+            (Arc::new(Mutex::new(Value::Null)), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+        let (shown, count, over) = (published.clone(), fetches.clone(), down.clone());
         let serving = std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok).take_while(|_| !over.load(SeqCst)) {
                 count.fetch_add(1, SeqCst);
@@ -41,7 +42,7 @@ impl Issuer {
             }
         });
         let url = format!("http://{address}/keys.json");
-        let issuer = Self { url, address, published, asked, down, serving: Some(serving) };
+        let issuer = Self { url, address, published, fetches, down, serving: Some(serving) };
         issuer.publish(keys);
         issuer
     }
@@ -50,8 +51,8 @@ impl Issuer {
         *self.published.lock().expect("keys") = json!({ "keys": keys.iter().map(|key| key.jwk()).collect::<Vec<_>>() });
     }
 
-    pub fn asked(&self) -> usize {
-        self.asked.load(SeqCst)
+    pub fn fetches(&self) -> usize {
+        self.fetches.load(SeqCst)
     }
 
     /// Starts a server that accepts this issuer's tokens.

@@ -17,7 +17,7 @@ pub async fn check_refused(server: &Server, token: &str) {
     let (status, challenge, body) = answer(server, token).await;
     assert_eq!((status, challenge.as_str()), (401, r#"Bearer realm="heapstead", error="invalid_token""#), "{body}");
     let expected = json!({
-        "type": "urn:heapstead:error:unauthenticated", "title": "Unauthorized", "status": 401, "detail": "the credentials are not valid here, or not any more"
+        "type": "urn:heapstead:error:unauthenticated", "title": "Unauthorized", "status": 401, "detail": "the credentials are not valid for this server, or have expired or been revoked"
     });
     assert_eq!(body, expected);
 }
@@ -96,7 +96,7 @@ async fn hs256_with_the_public_key_as_its_secret_is_refused() {
 }
 
 #[tokio::test]
-async fn another_algorithm_than_that_of_the_key_is_refused() {
+async fn an_algorithm_that_does_not_match_the_key_is_refused() {
     check(&[&|key, claims| key.token_with(&json!({ "alg": "ES256", "kid": "one" }), &claims)]).await;
 }
 
@@ -119,7 +119,7 @@ async fn another_audience_is_refused() {
 }
 
 #[tokio::test]
-async fn another_key_under_the_same_name_is_refused() {
+async fn a_signature_by_another_key_with_the_same_id_is_refused() {
     check(&[&|_, claims| Key::ed25519("one").token(&claims)]).await;
 }
 
@@ -129,7 +129,7 @@ async fn a_key_that_is_not_published_is_refused() {
 }
 
 #[tokio::test]
-async fn a_key_that_the_token_itself_brings_is_refused() {
+async fn a_key_embedded_in_the_jwt_is_refused() {
     check(&[&|_, claims| {
         let own = Key::ed25519("mine");
         own.token_with(&json!({ "alg": "EdDSA", "kid": "mine", "jwk": own.jwk(), "jku": "http://127.0.0.1:1/" }), &claims)
@@ -197,7 +197,7 @@ async fn malformed_jwts_are_refused() {
 }
 
 #[tokio::test]
-async fn the_owner_is_the_tenant_and_the_subject_that_it_names() {
+async fn the_owner_is_the_tenant_and_subject_of_the_jwt() {
     let key = Key::ed25519("one");
     let issuer = Issuer::publishing(&[&key]);
     let server = issuer.server(&["--jwt-tenant-claim", "https://id.example/org"]);

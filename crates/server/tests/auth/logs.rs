@@ -11,13 +11,13 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 
 /// A server that logs at the highest level, and its log.
-struct Talkative {
+struct TracingServer {
     child: Child,
     url: String,
     logged: JoinHandle<String>,
 }
 
-impl Talkative {
+impl TracingServer {
     fn start(arguments: &[&str]) -> Self {
         let mut command = Server::command(&Folders::new());
         command.args(["--http-port", "0", "--log", "trace,rmcp=trace"]).args(arguments).stderr(Stdio::piped());
@@ -54,7 +54,7 @@ async fn no_token_is_logged_at_any_level() {
     let issuer = Issuer::publishing(&[&key]);
     let jwt_flags = ["--jwks-url", &issuer.url, "--jwt-issuer", ISSUER, "--jwt-audience", AUDIENCE];
     let path = file.path();
-    let server = Talkative::start(&[&["--auth-tokens", &path], &jwt_flags[..]].concat());
+    let server = TracingServer::start(&[&["--auth-tokens", &path], &jwt_flags[..]].concat());
     assert_eq!(file.auth(&["revoke", &revoked_id]).code, Some(0));
     let (jwt, forged) = (key.token(&claims("ann")), Key::ed25519("one").token(&claims("ann")));
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -78,7 +78,7 @@ async fn no_token_is_logged_at_any_level() {
         let secret = token.rsplit(['_', '.']).next().expect("a secret");
         assert!(!log.contains(secret), "{token} is in the log: {:?}", log.lines().find(|line| line.contains(secret)));
     }
-    for reason in ["never given out, revoked, or mistyped", "the JWT is refused: InvalidSignature"] {
+    for reason in ["never issued, revoked, or mistyped", "the JWT is refused: InvalidSignature"] {
         assert!(log.contains(reason), "`{reason}` is not in the log");
     }
 }

@@ -8,12 +8,12 @@ async fn a_new_key_is_accepted_on_first_use_and_the_old_one_is_refused() {
     let (old, new) = (Key::ed25519("old"), Key::p256("new"));
     let issuer = Issuer::publishing(&[&old]);
     let server = issuer.server(&[]);
-    assert_eq!(issuer.asked(), 1, "keys are there before the first request");
+    assert_eq!(issuer.fetches(), 1, "keys are fetched before the first request");
     assert_eq!(answer(&server, &old.token(&claims("ann"))).await.0, 200);
     issuer.publish(&[&new]);
     assert_eq!(answer(&server, &new.token(&claims("ann"))).await.0, 200);
     check_refused(&server, &old.token(&claims("ann"))).await;
-    assert_eq!(issuer.asked(), 2);
+    assert_eq!(issuer.fetches(), 2);
 }
 
 #[tokio::test]
@@ -26,7 +26,7 @@ async fn unknown_key_ids_do_not_cause_repeated_fetches() {
     for (status, ..) in futures_util::future::join_all(asking).await {
         assert_eq!(status, 401);
     }
-    assert_eq!(issuer.asked(), 2, "once at the start, once for all of them");
+    assert_eq!(issuer.fetches(), 2, "one fetch at the start, one for all requests");
     assert_eq!(answer(&server, &key.token(&claims("ann"))).await.0, 200);
 }
 

@@ -56,7 +56,7 @@ async fn check_refused(response: Response, what: &str, challenge: &str, detail: 
 
 async fn check_closed(server: &Server, mcp: &[(&str, &str)], token: &str) {
     const MISSING: &str = "credentials are missing: send the header `Authorization: Bearer TOKEN`";
-    const INVALID: &str = "the credentials are not valid here, or not any more";
+    const INVALID: &str = "the credentials are not valid for this server, or have expired or been revoked";
     let good = format!("Bearer {token}");
     for (method, path) in routes(server, mcp).await {
         let what = format!("{method} {path}");

@@ -64,7 +64,7 @@ async fn executions_are_listed_and_shown() {
 }
 
 #[tokio::test]
-async fn an_empty_list_says_how_to_see_more_where_there_may_be_more() {
+async fn an_empty_list_without_filters_mentions_older_executions() {
     let server = Server::start();
     for ran in both(&server, &["executions", "ls"]) {
         assert!(ran.err.contains("`--limit 100` also lists"), "{ran:?}");
@@ -148,8 +148,8 @@ async fn errors_say_what_to_do_next() {
     let place = Place::new();
     let ran = place.command(["executions", "ls"]).env("HEAPSTEAD_SESSION_DB_PATH", place.path("none")).output().expect("it runs");
     assert_eq!(ran.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&ran.stderr).contains("next: say where it is with `--session-db-path DIR`"), "{ran:?}");
-    assert!(!place.path("none").exists(), "looking at a folder makes none");
+    assert!(String::from_utf8_lossy(&ran.stderr).contains("next: name the folder with `--session-db-path DIR`"), "{ran:?}");
+    assert!(!place.path("none").exists(), "reading does not create the folder");
     let ran = place.ran(["executions", "ls", "--status", "sleeping"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.err.contains("allowed are running, completed, failed, timed_out, cancelled"), "{ran:?}");

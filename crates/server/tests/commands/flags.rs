@@ -76,7 +76,7 @@ fn place_with_files() -> Place {
 }
 
 #[test]
-fn the_table_of_this_test_is_complete() {
+fn every_flag_is_in_the_table() {
     let page = Place::new().ran(["reference", "flags"]).out;
     let server = page.split("## `heapstead serve`").nth(1).and_then(|rest| rest.split("\n## ").next()).expect("a section").to_owned();
     let documented: BTreeSet<_> =

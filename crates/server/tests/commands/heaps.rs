@@ -52,7 +52,7 @@ async fn heaps_are_listed_and_shown() {
         let lines: Vec<_> = ran.out.lines().collect();
         assert_eq!(lines.len(), 3, "{ran:?}");
         assert!(lines[0].starts_with("HEAP ") && lines[1].starts_with(&keys[0]) && lines[1].contains(" KB  20"), "{ran:?}");
-        assert!(ran.err.contains(&format!("`--cursor {}` goes on", keys[1])), "{ran:?}");
+        assert!(ran.err.contains(&format!("`--cursor {}` continues", keys[1])), "{ran:?}");
     }
 
     let shown = json_of_both(&server, &["heaps", "show", &keys[0]]);
@@ -159,21 +159,18 @@ async fn errors_say_what_to_do_next() {
     for command in [&["heaps", "show"][..], &["heaps", "export"]] {
         for ran in both(&server, &[command, &[unknown.as_str()]].concat()) {
             assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""), "{ran:?}");
-            assert!(
-                ran.err.contains(&unknown) && ran.err.contains("next: ") && ran.err.contains("ls` lists those that are there"),
-                "{ran:?}"
-            );
+            assert!(ran.err.contains(&unknown) && ran.err.contains("next: ") && ran.err.contains("ls` lists the existing ones"), "{ran:?}");
         }
     }
     let place = Place::new();
     for (arguments, code, parts) in [
         (&["heaps", "show", "abc"][..], 2, &["64 lowercase hex digits"][..]),
         (&["heaps", "ls", "--limit", "0"], 2, &["--limit"]),
-        (&["heaps", "ls"], 1, &["there is no heap folder at", "next: say where it is with `--directory-path DIR`"]),
+        (&["heaps", "ls"], 1, &["there is no heap folder at", "next: name the folder with `--directory-path DIR`"]),
         (
             &["heaps", "ls", "--url", "http://127.0.0.1:1"],
             1,
-            &["no answer from http://127.0.0.1:1/", "Connection refused", "next: start a server"],
+            &["no response from http://127.0.0.1:1/", "Connection refused", "next: start a server"],
         ),
         (&["heaps", "ls", "--url", "127.0.0.1:8420"], 2, &["`--url` is `127.0.0.1:8420`", "next: give the address"]),
         (&["heaps", "ls", "--url", "http://h/mcp"], 2, &["it has a path"]),
@@ -186,5 +183,5 @@ async fn errors_say_what_to_do_next() {
             assert!(ran.err.contains(part), "{arguments:?}: `{part}` is not in {ran:?}");
         }
     }
-    assert!(!place.heaps().exists(), "looking at a folder makes none");
+    assert!(!place.heaps().exists(), "reading does not create the folder");
 }

@@ -13,7 +13,7 @@ mod config;
 mod executions;
 mod flags;
 mod heaps;
-mod neighbours;
+mod peers;
 mod reference;
 mod s3;
 mod sessions;

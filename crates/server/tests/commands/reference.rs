@@ -9,12 +9,7 @@ fn check(page: &str) {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let committed = std::fs::read_to_string(&path).expect("the page");
     let line = committed.lines().zip(ran.out.lines()).position(|(old, new)| old != new);
-    assert!(
-        committed == ran.out,
-        "{} is out of date, first in line {:?}: `make reference` writes it anew",
-        path.display(),
-        line.map(|line| line + 1)
-    );
+    assert!(committed == ran.out, "{} is out of date, first in line {:?}: run `make reference`", path.display(), line.map(|line| line + 1));
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn a_run_continues_from_a_heap_in_a_bucket() {
     assert_eq!(listed["heaps"].as_array().map(Vec::len), Some(2), "{listed}");
     let shown = ran(&place, &["heaps", "show", &key, "--json"], &flags).json();
     assert!(shown["engine"].as_str().is_some_and(|engine| engine.starts_with("v8-")), "{shown}");
-    assert!(!place.heaps().exists(), "nothing went into the folder");
+    assert!(!place.heaps().exists(), "no heap is in the folder");
 }
 
 #[tokio::test]

@@ -34,7 +34,7 @@ impl Started {
     }
 
     /// The printed command for a client.
-    fn advice(&self, client: &str) -> Vec<&str> {
+    fn printed_command(&self, client: &str) -> Vec<&str> {
         self.said.iter().filter_map(|line| line.strip_prefix("  ")?.strip_prefix(client)).map(str::trim_start).collect()
     }
 }
@@ -51,20 +51,20 @@ fn shell(command: &str) -> Ran {
 }
 
 #[test]
-fn the_curl_command_it_prints_runs_code() {
+fn the_printed_curl_command_runs_code() {
     let folders = Folders::new();
     let started = Started::new(&folders, &[]);
-    let ran = shell(started.advice("curl")[0]);
+    let ran = shell(started.printed_command("curl")[0]);
     assert_eq!((ran.code, &ran.json()["result"]), (Some(0), &json!("2")), "{ran:?}");
     let stateless = Started::new(&Folders::new(), &["--stateless"]);
-    let ran = shell(stateless.advice("curl")[0]);
+    let ran = shell(stateless.printed_command("curl")[0]);
     assert_eq!(ran.json(), json!({ "output": "2\n" }), "{ran:?}");
-    let page = shell(&format!("curl -sf {}", started.advice("Documentation")[0]));
+    let page = shell(&format!("curl -sf {}", started.printed_command("Documentation")[0]));
     assert!(page.code == Some(0) && page.out.contains("<html"), "{page:?}");
 }
 
 #[test]
-fn the_commands_it_prints_for_clients_speak_mcp() {
+fn the_printed_client_commands_connect_over_mcp() {
     let folders = Folders::new();
     let started = Started::new(&folders, &[]);
     let initialize = json!({
@@ -72,16 +72,17 @@ fn the_commands_it_prints_for_clients_speak_mcp() {
         "params": { "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } }
     });
     // Over HTTP.
-    let claude = started.advice("Claude Code");
+    let claude = started.printed_command("Claude Code");
     let url = claude[0].strip_prefix("claude mcp add --transport http heapstead ").expect("a command");
-    let config: Value = serde_json::from_str(started.advice("Cursor")[0].split_once(": ").expect("a file and JSON").1).expect("JSON");
+    let config: Value =
+        serde_json::from_str(started.printed_command("Cursor")[0].split_once(": ").expect("a file and JSON").1).expect("JSON");
     assert_eq!(config["mcpServers"]["heapstead"]["url"], url);
     let headers = "-H 'content-type: application/json' -H 'accept: application/json, text/event-stream'";
     let ran = shell(&format!("curl -s {url} {headers} -d '{initialize}'"));
     assert!(ran.out.contains("\"serverInfo\""), "{ran:?}");
     // Over stdio, with the command printed for each client.
     let command = claude[1].strip_prefix("claude mcp add heapstead -- ").expect("a command");
-    let config: Value = serde_json::from_str(started.advice("Cursor")[1]).expect("JSON");
+    let config: Value = serde_json::from_str(started.printed_command("Cursor")[1]).expect("JSON");
     let entry = &config["mcpServers"]["heapstead"];
     let words: Vec<_> =
         std::iter::once(&entry["command"]).chain(entry["args"].as_array().expect("arguments")).filter_map(Value::as_str).collect();

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// The server's address on the page.
-const URL_OF_THE_PAGE: &str = "http://127.0.0.1:8420";
+const README_URL: &str = "http://127.0.0.1:8420";
 /// Matches any text, for output that differs between runs.
 const ANYTHING: char = '…';
 
@@ -54,17 +54,17 @@ fn matches(expected: &str, found: &str) -> bool {
 }
 
 #[tokio::test]
-async fn the_tour_works_as_typed() {
+async fn the_commands_of_the_tour_print_the_documented_output() {
     let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md")).expect("the README");
     let steps = steps(&page);
-    assert!(steps.len() >= 8, "the tour is there");
+    assert!(steps.len() >= 8, "README.md has too few commands");
     let catalogs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../catalogs");
     let folder = |name: &str| catalogs.join(name).to_str().expect("a path in UTF-8").to_owned();
     let server = Server::start_with(&Folders::new(), &["--catalog", &folder("statistics"), "--catalog", &folder("dates")]);
     let marker = |at: usize| format!("--- step {at} ---\n");
     let mut script = "exec 2>&1\n".to_owned();
     for (at, step) in steps.iter().enumerate() {
-        script.push_str(&format!("printf '%s\\n' '{}'\n{}\n", marker(at).trim_end(), step.command.replace(URL_OF_THE_PAGE, &server.url)));
+        script.push_str(&format!("printf '%s\\n' '{}'\n{}\n", marker(at).trim_end(), step.command.replace(README_URL, &server.url)));
     }
     let program = Path::new(env!("CARGO_BIN_EXE_heapstead")).parent().expect("a folder");
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
@@ -80,7 +80,7 @@ async fn the_tour_works_as_typed() {
     let mut rest = printed.as_str();
     for (at, step) in steps.iter().enumerate() {
         rest = rest.split_once(&marker(at)).map_or(rest, |(_, rest)| rest);
-        let found = rest.split_once(&marker(at + 1)).map_or(rest, |(found, _)| found).replace(&server.url, URL_OF_THE_PAGE);
+        let found = rest.split_once(&marker(at + 1)).map_or(rest, |(found, _)| found).replace(&server.url, README_URL);
         assert!(matches(&step.expected, &found), "$ {}\nprints\n{found}\nand not\n{}", step.command, step.expected);
     }
 }

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 /// Long timeout: only a failure waits this long.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub struct Terminal {
     child: Child,
@@ -63,7 +63,7 @@ impl Terminal {
                 let rest = self.seen.split_off(at + text.len());
                 return std::mem::replace(&mut self.seen, rest);
             }
-            match self.shown.recv_timeout(PATIENCE) {
+            match self.shown.recv_timeout(TIMEOUT) {
                 Ok(bytes) => self.seen.push_str(&String::from_utf8_lossy(&bytes)),
                 Err(error) => panic!("{text:?} was not shown ({error}), but {:?}", self.seen),
             }
@@ -73,7 +73,7 @@ impl Terminal {
     /// Waits for the end. Returns the remaining output.
     pub fn end(mut self) -> (ExitStatus, String) {
         let status = self.child.wait().expect("it ends");
-        while let Ok(bytes) = self.shown.recv_timeout(PATIENCE) {
+        while let Ok(bytes) = self.shown.recv_timeout(TIMEOUT) {
             self.seen.push_str(&String::from_utf8_lossy(&bytes));
         }
         (status, self.seen)

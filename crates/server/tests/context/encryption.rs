@@ -16,7 +16,7 @@ fn key_file(folders: &Folders) -> String {
     path.to_str().expect("UTF-8").to_owned()
 }
 
-async fn say(server: &Server) {
+async fn record_marker(server: &Server) {
     let set = json!({ "session": "a", "custom": { "k": MARKER } });
     assert_eq!(server.post("/api/context", set).await.0, 200);
     assert_eq!(server.post("/api/context/record", json!({ "session": "a", "query": MARKER })).await.0, 200);
@@ -45,14 +45,14 @@ fn files_with_marker(folder: &Path) -> Vec<std::path::PathBuf> {
 }
 
 #[tokio::test]
-async fn nothing_is_readable_in_the_database_or_its_log() {
+async fn contexts_in_database_files_are_encrypted_and_not_logged() {
     for store in ["sqlite", "memory"] {
         let folders = Folders::new();
         let keys = key_file(&folders);
         let log = folders.path().join("log");
         let flags = ["--context-store", store, "--context-key-file", &keys, "--context-flush", "1s", "--log", "trace"];
         let server = Server::start_logged(&folders, &flags, &log);
-        say(&server).await;
+        record_marker(&server).await;
         assert_eq!(files_with_marker(folders.path()), Vec::<std::path::PathBuf>::new(), "{store}, while it runs");
         assert_eq!(server.terminate(), Some(0));
         assert_eq!(files_with_marker(folders.path()), Vec::<std::path::PathBuf>::new(), "{store}, afterwards");
@@ -63,16 +63,16 @@ async fn nothing_is_readable_in_the_database_or_its_log() {
 }
 
 #[tokio::test]
-async fn nothing_is_readable_in_redis() {
+async fn contexts_in_redis_are_encrypted() {
     let (redis, folders) = (redis_server::shared(), Folders::new());
     let keys = key_file(&folders);
     let server = Server::start_with(&folders, &["--context-store", "redis", "--redis-url", &redis.url(), "--context-key-file", &keys]);
-    say(&server).await;
+    record_marker(&server).await;
     assert_eq!(files_with_marker(redis.folder()), Vec::<std::path::PathBuf>::new());
 }
 
 #[test]
-fn a_key_file_that_everyone_can_read_is_refused() {
+fn a_world_readable_key_file_is_refused() {
     let folders = Folders::new();
     let keys = key_file(&folders);
     std::fs::set_permissions(&keys, std::fs::Permissions::from_mode(0o644)).expect("public");

@@ -14,7 +14,7 @@ async fn status(server: &Server, path: &str) -> u16 {
 }
 
 #[tokio::test]
-async fn the_document_is_as_specified() {
+async fn the_health_document_has_the_specified_fields() {
     let server = Server::start();
     let (code, mut health) = server.get("/api/health").await;
     assert_eq!(code, 200);
@@ -33,7 +33,7 @@ async fn the_document_is_as_specified() {
 }
 
 #[tokio::test]
-async fn sessions_at_the_maximum_and_memory_past_90_percent_degrade_it() {
+async fn health_is_degraded_at_the_session_limit_or_90_percent_memory() {
     let full = Server::start_with(&Folders::new(), &["--context-store", "memory", "--context-max", "2"]);
     for session in ["a", "b"] {
         assert_eq!(full.get("/api/health").await.1["status"], "healthy");
@@ -59,7 +59,7 @@ async fn sessions_at_the_maximum_and_memory_past_90_percent_degrade_it() {
         assert_eq!(health["status"] == "degraded", over, "{health}");
         degraded |= over;
     }
-    assert!(degraded, "it came close to its mark");
+    assert!(degraded, "health was degraded near the memory limit");
     assert!(crate::metric(&heavy, "context_store_evictions_total{reason=\"memory_pressure\"}").await > Some(0.0));
 }
 
@@ -122,7 +122,7 @@ async fn if_no_worker_can_start_health_reports_why_until_it_is_fixed() {
         let names_host = |problem: &Value| problem.as_str().is_some_and(|text| text.starts_with("engine: ") && text.contains(host));
         let health = health_when(&server, |health| names_host(&health["problems"][0])).await;
         assert_eq!((&health["status"], &health["engine"]["ok"]), (&json!("degraded"), &json!(false)), "{health}");
-        assert_eq!(health["problems"].as_array().map(Vec::len), Some(1), "the rest is well: {health}");
+        assert_eq!(health["problems"].as_array().map(Vec::len), Some(1), "no other problem is reported: {health}");
         assert_eq!((status(&server, "/healthz").await, status(&server, "/readyz").await), (200, 503), "{mode}");
         let client = Http::connect(&server, "2025-11-25", &[]).await;
         let answer = client.call("health_check", json!({})).await;
@@ -134,14 +134,14 @@ async fn if_no_worker_can_start_health_reports_why_until_it_is_fixed() {
         health_when(&server, |health| health["status"] == "healthy").await;
         let begun = Instant::now();
         while status(&server, "/readyz").await != 200 {
-            assert!(begun.elapsed() < Duration::from_secs(30), "{mode}: it does not heal");
+            assert!(begun.elapsed() < Duration::from_secs(30), "{mode}: it does not recover");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
 }
 
 #[tokio::test]
-async fn a_stateless_server_has_health_too() {
+async fn a_stateless_server_reports_health() {
     let server = Server::start_with(&Folders::new(), &["--stateless"]);
     let (_, health) = server.get("/api/health").await;
     assert_eq!(

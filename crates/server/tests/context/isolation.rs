@@ -13,7 +13,7 @@ fn token(place: &Place, owner: &str) -> String {
 }
 
 #[tokio::test]
-async fn another_owners_context_is_not_found_and_asking_is_counted() {
+async fn another_owners_context_is_not_found_and_the_attempt_is_counted() {
     let place = Place::new();
     let (ann, bob, operator) = (token(&place, "acme/ann"), token(&place, "acme/bob"), token(&place, "operator/prometheus"));
     let file = place.path("tokens.toml").to_str().expect("UTF-8").to_owned();
@@ -34,7 +34,7 @@ async fn another_owners_context_is_not_found_and_asking_is_counted() {
     let of = |id: &str| format!("/api/context?session={id}");
     let (status, refusal) = ask(&bob, get.clone(), &of(id), json!({})).await;
     let (unknown_status, unknown) = ask(&bob, get.clone(), &of(&never), json!({})).await;
-    assert_eq!((status, unknown_status), (200, 200), "over REST it is the name of a log that was never used");
+    assert_eq!((status, unknown_status), (200, 200), "over REST it names an unused log");
     let masked = |answer: &str, id: &str| {
         let mut answer: Value = serde_json::from_str(answer).expect("JSON");
         for fleeting in ["created_at", "last_updated_at"] {
@@ -42,7 +42,7 @@ async fn another_owners_context_is_not_found_and_asking_is_counted() {
         }
         answer.to_string().replace(id, "ID")
     };
-    assert_eq!(masked(&refusal, id), masked(&unknown, &never), "nobody learns whether it exists");
+    assert_eq!(masked(&refusal, id), masked(&unknown, &never), "the response does not reveal whether it exists");
     for (method, path, body) in [
         (delete.clone(), of(id), json!({})),
         (post.clone(), "/api/context".to_owned(), json!({ "session": id, "custom": { "secret": "of bob" } })),
@@ -89,7 +89,7 @@ async fn another_owners_context_is_not_found_and_asking_is_counted() {
 }
 
 #[tokio::test]
-async fn within_a_session_there_is_no_other() {
+async fn a_call_in_a_session_cannot_read_the_context_of_another_session() {
     let folders = Folders::new();
     let log = folders.path().join("log");
     let server = Server::start_logged(&folders, &[], &log);

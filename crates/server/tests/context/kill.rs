@@ -10,7 +10,7 @@ const LOST: &str = "changes to contexts since its last flush at ";
 
 /// What a client knows: the last acknowledged numbers.
 #[derive(Default)]
-struct Told {
+struct Acknowledged {
     set: u64,
     recorded: u64,
     /// When each number was acknowledged.
@@ -18,7 +18,7 @@ struct Told {
 }
 
 /// Sets and records increasing numbers until the server is gone.
-async fn count_up(client: reqwest::Client, url: String, session: String, mut told: Told) -> Told {
+async fn count_up(client: reqwest::Client, url: String, session: String, mut known: Acknowledged) -> Acknowledged {
     let acknowledged = async |path: &str, body: Value| {
         let Ok(response) = client.post(format!("{url}{path}")).json(&body).send().await else { return false };
         let status = response.status();
@@ -28,33 +28,33 @@ async fn count_up(client: reqwest::Client, url: String, session: String, mut tol
         true
     };
     loop {
-        let next = told.set.max(told.recorded) + 1;
+        let next = known.set.max(known.recorded) + 1;
         if !acknowledged("/api/context", json!({ "session": session, "custom": { "n": next } })).await {
-            return told;
+            return known;
         }
-        told.set = next;
-        told.times.push((next, Timestamp::now()));
+        known.set = next;
+        known.times.push((next, Timestamp::now()));
         if !acknowledged("/api/context/record", json!({ "session": session, "resource_id": format!("r{next}") })).await {
-            return told;
+            return known;
         }
-        told.recorded = next;
+        known.recorded = next;
     }
 }
 
 /// Lets all clients count for this long, then kills the server.
-async fn count_and_kill(server: &mut Server, clients: Vec<Told>, time: Duration) -> Vec<Told> {
+async fn count_and_kill(server: &mut Server, clients: Vec<Acknowledged>, time: Duration) -> Vec<Acknowledged> {
     let counting = clients
         .into_iter()
         .enumerate()
-        .map(|(number, told)| tokio::spawn(count_up(server.client.clone(), server.url.clone(), format!("c{number}"), told)));
+        .map(|(number, known)| tokio::spawn(count_up(server.client.clone(), server.url.clone(), format!("c{number}"), known)));
     let counting: Vec<_> = counting.collect();
     tokio::time::sleep(time).await;
     server.kill();
-    futures_util::future::join_all(counting).await.into_iter().map(|told| told.expect("acknowledged")).collect()
+    futures_util::future::join_all(counting).await.into_iter().map(|known| known.expect("acknowledged")).collect()
 }
 
-fn clients() -> Vec<Told> {
-    (0..CLIENTS).map(|_| Told::default()).collect()
+fn clients() -> Vec<Acknowledged> {
+    (0..CLIENTS).map(|_| Acknowledged::default()).collect()
 }
 
 async fn number_in(server: &Server, client: usize) -> u64 {
@@ -64,18 +64,18 @@ async fn number_in(server: &Server, client: usize) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sqlite_loses_nothing_that_was_acknowledged() {
+async fn sqlite_loses_no_acknowledged_change() {
     let rounds = if torture() { 50 } else { 5 };
     let (random, folders) = (Random::new(), Folders::new());
     let mut clients = clients();
     for round in 0..=rounds {
         let mut server = Server::start_with(&folders, &["--log", "error"]);
-        for (number, told) in clients.iter().enumerate() {
+        for (number, known) in clients.iter().enumerate() {
             let where_from = format!("round {round}, client {number}, SEED={}", random.seed);
             let found = number_in(&server, number).await;
-            assert!(found >= told.set, "{where_from}: {found} is there, {} was acknowledged", told.set);
-            if told.recorded > 0 {
-                let (_, note) = server.get(&format!("/api/context/check?session=c{number}&resource_id=r{}", told.recorded)).await;
+            assert!(found >= known.set, "{where_from}: found {found}, {} was acknowledged", known.set);
+            if known.recorded > 0 {
+                let (_, note) = server.get(&format!("/api/context/check?session=c{number}&resource_id=r{}", known.recorded)).await;
                 assert_eq!(note["note"], "document_already_fetched_this_session", "{where_from}: {note}");
             }
         }
@@ -83,7 +83,7 @@ async fn sqlite_loses_nothing_that_was_acknowledged() {
             clients = count_and_kill(&mut server, clients, Duration::from_millis(30 + random.below(500))).await;
         }
     }
-    assert!(clients.iter().all(|told| told.recorded > rounds), "hardly anything was done");
+    assert!(clients.iter().all(|known| known.recorded > rounds), "too few changes were acknowledged");
 }
 
 /// The time since which changes are lost, if the server reports a loss.
@@ -96,16 +96,16 @@ async fn lost_since(server: &Server, log: &std::path::Path) -> Option<Timestamp>
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn memory_loses_at_most_what_came_after_the_last_flush_and_says_so() {
+async fn the_memory_store_loses_only_unflushed_changes_and_reports_it() {
     const FLUSH: Duration = Duration::from_secs(1);
     // Tolerance for late timer ticks on a loaded machine.
-    const LATE: Duration = Duration::from_millis(1500);
+    const LATE_MAX: Duration = Duration::from_millis(1500);
     let rounds = if torture() { 10 } else { 2 };
     let (random, folders) = (Random::new(), Folders::new());
     let (log, arguments) = (folders.path().join("log"), ["--context-store", "memory", "--context-flush", "1s"]);
     for round in 0..rounds {
         let mut server = Server::start_logged(&folders, &arguments, &log);
-        assert_eq!(lost_since(&server, &log).await, None, "the one before ended well");
+        assert_eq!(lost_since(&server, &log).await, None, "the previous shutdown was clean");
         for number in 0..CLIENTS {
             server.delete(&format!("/api/context?session=c{number}")).await;
         }
@@ -114,11 +114,11 @@ async fn memory_loses_at_most_what_came_after_the_last_flush_and_says_so() {
         let server = Server::start_logged(&folders, &arguments, &log);
         let since = lost_since(&server, &log).await.expect("it says since when changes are lost");
         let lost = Duration::try_from(killed_at.duration_since(since)).expect("flushed before it was killed");
-        assert!(lost < FLUSH + LATE, "round {round}: {lost:?} are lost");
-        for (number, told) in clients.iter().enumerate() {
-            let safe = told.times.iter().filter(|(_, time)| *time < since).map(|(number, _)| *number).max();
+        assert!(lost < FLUSH + LATE_MAX, "round {round}: {lost:?} are lost");
+        for (number, known) in clients.iter().enumerate() {
+            let safe = known.times.iter().filter(|(_, time)| *time < since).map(|(number, _)| *number).max();
             let (found, safe) = (number_in(&server, number).await, safe.expect("some came before the flush"));
-            assert!(found >= safe, "round {round}: {found} is there, {safe} was acknowledged before the flush at {since}");
+            assert!(found >= safe, "round {round}: found {found}, {safe} was acknowledged before the flush at {since}");
         }
         assert_eq!(server.terminate(), Some(0));
     }

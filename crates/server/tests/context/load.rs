@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 const SESSIONS_EACH: usize = 2;
 /// Far longer than a call takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub struct Load {
     callers: Vec<(Arc<Counts>, JoinHandle<()>)>,
@@ -56,7 +56,7 @@ impl Load {
             let wanted = counts.runs.load(Relaxed) + runs;
             while counts.runs.load(Relaxed) < wanted {
                 assert!(!calling.is_finished(), "{}: a call failed", counts.session);
-                assert!(begun.elapsed() < PATIENCE, "{}: calls do not go on", counts.session);
+                assert!(begun.elapsed() < TIMEOUT, "{}: no more calls complete", counts.session);
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         }
@@ -75,7 +75,7 @@ impl Load {
             let (status, context) = server.get(&format!("/api/context?session={}", counts.session)).await;
             let (found, acknowledged) = (context["custom"]["n"].as_u64(), counts.set.load(Relaxed));
             assert!(status == 200 && acknowledged > 0, "{status}: {acknowledged}");
-            assert!(found >= Some(acknowledged), "{found:?} is there, {acknowledged} was acknowledged");
+            assert!(found >= Some(acknowledged), "found {found:?}, {acknowledged} was acknowledged");
             ran.push((counts.session.clone(), counts.runs.load(Relaxed)));
         }
         ran

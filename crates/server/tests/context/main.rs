@@ -12,8 +12,8 @@ mod peer;
 #[allow(dead_code, reason = "the tests of the stores use the rest")]
 mod redis_server;
 
+mod concurrent_writers;
 mod encryption;
-mod endings;
 mod health;
 mod isolation;
 mod kill;
@@ -21,10 +21,10 @@ mod load;
 mod metrics;
 mod recording;
 mod redis;
+mod removal;
 mod restart;
 mod rotation;
 mod tools;
-mod writers;
 
 use fixture::Server;
 use serde_json::{Value, json};

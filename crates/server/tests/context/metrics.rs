@@ -86,7 +86,7 @@ async fn cleared_and_quarantined_contexts_are_counted() {
     let database = rusqlite::Connection::open(folders.database().join("context.db")).expect("opened");
     assert_eq!(database.execute("UPDATE context_records SET record = 42", []).expect("damaged"), 1);
     let (status, context) = server.get("/api/context?session=damaged").await;
-    assert_eq!((status, &context["custom"]), (200, &json!({})), "it starts afresh: {context}");
+    assert_eq!((status, &context["custom"]), (200, &json!({})), "the context is empty: {context}");
     assert_eq!(metric(&server, "context_quarantined_total").await, Some(1.0));
     assert_eq!(metric(&server, "context_store_up").await, Some(1.0));
 }

@@ -53,7 +53,7 @@ async fn an_asynchronous_run_is_recorded_once_when_it_ends_and_polling_is_not() 
 }
 
 #[tokio::test]
-async fn at_fifteen_calls_the_newest_ten_stay() {
+async fn at_fifteen_calls_all_but_the_newest_ten_are_summarised() {
     let server = Server::start();
     let client = Http::connect(&server, "2025-11-25", &[("x-mcp-session-id", "w")]).await;
     for limit in 1..=15 {
@@ -105,7 +105,7 @@ async fn the_context_is_removed_when_its_session_ends() {
     let bytes = std::fs::read(folders.database().join("context.db")).expect("the database");
     let database = rusqlite::Connection::open(folders.database().join("context.db")).expect("opened");
     let kept: i64 = database.query_row("SELECT count(*) FROM context_records", [], |row| row.get(0)).expect("a count");
-    assert_eq!(kept, 1, "only the other one: {} bytes", bytes.len());
+    assert_eq!(kept, 1, "only the other context is stored: {} bytes", bytes.len());
 }
 
 #[tokio::test]
@@ -119,7 +119,7 @@ async fn a_data_layer_session_is_the_context_of_calls_sent_in_it() {
     let context = context_when(&server, session.as_str().expect("an id"), |context| calls(context) == 1).await;
     assert_eq!(recent(&context)[0]["result_summary"], "\"inside\"");
     let own = client.call("context_get", json!({})).await["structuredContent"].clone();
-    assert_eq!(calls(&own), 0, "the connection's own has none of it: {own:#}");
+    assert_eq!(calls(&own), 0, "the connection's own context has no calls: {own:#}");
 }
 
 #[tokio::test]
@@ -134,7 +134,7 @@ async fn without_a_store_nothing_is_recorded_and_there_are_no_context_tools() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_refused_under_another_name_is_recorded_too() {
+async fn a_refused_call_under_an_alias_is_recorded() {
     let server = Server::start();
     let client = Http::connect(&server, "2025-11-25", &[("x-mcp-session-id", "r")]).await;
     assert_eq!(client.call("plasm_context", json!({ "intent": "x" })).await["isError"], true);

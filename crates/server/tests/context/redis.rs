@@ -12,7 +12,7 @@ fn server(redis: &RedisServer) -> Server {
 }
 
 #[tokio::test]
-async fn the_record_itself_is_the_value_and_expires_by_itself() {
+async fn redis_stores_the_record_as_json_with_a_ttl() {
     let redis = redis_server::shared();
     let server = server(redis);
     run_in(&server, "a", "6 * 7").await;
@@ -47,8 +47,8 @@ async fn calls_continue_while_redis_is_down_and_it_recovers() {
     redis.start_again();
     context_when(&server, "a", |context| calls(context) == 1).await;
     run_in(&server, "a", "5").await;
-    let healed = context_when(&server, "a", |context| calls(context) >= 2).await;
-    assert_eq!(healed["recent_tool_calls"][0]["args"]["code"], "var kept = 1", "what Redis kept is there: {healed:#}");
+    let recovered = context_when(&server, "a", |context| calls(context) >= 2).await;
+    assert_eq!(recovered["recent_tool_calls"][0]["args"]["code"], "var kept = 1", "Redis kept the earlier calls: {recovered:#}");
     assert_eq!(server.get("/api/health").await.1["status"], "healthy");
     assert!(metric(&server, "context_calls_total{result=\"failed\"}").await > Some(0.0));
 }
@@ -63,14 +63,14 @@ async fn repeated_kills_under_load_fail_no_call_and_lose_no_acknowledged_write()
         redis.kill();
         let refused = load.unavailable();
         load.advance(3).await;
-        assert!(load.unavailable() > refused, "contexts can't be changed, and that is said");
+        assert!(load.unavailable() > refused, "changes of contexts are refused as unavailable");
         let health = health_when(&servers[0], |health| health["status"] == "degraded").await;
         let problem = health["problems"][0].as_str().unwrap_or_default();
         assert!(problem.starts_with("context store: the context store (redis) can't be used now: "), "{health}");
         assert_eq!((&health["context_store"]["redis_ok"], &health["engine"]["ok"]), (&json!(false), &json!(true)), "{health}");
         redis.start_again();
-        let healed = health_when(&servers[0], |health| health["status"] == "healthy").await;
-        assert_eq!((&healed["context_store"]["redis_ok"], healed.get("problems")), (&json!(true), None), "{healed}");
+        let recovered = health_when(&servers[0], |health| health["status"] == "healthy").await;
+        assert_eq!((&recovered["context_store"]["redis_ok"], recovered.get("problems")), (&json!(true), None), "{recovered}");
     }
     load.advance(3).await;
     load.end_acknowledged_by(&servers[0]).await;

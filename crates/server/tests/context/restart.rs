@@ -5,7 +5,7 @@ use crate::{calls, context_when, run_in};
 use std::time::{Duration, Instant};
 
 #[tokio::test]
-async fn memory_is_flushed_at_the_end_and_loaded_again() {
+async fn the_memory_store_is_flushed_at_shutdown_and_reloaded() {
     let folders = Folders::new();
     let arguments = ["--context-store", "memory"];
     let server = Server::start_with(&folders, &arguments);
@@ -20,7 +20,7 @@ async fn memory_is_flushed_at_the_end_and_loaded_again() {
 }
 
 #[tokio::test]
-async fn memory_loses_at_most_what_was_not_flushed() {
+async fn a_crash_loses_only_unflushed_changes_of_the_memory_store() {
     let folders = Folders::new();
     let arguments = ["--context-store", "memory", "--context-flush", "1s"];
     let mut server = Server::start_with(&folders, &arguments);
@@ -40,7 +40,7 @@ async fn memory_loses_at_most_what_was_not_flushed() {
 }
 
 #[tokio::test]
-async fn sqlite_keeps_every_write_that_was_acknowledged() {
+async fn sqlite_keeps_every_acknowledged_write() {
     let folders = Folders::new();
     let mut server = Server::start_with(&folders, &[]);
     for value in 0..20 {

@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 struct KeyFile(PathBuf);
 
@@ -54,7 +54,7 @@ async fn rotate(folders: &Folders, store: &[&str], keys_in_use: impl Fn() -> BTr
     file.holds(&["b", "a"]);
     let begun = Instant::now();
     while keys_in_use() != BTreeSet::from(["b".to_owned()]) {
-        assert!(begun.elapsed() < PATIENCE, "{:?} are in use", keys_in_use());
+        assert!(begun.elapsed() < TIMEOUT, "{:?} are in use", keys_in_use());
         // This context is only ever read, by the server that did not write it.
         let (status, context) = servers[1].get("/api/context?session=quiet").await;
         assert_eq!((status, &context["custom"]["said"]), (200, &json!("under a")), "{context}");
@@ -63,14 +63,14 @@ async fn rotate(folders: &Folders, store: &[&str], keys_in_use: impl Fn() -> BTr
 
     file.holds(&["b"]);
     load.advance(3).await;
-    let newcomer = Server::start_with(folders, &flags);
+    let third = Server::start_with(folders, &flags);
     load.advance(3).await;
-    let ran = load.end_acknowledged_by(&newcomer).await;
-    assert_eq!(newcomer.get("/api/context?session=quiet").await.1["custom"]["said"], "under a");
+    let ran = load.end_acknowledged_by(&third).await;
+    assert_eq!(third.get("/api/context?session=quiet").await.1["custom"]["said"], "under a");
     for (session, runs) in ran {
-        context_when(&newcomer, &session, |context| calls(context) == runs).await;
+        context_when(&third, &session, |context| calls(context) == runs).await;
     }
-    run_in(&newcomer, "quiet", "1").await;
+    run_in(&third, "quiet", "1").await;
     context_when(&servers[0], "quiet", |context| calls(context) == 1).await;
 }
 

@@ -6,7 +6,7 @@ use crate::{calls, context_when, run_in};
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn a_session_id_works_like_its_name_and_reads_create_none() {
+async fn a_session_is_found_by_id_or_name_and_reads_create_none() {
     let folders = Folders::new();
     let server = Server::start_with(&folders, &[]);
     let sessions = || {
@@ -59,7 +59,7 @@ async fn preferences_and_values_are_set_and_removed() {
         let detail = problem["detail"].as_str().expect("a reason");
         assert!(detail.contains(says) && !detail.contains("are strings"), "{problem}");
     }
-    assert_eq!(server.get("/api/context?session=a").await.1["custom"], context["custom"], "what is refused changes nothing");
+    assert_eq!(server.get("/api/context?session=a").await.1["custom"], context["custom"], "a refused call changes nothing");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use crate::owner::{Owner, Site};
 use serde_json::Value;
 
 #[tokio::test]
-async fn entities_are_found_by_words_and_nothing_is_opened() {
+async fn entities_are_found_by_words_without_opening_a_session() {
     let site = Site::new();
     let ann = Owner::new(&site.token("acme/ann"));
     let server = site.start(&[]);
@@ -31,7 +31,7 @@ async fn entities_are_found_by_words_and_nothing_is_opened() {
 }
 
 #[test]
-fn an_invalid_catalog_is_reported_and_nothing_starts() {
+fn the_server_does_not_start_with_an_invalid_catalog() {
     let folders = Folders::new();
     let catalog = folders.path().join("broken");
     std::fs::create_dir(&catalog).expect("a folder");

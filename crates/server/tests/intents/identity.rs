@@ -6,7 +6,7 @@ use serde_json::json;
 use std::collections::HashSet;
 
 #[tokio::test]
-async fn a_thousand_calls_at_once_make_one_session() {
+async fn a_thousand_concurrent_calls_create_one_session() {
     let site = Site::new();
     let ann = Owner::new(&site.token("acme/ann"));
     let (one, two) = (site.start(&[]), site.start(&[]));
@@ -17,11 +17,11 @@ async fn a_thousand_calls_at_once_make_one_session() {
     let bindings: HashSet<_> = answers.iter().map(|answer| answer["execute_binding"].to_string()).collect();
     assert_eq!(bindings.len(), 1, "bound once");
     let opened = answers.iter().filter(|answer| answer["continuity"]["new_symbol_space"] == true).count();
-    assert_eq!(opened, 1, "and told once");
+    assert_eq!(opened, 1, "reported as new once");
 }
 
 #[tokio::test]
-async fn a_session_outlives_its_server_and_is_the_same_on_another() {
+async fn a_session_survives_a_restart_and_is_the_same_on_another_server() {
     let site = Site::new();
     let ann = Owner::new(&site.token("acme/ann"));
     let server = site.start(&[]);
@@ -33,7 +33,7 @@ async fn a_session_outlives_its_server_and_is_the_same_on_another() {
     let server = site.start(&[]);
     let again = ann.context(&server, "a task", &[("statistics", "mean")]).await;
     assert_eq!(again["logical_session_id"], first["logical_session_id"]);
-    assert_eq!(again["logical_session_ref"], session, "where there is no connection, refs are the owner's");
+    assert_eq!(again["logical_session_ref"], session, "without a connection, refs belong to the owner");
     assert_eq!(again["execute_binding"], first["execute_binding"]);
     assert_eq!((&again["wave"]["mode"], &again["continuity"]["resumed_from_snapshot"]), (&json!("noop"), &json!(true)), "{again}");
     assert_eq!(ann.run(&server, &session, "kept + e1([1])").await["result"], "3");
@@ -147,7 +147,7 @@ async fn the_order_of_seeds_never_matters() {
 }
 
 #[tokio::test]
-async fn a_refused_call_makes_no_session() {
+async fn a_refused_call_creates_no_session() {
     let site = Site::new();
     let ann = Owner::new(&site.token("acme/ann"));
     let server = site.start(&[]);
@@ -172,7 +172,7 @@ async fn a_refused_call_makes_no_session() {
 
 /// A module that fails to evaluate fails only when the session already exists.
 #[tokio::test]
-async fn a_call_whose_seed_throws_makes_no_session() {
+async fn a_call_whose_seed_throws_creates_no_session() {
     let site = Site::with_own_catalog();
     let ann = Owner::new(&site.token("acme/ann"));
     let (file, broken) = (site.catalog_file("average.ts"), "\nthrow new Error('broken');\n");

@@ -24,7 +24,7 @@ async fn refs_s0_and_s1_are_private_to_their_connection() {
     let second = one.call("session_context", context("b", &[])).await;
     assert_eq!((&body(&first)["logical_session_ref"], &body(&second)["logical_session_ref"]), (&json!("s0"), &json!("s1")));
     assert_eq!(body(&one.call("session_context", context("a", &[])).await)["logical_session_ref"], "s0");
-    assert_eq!(first["_meta"]["plasm"]["continuity"], body(&first)["continuity"], "beside the answer too: {first}");
+    assert_eq!(first["_meta"]["plasm"]["continuity"], body(&first)["continuity"], "also in `_meta`: {first}");
 
     let ran = one.call("run_js", json!({ "code": "let x = e1([2, 4]); x", "session": "s0", "wait_secs": 60 })).await;
     assert_eq!(body(&ran)["result"], "3", "{ran}");
@@ -43,7 +43,11 @@ async fn refs_s0_and_s1_are_private_to_their_connection() {
     assert_eq!(body(&held)["result"], "3", "{held}");
     let back = two.call("session_context", json!({ "intent": "c", "logical_session_id": id })).await;
     assert_eq!((&body(&back)["logical_session_id"], &body(&back)["logical_session_ref"]), (&id, &json!("s1")), "{back}");
-    assert_eq!(body(&two.call("session_context", context("c", &[])).await)["logical_session_id"], id, "the intent is its own now");
+    assert_eq!(
+        body(&two.call("session_context", context("c", &[])).await)["logical_session_id"],
+        id,
+        "the intent denotes this session now"
+    );
 }
 
 #[tokio::test]
@@ -69,7 +73,7 @@ async fn an_anonymous_caller_without_a_connection_gets_an_unguessable_ref() {
     assert_eq!(status, 200);
     let modern = Http::modern(&server, &[]);
     let over_mcp = body(&modern.call("session_context", context("a task", &[])).await).clone();
-    assert_ne!(over_rest["logical_session_id"], over_mcp["logical_session_id"], "nobody shares a session by accident");
+    assert_ne!(over_rest["logical_session_id"], over_mcp["logical_session_id"], "sessions are not shared by accident");
     for opened in [&over_rest, &over_mcp] {
         assert_eq!(opened["logical_session_ref"], opened["logical_session_id"], "{opened}");
         let run = |code: &str| json!({ "code": code, "session": opened["logical_session_ref"], "wait_secs": 60 });
@@ -94,7 +98,7 @@ async fn a_session_presented_after_its_intent_was_reopened_is_continued() {
 
     let client = Http::connect(&server, VERSION, &[]).await;
     let new = body(&client.call("session_context", context("a task", &[])).await)["logical_session_id"].clone();
-    assert_ne!(new, old, "an intent of an anonymous client is its connection's");
+    assert_ne!(new, old, "an intent of an anonymous client belongs to its connection");
     let presented = client.call("session_context", json!({ "intent": "a task", "logical_session_id": old })).await;
     assert_eq!(body(&presented)["logical_session_id"], old, "{presented}");
     let reference = body(&presented)["logical_session_ref"].clone();
@@ -124,7 +128,7 @@ async fn sessions_with_a_head_are_listed_to_their_owner() {
     assert!(names.len() == 2 && names.is_sorted() && listed.as_array().is_some_and(|all| all.contains(&made)), "{listed}");
     for session in names {
         let log = one.call("list_session_snapshots", json!({ "session": session })).await;
-        assert_eq!(body(&log)["entries"][0]["code"], "1", "what is listed can be asked for: {log}");
+        assert_eq!(body(&log)["entries"][0]["code"], "1", "a listed session has a readable log: {log}");
         let more = one.call("run_js", json!({ "code": "2", "session": session, "wait_secs": 60 })).await;
         assert_eq!(body(&more)["status"], "completed", "and continued: {more}");
     }
@@ -133,7 +137,7 @@ async fn sessions_with_a_head_are_listed_to_their_owner() {
     assert_eq!(server.get("/api/sessions").await.1, json!({ "sessions": [] }));
     let deleted = json!({ "_meta": { "io.modelcontextprotocol/session": { "sessionId": made } } });
     result(one.ask("sessions/delete", deleted).await);
-    assert!(list(&one).await.as_array().is_some_and(|left| left.len() == 1 && !left.contains(&made)), "one that has ended is not listed");
+    assert!(list(&one).await.as_array().is_some_and(|left| left.len() == 1 && !left.contains(&made)), "an ended session is not listed");
 }
 
 #[tokio::test]
@@ -200,7 +204,7 @@ async fn an_intent_keeps_its_session_when_another_client_continues_it() {
         assert_eq!(id(client, context(intent, &[])).await, first, "{intent}");
     }
     let other = id(&two, context("y", &[])).await;
-    assert_ne!(other, first, "intents of one connection are not the other's");
+    assert_ne!(other, first, "each connection has its own intents");
     let refused = two.call("session_context", held("y")).await;
     assert!(refused["content"][0]["text"].as_str().is_some_and(|text| text.contains("of another intent")), "{refused}");
     assert_eq!(id(&two, context("y", &[])).await, other, "an intent that has its own session keeps it");
@@ -222,6 +226,6 @@ async fn subscribers_of_the_head_are_notified_of_a_wave() {
         let heard = client.hear().await.expect("a message");
         client.notifications.push(heard);
     }
-    let told: Vec<_> = client.notifications.iter().filter(|heard| heard["method"] == UPDATED).collect();
-    assert_eq!((told.len(), &told[0]["params"]["uri"]), (1, &json!(uri)), "of what moved it, and of nothing else: {told:?}");
+    let updates: Vec<_> = client.notifications.iter().filter(|heard| heard["method"] == UPDATED).collect();
+    assert_eq!((updates.len(), &updates[0]["params"]["uri"]), (1, &json!(uri)), "one notification, for the head: {updates:?}");
 }

@@ -21,7 +21,7 @@ async fn a_truncated_result_is_linked_and_counted() {
     assert_eq!(read["contents"][0]["text"].as_str().map(str::len), Some(50_002));
     let id = ran["structuredContent"]["execution_id"].as_str().expect("an id");
     let (_, record) = server.get(&format!("/api/executions/{id}")).await;
-    assert_eq!(record["result"].as_str().map(str::len), Some(50_002), "REST stays whole");
+    assert_eq!(record["result"].as_str().map(str::len), Some(50_002), "REST returns the whole result");
 
     let short = client.call("run_js", json!({ "code": "1", "wait_secs": 60 })).await;
     assert_eq!(short.get("_meta").and_then(|meta| meta.get("plasm")), None, "{short}");
@@ -39,7 +39,7 @@ async fn a_task_returns_what_the_call_would_have_returned() {
 }
 
 #[tokio::test]
-async fn a_teaching_table_is_never_cut() {
+async fn a_symbol_table_is_never_truncated() {
     let catalog = catalogs().join("statistics");
     let flags = ["--catalog", catalog.to_str().expect("a path"), "--max-inline-chars", "1000"];
     let server = Server::start_with(&Folders::new(), &flags);

@@ -13,7 +13,7 @@ async fn sessions_are_bounded_for_each_owner() {
     let (status, refused) = ann.post(&server, "/api/sessions", json!({})).await;
     assert_eq!(status, 429, "{refused}");
     assert_eq!(ann.post(&server, "/api/session-context", json!({ "intent": "another" })).await.0, 429);
-    assert_eq!(ann.post(&server, "/api/session-context", json!({ "intent": "a task" })).await.0, 200, "what is there goes on");
+    assert_eq!(ann.post(&server, "/api/session-context", json!({ "intent": "a task" })).await.0, 200, "existing sessions can be used");
     assert_eq!(bob.post(&server, "/api/sessions", json!({})).await.0, 200);
     let id = first["session_id"].as_str().expect("an id");
     assert_eq!(ann.delete(&server, &format!("/api/sessions/{id}")).await.0, 200);
@@ -34,14 +34,14 @@ async fn an_ended_task_does_not_count_until_it_continues() {
     assert_eq!(open("c").await.0, 429);
     for id in &ids {
         for status in [200, 404] {
-            assert_eq!(ann.delete(&server, &format!("/api/sessions/{id}")).await.0, status, "the second time there is nothing left to end");
+            assert_eq!(ann.delete(&server, &format!("/api/sessions/{id}")).await.0, status, "the session has already ended");
         }
     }
     assert_eq!(ann.post(&server, "/api/sessions", json!({})).await.0, 200);
-    assert_eq!(open("a").await.0, 200, "one may go on");
-    assert_eq!(open("b").await.0, 429, "and then there are two");
+    assert_eq!(open("a").await.0, 200, "one can be reopened");
+    assert_eq!(open("b").await.0, 429, "the quota is used up again");
     assert_eq!(ann.post(&server, "/api/sessions", json!({})).await.0, 429);
-    assert_eq!(open("a").await.1["wave"]["mode"], "noop", "what is there goes on");
+    assert_eq!(open("a").await.1["wave"]["mode"], "noop", "existing sessions can be used");
     assert_eq!(ann.delete(&server, &format!("/api/sessions/{}", ids[0])).await.0, 200);
     assert_eq!(open("b").await.0, 200);
 }
@@ -99,7 +99,7 @@ async fn bytes_of_heaps_are_bounded_for_each_owner() {
             break record;
         }
         completed += 1;
-        assert!(completed < 100, "the bound has to be met");
+        assert!(completed < 100, "the quota was not enforced");
     };
     assert!(completed > 0 && refused["error"].as_str().expect("an error").contains("2 MB"), "{refused}");
     assert_eq!(refused["error_code"], "heap_quota_exceeded", "{refused}");
@@ -121,7 +121,7 @@ async fn waves_are_bounded_like_runs() {
             break answer;
         }
         opened += 1;
-        assert!(opened < 4, "the bound has to be met");
+        assert!(opened < 4, "the quota was not enforced");
     };
     assert!(opened > 0 && refused["detail"].as_str().expect("a reason").contains("2 MB"), "{refused}");
 }

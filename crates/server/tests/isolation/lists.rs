@@ -1,9 +1,9 @@
 //! No list, page, document, error text or log contains anything of another owner.
 
-use crate::belongings::{Belongings, Thing};
 use crate::fixture::{Folders, Server};
+use crate::owned_objects::{ObjectKind, OwnedObjects};
+use crate::owners::{Owner, TestServers};
 use crate::peer::Http;
-use crate::world::{Owner, World};
 use serde_json::json;
 use std::io::Read;
 use std::process::Stdio;
@@ -23,9 +23,9 @@ const LISTS: [&str; 10] = [
 ];
 
 /// Checks that the text contains nothing of this owner.
-fn check_absent(text: &str, of: &Belongings, what: &str) {
-    for (thing, name) in of.names().filter(|(thing, _)| *thing != Thing::Ref) {
-        assert!(!text.contains(name), "{thing:?} is in {what}: {text}");
+fn check_absent(text: &str, of: &OwnedObjects, what: &str) {
+    for (kind, name) in of.names().filter(|(kind, _)| *kind != ObjectKind::Ref) {
+        assert!(!text.contains(name), "{kind:?} is in {what}: {text}");
     }
     assert!(!text.contains(&of.secret), "{what}: {text}");
 }
@@ -35,12 +35,12 @@ async fn read(owner: &Owner, path: &str) -> String {
 }
 
 #[tokio::test]
-async fn nothing_foreign_is_in_any_list() {
-    let world = World::start();
-    let (ann, anonymous) = (world.owner("acme/ann"), world.anonymous());
-    let (anns, nobodys) = (Belongings::of(&world, &ann).await, Belongings::of(&world, &anonymous).await);
-    let bob = world.owner("acme/bob");
-    for (other, of) in [(&bob, &anns), (&bob, &nobodys), (&anonymous, &anns), (&ann, &nobodys)] {
+async fn lists_contain_no_objects_of_other_owners() {
+    let servers = TestServers::start();
+    let (ann, anonymous) = (servers.owner("acme/ann"), servers.anonymous());
+    let (anns, anonymous_objects) = (OwnedObjects::of(&servers, &ann).await, OwnedObjects::of(&servers, &anonymous).await);
+    let bob = servers.owner("acme/bob");
+    for (other, of) in [(&bob, &anns), (&bob, &anonymous_objects), (&anonymous, &anns), (&ann, &anonymous_objects)] {
         for path in LISTS {
             check_absent(&read(other, path).await, of, path);
         }
@@ -48,32 +48,32 @@ async fn nothing_foreign_is_in_any_list() {
         check_absent(&other.post("/api/heaps/gc", json!({ "dry_run": true })).await.to_string(), of, "what would be collected");
         let authorization = other.authorization();
         let headers: Vec<_> = authorization.iter().map(|value| ("authorization", value.as_str())).collect();
-        let connected = Http::connect(world.server(other), "2025-11-25", &headers).await;
-        for client in [connected, Http::modern(world.server(other), &headers)] {
+        let connected = Http::connect(servers.server(other), "2025-11-25", &headers).await;
+        for client in [connected, Http::modern(servers.server(other), &headers)] {
             for method in ["tools/list", "resources/list", "resources/templates/list", "tasks/list", "sessions/list"] {
                 check_absent(&client.ask(method, json!({})).await.to_string(), of, method);
             }
         }
     }
     // The owner finds them.
-    assert!(read(&ann, "/api/executions").await.contains(anns.name(Thing::Execution).expect("a name")));
-    assert!(read(&ann, "/api/heaps").await.contains(anns.name(Thing::Heap).expect("a name")));
+    assert!(read(&ann, "/api/executions").await.contains(anns.name(ObjectKind::Execution).expect("a name")));
+    assert!(read(&ann, "/api/heaps").await.contains(anns.name(ObjectKind::Heap).expect("a name")));
 }
 
 /// A cursor that counted rows would reveal the activity of others.
 #[tokio::test]
-async fn cursors_reveal_nothing_of_others_and_are_useless_to_them() {
-    let world = World::start();
-    let (ann, bob) = (world.owner("acme/ann"), world.owner("acme/bob"));
+async fn cursors_reveal_nothing_of_other_owners_and_work_only_for_their_owner() {
+    let servers = TestServers::start();
+    let (ann, bob) = (servers.owner("acme/ann"), servers.owner("acme/bob"));
     let mut anns = Vec::new();
     for _ in 0..3 {
         anns.push(ann.run(json!({ "code": "1" })).await["execution_id"].clone());
         ann.post("/api/sessions", json!({})).await;
     }
     let executions = ann.get("/api/executions?limit=1").await["next_cursor"].clone();
-    assert_eq!(executions, anns[2], "it names what its owner has just seen");
+    assert_eq!(executions, anns[2], "the cursor is the id of an own execution");
     bob.run(json!({ "code": "1" })).await;
-    assert_eq!(ann.get("/api/executions?limit=1").await["next_cursor"], executions, "whatever others do");
+    assert_eq!(ann.get("/api/executions?limit=1").await["next_cursor"], executions, "activity of other owners does not change it");
     let page = ann.get("/api/sessions/opened?limit=1").await;
     assert_eq!(page["next_cursor"], page["sessions"][0]["session_id"]);
     let foreign = [executions, page["next_cursor"].clone()];

@@ -10,12 +10,12 @@ mod peer;
 #[allow(dead_code, reason = "other tests use the rest")]
 mod talk;
 
-mod asker;
-mod belongings;
-mod listening;
+mod caller;
 mod lists;
 mod matrix;
+mod owned_objects;
+mod owners;
 mod rows;
 mod sharing;
-mod time;
-mod world;
+mod subscriptions;
+mod timing;

@@ -1,110 +1,110 @@
 //! Runs the table: every row, by every other owner, over every transport, compared with the same request for an unused name.
 
-use crate::asker::{Asker, Routes};
-use crate::belongings::{Belongings, Thing};
+use crate::caller::{Caller, Routes};
+use crate::owned_objects::{ObjectKind, OwnedObjects};
+use crate::owners::{Owner, TestServers};
 use crate::peer::{Http, Sse, result};
 use crate::rows::{Ask, Control, NAMELESS, Row, rows};
 use crate::talk::{Client, LEGACY};
-use crate::world::{Owner, World};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// The two responses, with the names replaced by the same text.
-async fn answers(asker: &mut Asker, row: &Row, foreign: &str, missing: &str) -> Option<(String, String)> {
-    let foreign_answer = asker.ask(&(row.ask)(foreign)).await?;
-    let missing_answer = asker.ask(&(row.ask)(missing)).await?;
+async fn answers(caller: &mut Caller, row: &Row, foreign: &str, missing: &str) -> Option<(String, String)> {
+    let foreign_answer = caller.ask(&(row.ask)(foreign)).await?;
+    let missing_answer = caller.ask(&(row.ask)(missing)).await?;
     Some((foreign_answer.replace(foreign, "NAME"), missing_answer.replace(missing, "NAME")))
 }
 
 /// Requests every object of an owner. Returns the requests whose responses differ.
-async fn check(asker: &mut Asker, who: &str, whose: &Belongings) -> Vec<String> {
-    let mut told = Vec::new();
+async fn check(caller: &mut Caller, who: &str, whose: &OwnedObjects) -> Vec<String> {
+    let mut differences = Vec::new();
     for row in rows() {
-        let (Some(foreign), Some(missing)) = (whose.name(row.thing), whose.missing(row.thing)) else { continue };
-        let Some((foreign_answer, missing_answer)) = answers(asker, &row, foreign, &missing).await else { continue };
+        let (Some(foreign), Some(missing)) = (whose.name(row.kind), whose.missing(row.kind)) else { continue };
+        let Some((foreign_answer, missing_answer)) = answers(caller, &row, foreign, &missing).await else { continue };
         if foreign_answer != missing_answer {
-            let asked = (row.ask)(foreign);
-            told.push(format!("{who} over {}: {asked:?}\nforeign: {foreign_answer}\nmissing: {missing_answer}", asker.way()));
+            let request = (row.ask)(foreign);
+            differences.push(format!("{who} over {}: {request:?}\nforeign: {foreign_answer}\nmissing: {missing_answer}", caller.way()));
         }
     }
-    told
+    differences
 }
 
 /// Everything the owner has, as the owner sees it.
-async fn inventory(owner: &Owner, of: &Belongings) -> Value {
-    let name = |thing: Thing| of.name(thing).expect("a name");
+async fn inventory(owner: &Owner, of: &OwnedObjects) -> Value {
+    let name = |kind: ObjectKind| of.name(kind).expect("a name");
     let mut seen = json!({
-        "execution": owner.get(&format!("/api/executions/{}", name(Thing::Execution))).await,
-        "running": owner.get(&format!("/api/executions/{}", name(Thing::Running))).await,
-        "tags": owner.get(&format!("/api/heaps/{}/tags", name(Thing::Heap))).await,
-        "heap": owner.get(&format!("/api/heaps/{}", name(Thing::Heap))).await["bytes"],
-        "log": owner.get(&format!("/api/session-snapshots?session={}", name(Thing::Log))).await,
+        "execution": owner.get(&format!("/api/executions/{}", name(ObjectKind::Execution))).await,
+        "running": owner.get(&format!("/api/executions/{}", name(ObjectKind::Running))).await,
+        "tags": owner.get(&format!("/api/heaps/{}/tags", name(ObjectKind::Heap))).await,
+        "heap": owner.get(&format!("/api/heaps/{}", name(ObjectKind::Heap))).await["bytes"],
+        "log": owner.get(&format!("/api/session-snapshots?session={}", name(ObjectKind::Log))).await,
     });
-    for thing in [Thing::Session, Thing::Logical] {
-        seen[format!("{thing:?}")] = owner.get(&format!("/api/sessions/{}", name(thing))).await["head"].clone();
-        seen[format!("log of {thing:?}")] = owner.get(&format!("/api/session-snapshots?session={}", name(thing))).await;
+    for kind in [ObjectKind::Session, ObjectKind::Logical] {
+        seen[format!("{kind:?}")] = owner.get(&format!("/api/sessions/{}", name(kind))).await["head"].clone();
+        seen[format!("log of {kind:?}")] = owner.get(&format!("/api/session-snapshots?session={}", name(kind))).await;
     }
     seen
 }
 
 #[tokio::test]
 async fn foreign_objects_are_indistinguishable_from_missing_ones() {
-    let world = World::start();
-    let (ann, anonymous) = (world.owner("acme/ann"), world.anonymous());
-    let (anns, nobodys) = (Belongings::of(&world, &ann).await, Belongings::of(&world, &anonymous).await);
-    let before = (inventory(&ann, &anns).await, inventory(&anonymous, &nobodys).await);
-    let mut told = Vec::new();
+    let servers = TestServers::start();
+    let (ann, anonymous) = (servers.owner("acme/ann"), servers.anonymous());
+    let (anns, anonymous_objects) = (OwnedObjects::of(&servers, &ann).await, OwnedObjects::of(&servers, &anonymous).await);
+    let before = (inventory(&ann, &anns).await, inventory(&anonymous, &anonymous_objects).await);
+    let mut differences = Vec::new();
     // An owner of the same tenant, one of another tenant, and an anonymous caller.
-    for other in [world.owner("acme/bob"), world.owner("umbra/carol"), world.anonymous()] {
-        for asker in &mut Asker::all_of(&world, &other).await {
-            told.extend(check(asker, other.name, &anns).await);
+    for other in [servers.owner("acme/bob"), servers.owner("umbra/carol"), servers.anonymous()] {
+        for caller in &mut Caller::all_of(&servers, &other).await {
+            differences.extend(check(caller, other.name, &anns).await);
             if other.token.is_some() {
-                told.extend(check(asker, other.name, &nobodys).await);
+                differences.extend(check(caller, other.name, &anonymous_objects).await);
             }
         }
     }
-    for local in &mut Asker::local(&world.folders).await {
-        told.extend(check(local, "local", &anns).await);
-        told.extend(check(local, "local", &nobodys).await);
+    for local in &mut Caller::local(&servers.folders).await {
+        differences.extend(check(local, "local", &anns).await);
+        differences.extend(check(local, "local", &anonymous_objects).await);
     }
-    assert!(told.is_empty(), "{} cells can be told apart:\n{}", told.len(), told.join("\n\n"));
-    let after = (inventory(&ann, &anns).await, inventory(&anonymous, &nobodys).await);
-    assert_eq!(before, after, "and nothing happened to any of it");
+    assert!(differences.is_empty(), "{} responses reveal whether an object exists:\n{}", differences.len(), differences.join("\n\n"));
+    let after = (inventory(&ann, &anns).await, inventory(&anonymous, &anonymous_objects).await);
+    assert_eq!(before, after, "no object was changed");
 }
 
 /// A row that cannot distinguish existing from missing objects would prove nothing.
 #[tokio::test]
 async fn every_row_distinguishes_existing_from_missing() {
-    let world = World::start();
-    let ann = world.owner("acme/ann");
-    let anns = Belongings::of(&world, &ann).await;
-    let mut askers = Asker::all_of(&world, &ann).await;
+    let servers = TestServers::start();
+    let ann = servers.owner("acme/ann");
+    let anns = OwnedObjects::of(&servers, &ann).await;
+    let mut callers = Caller::all_of(&servers, &ann).await;
     for row in rows().iter().filter(|row| row.control != Control::Skipped) {
-        let (name, missing) = (anns.name(row.thing).expect("a name"), anns.missing(row.thing).expect("a name"));
+        let (name, missing) = (anns.name(row.kind).expect("a name"), anns.missing(row.kind).expect("a name"));
         let mut differs = false;
-        for asker in &mut askers {
-            differs |= answers(asker, row, name, &missing).await.is_some_and(|(own, missing)| own != missing);
+        for caller in &mut callers {
+            differs |= answers(caller, row, name, &missing).await.is_some_and(|(own, missing)| own != missing);
         }
-        assert_eq!(differs, row.control == Control::Differs, "{:?} {:?}", row.thing, (row.ask)(name));
+        assert_eq!(differs, row.control == Control::Differs, "{:?} {:?}", row.kind, (row.ask)(name));
     }
 }
 
 /// Every operation of the API must have a row.
 #[tokio::test]
 async fn the_table_has_every_operation() {
-    let world = World::start();
-    let ann = world.owner("acme/ann");
+    let servers = TestServers::start();
+    let ann = servers.owner("acme/ann");
     let routes = Routes::of(&ann).await;
     let known: BTreeSet<_> = routes.operations().map(str::to_owned).collect();
-    let asked = |row: &Row| match (row.ask)("0") {
+    let operation = |row: &Row| match (row.ask)("0") {
         Ask::Operation(name, _) | Ask::Headed(name, ..) => Some(name.to_owned()),
         Ask::Route { method, path, .. } => routes.operation_at(method, &path).map(str::to_owned),
         Ask::Method(..) | Ask::In(..) => None,
     };
-    let covered: BTreeSet<_> = rows().iter().filter_map(asked).chain(NAMELESS.map(str::to_owned)).collect();
-    assert_eq!(covered, known, "rows.rs has to say how each operation names things, or that it names none");
+    let covered: BTreeSet<_> = rows().iter().filter_map(operation).chain(NAMELESS.map(str::to_owned)).collect();
+    assert_eq!(covered, known, "rows.rs must have a row for each operation, or list it in NAMELESS");
     let token = ann.authorization().expect("a token");
-    let client = Http::modern(world.server(&ann), &[("authorization", &token)]);
+    let client = Http::modern(servers.server(&ann), &[("authorization", &token)]);
     let tools = client.ask("tools/list", json!({})).await;
     for tool in tools["result"]["tools"].as_array().expect("tools") {
         assert!(covered.contains(tool["name"].as_str().expect("a name")), "{tool}");
@@ -114,16 +114,16 @@ async fn the_table_has_every_operation() {
 /// The session name that a connection sends on initialisation is in the namespace of its own owner.
 #[tokio::test]
 async fn a_connection_that_names_anothers_session_has_an_empty_log() {
-    let world = World::start();
-    let (ann, bob) = (world.owner("acme/ann"), world.owner("acme/bob"));
-    let anns = Belongings::of(&world, &ann).await;
+    let servers = TestServers::start();
+    let (ann, bob) = (servers.owner("acme/ann"), servers.owner("acme/bob"));
+    let anns = OwnedObjects::of(&servers, &ann).await;
     let token = bob.authorization().expect("a token");
-    for thing in [Thing::Log, Thing::Session, Thing::LogicalSession] {
+    for kind in [ObjectKind::Log, ObjectKind::Session, ObjectKind::LogicalSession] {
         let mut seen = Vec::new();
-        for name in [anns.name(thing).expect("a name").to_owned(), anns.missing(thing).expect("a name")] {
+        for name in [anns.name(kind).expect("a name").to_owned(), anns.missing(kind).expect("a name")] {
             let headers = [("authorization", token.as_str()), ("x-mcp-session-id", &name)];
-            let http = Client::Http(Http::connect(world.server(&bob), LEGACY, &headers).await);
-            let mut sse = Sse::open_with(world.sse_server(&bob), &headers).await;
+            let http = Client::Http(Http::connect(servers.server(&bob), LEGACY, &headers).await);
+            let mut sse = Sse::open_with(servers.sse_server(&bob), &headers).await;
             sse.greet(LEGACY).await;
             for mut client in [http, Client::Sse(Box::new(sse))] {
                 let mut call =
@@ -135,21 +135,21 @@ async fn a_connection_that_names_anothers_session_has_an_empty_log() {
                 seen.push((before.to_string().replace(&name, "NAME"), after.to_string().replace(&name, "NAME")));
             }
         }
-        assert_eq!(seen[..2], seen[2..], "{thing:?}");
+        assert_eq!(seen[..2], seen[2..], "{kind:?}");
     }
 }
 
 /// Sealed state is bound to one session and one owner. Any other sender learns nothing from it.
 #[tokio::test]
 async fn sealed_state_of_another_owner_is_refused() {
-    let world = World::start();
-    let (ann, bob) = (world.owner("acme/ann"), world.owner("acme/bob"));
-    let anns = Belongings::of(&world, &ann).await;
-    let (foreign, missing) = (anns.name(Thing::Session).expect("a name"), anns.missing(Thing::Session).expect("a name"));
+    let servers = TestServers::start();
+    let (ann, bob) = (servers.owner("acme/ann"), servers.owner("acme/bob"));
+    let anns = OwnedObjects::of(&servers, &ann).await;
+    let (foreign, missing) = (anns.name(ObjectKind::Session).expect("a name"), anns.missing(ObjectKind::Session).expect("a name"));
     let bobs = bob.post("/api/sessions", json!({})).await["session_id"].as_str().expect("an id").to_owned();
-    let forged = crate::belongings::other(&anns.state);
+    let forged = crate::owned_objects::other(&anns.state);
     let token = bob.authorization().expect("a token");
-    let client = Http::connect(world.server(&bob), "2025-11-25", &[("authorization", &token)]).await;
+    let client = Http::connect(servers.server(&bob), "2025-11-25", &[("authorization", &token)]).await;
     let ask = async |id: &str, state: &str| {
         let meta = json!({ "io.modelcontextprotocol/session": { "sessionId": id, "state": state } });
         let mut answer = client.ask("tools/list", json!({ "_meta": meta })).await;
@@ -157,5 +157,5 @@ async fn sealed_state_of_another_owner_is_refused() {
         answer.to_string().replace(id, "NAME")
     };
     assert_eq!(ask(foreign, &anns.state).await, ask(&missing, &anns.state).await);
-    assert_eq!(ask(&bobs, &anns.state).await, ask(&bobs, &forged).await, "a true one of another's is as good as a forged one");
+    assert_eq!(ask(&bobs, &anns.state).await, ask(&bobs, &forged).await, "the state of another owner is refused like a forged one");
 }

@@ -1,12 +1,12 @@
 //! The table of ways to name an object. Operations of the API are tested over REST and as MCP tools; other requests have their own rows.
 //! `rows` is long because it is a table.
 
-use crate::belongings::Thing::{self, *};
+use crate::owned_objects::ObjectKind::{self, *};
 use serde_json::{Value, json};
 
 /// One way to name an object.
 pub struct Row {
-    pub thing: Thing,
+    pub kind: ObjectKind,
     pub ask: fn(&str) -> Ask,
     pub control: Control,
 }
@@ -39,33 +39,33 @@ pub enum Ask {
 /// Operations that take no name of an owned object. Their lists are tested in `lists.rs`.
 pub const NAMELESS: [&str; 6] = ["catalog_search", "collect_heaps", "health_check", "import_heap", "list_sessions", "open_session"];
 
-const fn row(thing: Thing, control: Control, ask: fn(&str) -> Ask) -> Row {
-    Row { thing, ask, control }
+const fn row(kind: ObjectKind, control: Control, ask: fn(&str) -> Ask) -> Row {
+    Row { kind, ask, control }
 }
 
 pub fn rows() -> Vec<Row> {
     use Control::{Differs, Same, Skipped};
     let mut rows = Vec::new();
-    for thing in [Execution, Running] {
+    for kind in [Execution, Running] {
         rows.extend([
-            row(thing, Differs, |id| Ask::Operation("get_execution", json!({ "execution_id": id }))),
-            row(thing, Differs, |id| Ask::Operation("get_execution_output", json!({ "execution_id": id }))),
-            row(thing, Differs, |id| Ask::Operation("get_execution_output", json!({ "execution_id": id, "byte_offset": 3 }))),
-            row(thing, Skipped, |id| Ask::Operation("cancel_execution", json!({ "execution_id": id }))),
-            row(thing, Differs, |id| Ask::Operation("list_executions", json!({ "cursor": id, "limit": 10 }))),
-            row(thing, Skipped, |id| get(format!("/api/executions/{id}/events"), "text/event-stream")),
-            row(thing, Differs, |id| Ask::Method("resources/list", json!({ "cursor": id }))),
-            row(thing, Differs, |id| Ask::Method("resources/read", json!({ "uri": format!("heapstead://executions/{id}") }))),
-            row(thing, Differs, |id| Ask::Method("resources/read", json!({ "uri": format!("heapstead://executions/{id}/output") }))),
-            row(thing, Differs, |id| Ask::Method("resources/read", json!({ "uri": format!("heapstead://executions/{id}/result") }))),
-            row(thing, Differs, |id| Ask::Method("resources/subscribe", json!({ "uri": format!("heapstead://executions/{id}") }))),
-            row(thing, Differs, |id| Ask::Method("resources/subscribe", json!({ "uri": format!("heapstead://executions/{id}/output") }))),
-            row(thing, Skipped, |id| Ask::Method("resources/unsubscribe", json!({ "uri": format!("heapstead://executions/{id}") }))),
-            row(thing, Differs, |id| Ask::Method("tasks/get", json!({ "taskId": id }))),
-            row(thing, Skipped, |id| Ask::Method("tasks/cancel", json!({ "taskId": id }))),
-            row(thing, Skipped, |id| Ask::Method("tasks/result", json!({ "taskId": id }))),
-            row(thing, Skipped, |id| Ask::Method("tasks/update", json!({ "taskId": id, "inputResponses": {} }))),
-            row(thing, Differs, |id| Ask::Method("tasks/list", json!({ "cursor": id }))),
+            row(kind, Differs, |id| Ask::Operation("get_execution", json!({ "execution_id": id }))),
+            row(kind, Differs, |id| Ask::Operation("get_execution_output", json!({ "execution_id": id }))),
+            row(kind, Differs, |id| Ask::Operation("get_execution_output", json!({ "execution_id": id, "byte_offset": 3 }))),
+            row(kind, Skipped, |id| Ask::Operation("cancel_execution", json!({ "execution_id": id }))),
+            row(kind, Differs, |id| Ask::Operation("list_executions", json!({ "cursor": id, "limit": 10 }))),
+            row(kind, Skipped, |id| get(format!("/api/executions/{id}/events"), "text/event-stream")),
+            row(kind, Differs, |id| Ask::Method("resources/list", json!({ "cursor": id }))),
+            row(kind, Differs, |id| Ask::Method("resources/read", json!({ "uri": format!("heapstead://executions/{id}") }))),
+            row(kind, Differs, |id| Ask::Method("resources/read", json!({ "uri": format!("heapstead://executions/{id}/output") }))),
+            row(kind, Differs, |id| Ask::Method("resources/read", json!({ "uri": format!("heapstead://executions/{id}/result") }))),
+            row(kind, Differs, |id| Ask::Method("resources/subscribe", json!({ "uri": format!("heapstead://executions/{id}") }))),
+            row(kind, Differs, |id| Ask::Method("resources/subscribe", json!({ "uri": format!("heapstead://executions/{id}/output") }))),
+            row(kind, Skipped, |id| Ask::Method("resources/unsubscribe", json!({ "uri": format!("heapstead://executions/{id}") }))),
+            row(kind, Differs, |id| Ask::Method("tasks/get", json!({ "taskId": id }))),
+            row(kind, Skipped, |id| Ask::Method("tasks/cancel", json!({ "taskId": id }))),
+            row(kind, Skipped, |id| Ask::Method("tasks/result", json!({ "taskId": id }))),
+            row(kind, Skipped, |id| Ask::Method("tasks/update", json!({ "taskId": id, "inputResponses": {} }))),
+            row(kind, Differs, |id| Ask::Method("tasks/list", json!({ "cursor": id }))),
         ]);
     }
     rows.extend([
@@ -81,25 +81,25 @@ pub fn rows() -> Vec<Row> {
         row(Heap, Differs, |key| Ask::Operation("show_heap", json!({ "heap": key }))),
         row(Heap, Differs, |key| get(format!("/api/heaps/{key}/file"), "application/octet-stream")),
     ]);
-    for thing in [Session, LogicalSession, Logical, Ref] {
+    for kind in [Session, LogicalSession, Logical, Ref] {
         rows.extend([
-            row(thing, Skipped, |id| Ask::Operation("run_js", json!({ "code": "1", "session": id, "wait_secs": 60 }))),
-            row(thing, Skipped, |id| Ask::Operation("run_js", json!({ "code": "1", "session": id, "wait_secs": 60, "on_stale": "fail" }))),
-            row(thing, Differs, |id| Ask::Operation("list_executions", json!({ "session": id }))),
-            row(thing, Differs, |id| Ask::Operation("list_session_snapshots", json!({ "session": id }))),
-            row(thing, Differs, |id| Ask::Operation("list_session_snapshots", json!({ "session": id, "limit": 1, "cursor": "0" }))),
-            row(thing, Differs, |id| Ask::Operation("show_session", json!({ "session": id }))),
-            row(thing, Differs, |id| Ask::Operation("session_fork", json!({ "session": id }))),
-            row(thing, Skipped, |id| Ask::Operation("end_session", json!({ "session": id }))),
-            row(thing, Differs, |id| Ask::Operation("context_get", json!({ "session": id }))),
-            row(thing, Differs, |id| Ask::Operation("context_check", json!({ "session": id, "query": "x" }))),
-            row(thing, Skipped, |id| Ask::Operation("context_set", json!({ "session": id, "custom": { "theirs": 1 } }))),
-            row(thing, Skipped, |id| Ask::Operation("context_record", json!({ "session": id, "query": "x" }))),
-            row(thing, Skipped, |id| Ask::Operation("context_clear", json!({ "session": id }))),
-            row(thing, Skipped, |id| {
+            row(kind, Skipped, |id| Ask::Operation("run_js", json!({ "code": "1", "session": id, "wait_secs": 60 }))),
+            row(kind, Skipped, |id| Ask::Operation("run_js", json!({ "code": "1", "session": id, "wait_secs": 60, "on_stale": "fail" }))),
+            row(kind, Differs, |id| Ask::Operation("list_executions", json!({ "session": id }))),
+            row(kind, Differs, |id| Ask::Operation("list_session_snapshots", json!({ "session": id }))),
+            row(kind, Differs, |id| Ask::Operation("list_session_snapshots", json!({ "session": id, "limit": 1, "cursor": "0" }))),
+            row(kind, Differs, |id| Ask::Operation("show_session", json!({ "session": id }))),
+            row(kind, Differs, |id| Ask::Operation("session_fork", json!({ "session": id }))),
+            row(kind, Skipped, |id| Ask::Operation("end_session", json!({ "session": id }))),
+            row(kind, Differs, |id| Ask::Operation("context_get", json!({ "session": id }))),
+            row(kind, Differs, |id| Ask::Operation("context_check", json!({ "session": id, "query": "x" }))),
+            row(kind, Skipped, |id| Ask::Operation("context_set", json!({ "session": id, "custom": { "theirs": 1 } }))),
+            row(kind, Skipped, |id| Ask::Operation("context_record", json!({ "session": id, "query": "x" }))),
+            row(kind, Skipped, |id| Ask::Operation("context_clear", json!({ "session": id }))),
+            row(kind, Skipped, |id| {
                 Ask::Method("tools/call", json!({ "name": "plasm_run", "arguments": { "logical_session_ref": id, "program": "1" } }))
             }),
-            row(thing, Skipped, |id| {
+            row(kind, Skipped, |id| {
                 Ask::Method("tools/call", json!({ "name": "run_js", "arguments": { "code": "1", "session": id }, "task": {} }))
             }),
         ]);
@@ -117,30 +117,30 @@ pub fn rows() -> Vec<Row> {
         row(EndedSession, Same, |id| Ask::Method("sessions/resume", json!({ "sessionId": id }))),
         row(EndedSession, Same, |id| Ask::In(id.into(), "tools/list", json!({}))),
     ]);
-    for thing in [Session, LogicalSession] {
+    for kind in [Session, LogicalSession] {
         rows.extend([
-            row(thing, Differs, |id| Ask::Operation("list_opened_sessions", json!({ "cursor": id }))),
-            row(thing, Differs, |id| Ask::Method("sessions/list", json!({ "cursor": id }))),
-            row(thing, Differs, |id| Ask::Method("sessions/resume", json!({ "sessionId": id }))),
-            row(thing, Differs, |id| Ask::Method("resources/read", json!({ "uri": format!("heapstead://sessions/{id}/head") }))),
-            row(thing, Differs, |id| Ask::Method("resources/subscribe", json!({ "uri": format!("heapstead://sessions/{id}/head") }))),
-            row(thing, Skipped, |id| Ask::Method("resources/unsubscribe", json!({ "uri": format!("heapstead://sessions/{id}/head") }))),
-            row(thing, Differs, |id| Ask::In(id.into(), "ping", json!({}))),
-            row(thing, Differs, |id| Ask::In(id.into(), "tools/list", json!({}))),
-            row(thing, Differs, |id| Ask::In(id.into(), "resources/list", json!({}))),
-            row(thing, Differs, |id| Ask::In(id.into(), "resources/templates/list", json!({}))),
-            row(thing, Differs, |id| Ask::In(id.into(), "tasks/list", json!({}))),
-            row(thing, Differs, |id| Ask::In(id.into(), "sessions/list", json!({}))),
-            row(thing, Differs, |id| Ask::In(id.into(), "logging/setLevel", json!({ "level": "error" }))),
-            row(thing, Differs, |id| Ask::In(id.into(), "tools/call", json!({ "name": "list_session_snapshots", "arguments": {} }))),
-            row(thing, Skipped, |id| {
+            row(kind, Differs, |id| Ask::Operation("list_opened_sessions", json!({ "cursor": id }))),
+            row(kind, Differs, |id| Ask::Method("sessions/list", json!({ "cursor": id }))),
+            row(kind, Differs, |id| Ask::Method("sessions/resume", json!({ "sessionId": id }))),
+            row(kind, Differs, |id| Ask::Method("resources/read", json!({ "uri": format!("heapstead://sessions/{id}/head") }))),
+            row(kind, Differs, |id| Ask::Method("resources/subscribe", json!({ "uri": format!("heapstead://sessions/{id}/head") }))),
+            row(kind, Skipped, |id| Ask::Method("resources/unsubscribe", json!({ "uri": format!("heapstead://sessions/{id}/head") }))),
+            row(kind, Differs, |id| Ask::In(id.into(), "ping", json!({}))),
+            row(kind, Differs, |id| Ask::In(id.into(), "tools/list", json!({}))),
+            row(kind, Differs, |id| Ask::In(id.into(), "resources/list", json!({}))),
+            row(kind, Differs, |id| Ask::In(id.into(), "resources/templates/list", json!({}))),
+            row(kind, Differs, |id| Ask::In(id.into(), "tasks/list", json!({}))),
+            row(kind, Differs, |id| Ask::In(id.into(), "sessions/list", json!({}))),
+            row(kind, Differs, |id| Ask::In(id.into(), "logging/setLevel", json!({ "level": "error" }))),
+            row(kind, Differs, |id| Ask::In(id.into(), "tools/call", json!({ "name": "list_session_snapshots", "arguments": {} }))),
+            row(kind, Skipped, |id| {
                 Ask::In(id.into(), "tools/call", json!({ "name": "run_js", "arguments": { "code": "1", "wait_secs": 60 } }))
             }),
-            row(thing, Skipped, |id| Ask::In(id.into(), "messages/listen", json!({}))),
-            row(thing, Skipped, |id| Ask::In(id.into(), "subscriptions/listen", json!({ "notifications": {} }))),
-            row(thing, Skipped, |id| Ask::In(id.into(), "sessions/delete", json!({}))),
-            row(thing, Skipped, |id| get_headed("/mcp", "text/event-stream", "last-event-id", format!("listen.{id}.0.0.37"))),
-            row(thing, Skipped, |id| Ask::Headed("run_js", json!({ "code": "1", "wait_secs": 60 }), named(id))),
+            row(kind, Skipped, |id| Ask::In(id.into(), "messages/listen", json!({}))),
+            row(kind, Skipped, |id| Ask::In(id.into(), "subscriptions/listen", json!({ "notifications": {} }))),
+            row(kind, Skipped, |id| Ask::In(id.into(), "sessions/delete", json!({}))),
+            row(kind, Skipped, |id| get_headed("/mcp", "text/event-stream", "last-event-id", format!("listen.{id}.0.0.37"))),
+            row(kind, Skipped, |id| Ask::Headed("run_js", json!({ "code": "1", "wait_secs": 60 }), named(id))),
         ]);
     }
     rows.extend([
@@ -156,13 +156,13 @@ pub fn rows() -> Vec<Row> {
         row(Log, Same, |name| Ask::Operation("end_session", json!({ "session": name }))),
         row(Log, Same, |name| Ask::Operation("session_fork", json!({ "session": name }))),
     ]);
-    for thing in [Connection, Session] {
+    for kind in [Connection, Session] {
         rows.extend([
-            row(thing, Skipped, |id| get_headed("/mcp", "text/event-stream", "mcp-session-id", id.into())),
-            row(thing, Skipped, |id| on_connection("DELETE", id, None)),
-            row(thing, Skipped, |id| on_connection("POST", id, Some(json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/list" })))),
-            row(thing, Skipped, |id| on_connection("POST", id, Some(json!({ "jsonrpc": "2.0", "id": 7, "method": "messages/listen" })))),
-            row(thing, Skipped, |id| on_connection("POST", id, Some(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })))),
+            row(kind, Skipped, |id| get_headed("/mcp", "text/event-stream", "mcp-session-id", id.into())),
+            row(kind, Skipped, |id| on_connection("DELETE", id, None)),
+            row(kind, Skipped, |id| on_connection("POST", id, Some(json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/list" })))),
+            row(kind, Skipped, |id| on_connection("POST", id, Some(json!({ "jsonrpc": "2.0", "id": 7, "method": "messages/listen" })))),
+            row(kind, Skipped, |id| on_connection("POST", id, Some(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })))),
         ]);
     }
     // Named twice, like clients that mirror the id into the header.

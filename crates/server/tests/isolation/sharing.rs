@@ -1,6 +1,6 @@
 //! Two owners of the same heap: both have it, neither can detect the other, and neither can affect the other.
 
-use crate::world::{Owner, World};
+use crate::owners::{Owner, TestServers};
 use serde_json::{Value, json};
 
 /// Produces the same heap for every owner.
@@ -19,7 +19,7 @@ async fn tag(owner: &Owner, heap: &str, tags: Value) {
     assert_eq!(status, 200, "{answer}");
 }
 
-async fn goes_on(owner: &Owner, heap: &str) -> bool {
+async fn can_continue_from(owner: &Owner, heap: &str) -> bool {
     let run = json!({ "code": "shared", "heap": heap, "on_missing_heap": "fail", "wait_secs": 60 });
     let (status, ran) = owner.ask("POST", "/api/exec", Some(run)).await;
     assert!([200, 404].contains(&status), "{ran}");
@@ -31,12 +31,12 @@ async fn heaps(owner: &Owner) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn tags_of_the_same_heap_are_each_owners_own() {
-    let world = World::start();
-    let owners = [world.owner("acme/ann"), world.owner("acme/bob"), world.anonymous()];
+async fn each_owner_has_its_own_tags_on_a_shared_heap() {
+    let servers = TestServers::start();
+    let owners = [servers.owner("acme/ann"), servers.owner("acme/bob"), servers.anonymous()];
     let heap = make(&owners[0]).await;
     for owner in &owners[1..] {
-        assert_eq!(make(owner).await, heap, "it is named by what is in it");
+        assert_eq!(make(owner).await, heap, "the same content has the same key");
     }
     for owner in &owners {
         tag(owner, &heap, json!({ "of": owner.name, "both": "x" })).await;
@@ -53,10 +53,10 @@ async fn tags_of_the_same_heap_are_each_owners_own() {
 }
 
 /// Moves the age of everything stored back by years.
-fn age(world: &World) {
-    let database = rusqlite::Connection::open(world.folders.database().join("heapstead.db")).expect("the database");
+fn age(servers: &TestServers) {
+    let database = rusqlite::Connection::open(servers.folders.database().join("heapstead.db")).expect("the database");
     database.execute_batch("UPDATE heaps SET last_used_at = 0; UPDATE log SET timestamp = 0").expect("aged");
-    for file in std::fs::read_dir(world.folders.heaps()).expect("the heaps").flatten().filter(|file| file.path().is_file()) {
+    for file in std::fs::read_dir(servers.folders.heaps()).expect("the heaps").flatten().filter(|file| file.path().is_file()) {
         let file = std::fs::File::options().append(true).open(file.path()).expect("a file");
         file.set_modified(std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000)).expect("aged");
     }
@@ -65,51 +65,51 @@ fn age(world: &World) {
 /// Garbage collection does not reveal whether another owner has, uses or has tagged the same heap.
 #[tokio::test]
 async fn collecting_does_not_affect_or_reveal_other_owners() {
-    let world = World::start_with(&["--retain-heaps", "1"]);
-    let (ann, bob, carol) = (world.owner("acme/ann"), world.owner("acme/bob"), world.owner("umbra/carol"));
+    let servers = TestServers::start_with(&["--retain-heaps", "1"]);
+    let (ann, bob, carol) = (servers.owner("acme/ann"), servers.owner("acme/bob"), servers.owner("umbra/carol"));
     let collect = async |owner: &Owner| owner.post("/api/heaps/gc", json!({})).await;
     let heap = make(&ann).await;
     make(&bob).await;
     tag(&bob, &heap, json!({ "kept": "yes" })).await;
     // An owner that does not even have the heap.
     tag(&carol, &heap, json!({ "kept": "yes" })).await;
-    age(&world);
+    age(&servers);
     // Another owner has just used it.
-    assert!(goes_on(&bob, &heap).await);
+    assert!(can_continue_from(&bob, &heap).await);
     let dry = ann.post("/api/heaps/gc", json!({ "dry_run": true })).await;
     let collected = collect(&ann).await;
     assert_eq!(dry, collected);
     assert_eq!((&collected["removed"], &collected["kept"]), (&json!([heap]), &json!(0)), "{collected}");
     assert_eq!(heaps(&ann).await, [] as [Value; 0]);
-    assert!(!goes_on(&ann, &heap).await);
-    assert!(goes_on(&bob, &heap).await);
-    assert!(!goes_on(&carol, &heap).await, "tags make nobody an owner");
-    assert!(!goes_on(&world.anonymous(), &heap).await);
+    assert!(!can_continue_from(&ann, &heap).await);
+    assert!(can_continue_from(&bob, &heap).await);
+    assert!(!can_continue_from(&carol, &heap).await, "setting tags does not grant access");
+    assert!(!can_continue_from(&servers.anonymous(), &heap).await);
     // The last owner's collection removes it, whatever tags a non-owner set.
     let (status, _) = bob.ask("DELETE", &format!("/api/heaps/{heap}/tags"), None).await;
     assert_eq!(status, 200);
-    age(&world);
+    age(&servers);
     let collected = collect(&bob).await;
     assert!(collected["removed"].as_array().expect("heaps").contains(&json!(heap)), "{collected}");
-    for owner in [&ann, &bob, &carol, &world.anonymous()] {
-        assert!(!goes_on(owner, &heap).await, "{}", owner.name);
+    for owner in [&ann, &bob, &carol, &servers.anonymous()] {
+        assert!(!can_continue_from(owner, &heap).await, "{}", owner.name);
     }
-    assert!(!world.folders.heaps().join(&heap).exists(), "and it is gone");
+    assert!(!servers.folders.heaps().join(&heap).exists(), "the heap is removed");
 }
 
 /// A heap that is not in this database belongs to no authenticated owner, so they cannot collect it.
 #[tokio::test]
 async fn unknown_heaps_are_not_collected_by_authenticated_owners() {
-    let (world, elsewhere) = (World::start_with(&["--retain-heaps", "1"]), World::start());
+    let (servers, elsewhere) = (TestServers::start_with(&["--retain-heaps", "1"]), TestServers::start());
     let heap = make(&elsewhere.anonymous()).await;
-    let stray = world.folders.heaps().join(&heap);
+    let stray = servers.folders.heaps().join(&heap);
     std::fs::copy(elsewhere.folders.heaps().join(&heap), &stray).expect("copied");
-    age(&world);
+    age(&servers);
     let unknown = json!({ "unknown": true });
     let nothing = json!({ "removed": [], "removed_bytes": 0, "kept": 0 });
-    assert_eq!(world.owner("acme/ann").post("/api/heaps/gc", unknown.clone()).await, nothing);
+    assert_eq!(servers.owner("acme/ann").post("/api/heaps/gc", unknown.clone()).await, nothing);
     assert!(stray.exists());
-    assert_eq!(world.anonymous().post("/api/heaps/gc", unknown).await["removed"], json!([heap]));
+    assert_eq!(servers.anonymous().post("/api/heaps/gc", unknown).await["removed"], json!([heap]));
     assert!(!stray.exists());
 }
 
@@ -126,23 +126,23 @@ async fn import(owner: &Owner, engine: &str, file: &[u8]) -> u16 {
 
 #[tokio::test]
 async fn an_imported_heap_belongs_to_both_owners() {
-    let world = World::start();
-    let (ann, bob) = (world.owner("acme/ann"), world.owner("acme/bob"));
+    let servers = TestServers::start();
+    let (ann, bob) = (servers.owner("acme/ann"), servers.owner("acme/bob"));
     let heap = make(&ann).await;
     assert_eq!(export(&bob, &heap).await.0, 404);
     let (_, engine, file) = export(&ann, &heap).await;
     assert_eq!(import(&bob, &engine, &file).await, 200);
-    assert!(goes_on(&bob, &heap).await && goes_on(&ann, &heap).await);
+    assert!(can_continue_from(&bob, &heap).await && can_continue_from(&ann, &heap).await);
     assert!(heaps(&bob).await.contains(&json!(heap)));
 
     // An owner cannot break a heap, for others or itself, by claiming that another engine wrote it.
-    let carol = world.owner("umbra/carol");
+    let carol = servers.owner("umbra/carol");
     let (other_v8, other_natives) = (engine.replacen("v8-14", "v8-99", 1), engine.replacen("/natives-", "/natives-9", 1));
     assert!(other_v8 != engine && other_natives != engine);
     for owner in [&carol, &ann] {
         assert_eq!(import(owner, &other_v8, &file).await, 400, "{}: the heap itself says what wrote it", owner.name);
         assert_eq!(import(owner, &other_natives, &file).await, 200, "{}", owner.name);
-        assert!(goes_on(&ann, &heap).await && goes_on(&bob, &heap).await);
+        assert!(can_continue_from(&ann, &heap).await && can_continue_from(&bob, &heap).await);
         assert_eq!(export(&ann, &heap).await.1, engine);
     }
 }
@@ -151,11 +151,11 @@ async fn an_imported_heap_belongs_to_both_owners() {
 /// another owner's data.
 #[tokio::test]
 async fn naming_a_heap_in_a_run_does_not_grant_access() {
-    let world = World::start();
-    let (ann, bob) = (world.owner("acme/ann"), world.owner("acme/bob"));
+    let servers = TestServers::start();
+    let (ann, bob) = (servers.owner("acme/ann"), servers.owner("acme/bob"));
     let heap = ann.run(json!({ "code": "let secret = 'mene-tekel'" })).await["heap"].as_str().expect("a heap").to_owned();
-    let missing = crate::belongings::other(&heap);
-    for other in [&bob, &world.anonymous()] {
+    let missing = crate::owned_objects::other(&heap);
+    for other in [&bob, &servers.anonymous()] {
         let session = other.post("/api/sessions", json!({})).await["session_id"].as_str().expect("an id").to_owned();
         let mut answers = Vec::new();
         for key in [&heap, &missing] {
@@ -173,14 +173,18 @@ async fn naming_a_heap_in_a_run_does_not_grant_access() {
 /// Regression: a connection may name its log like the id of another owner's session. The session then waited for that log's runs.
 #[tokio::test]
 async fn a_log_named_like_anothers_session_does_not_block_it() {
-    let world = World::start();
-    let (ann, bob) = (world.owner("acme/ann"), world.owner("acme/bob"));
+    let servers = TestServers::start();
+    let (ann, bob) = (servers.owner("acme/ann"), servers.owner("acme/bob"));
     let session = ann.post("/api/sessions", json!({})).await["session_id"].as_str().expect("an id").to_owned();
     let waits = json!({ "code": "await new Promise(done => setTimeout(done, 250000))", "execution_timeout_secs": 300 });
     let begun = bob.request("POST", "/api/exec").header("x-mcp-session-id", &session).json(&waits).send().await.expect("an answer");
     let begun: Value = begun.json().await.expect("JSON");
     let path = format!("/api/executions/{}", begun["execution_id"].as_str().expect("an id"));
-    assert_eq!(ann.run(json!({ "code": "1 + 1", "session": session })).await["result"], "2", "it does not wait for what is not in it");
+    assert_eq!(
+        ann.run(json!({ "code": "1 + 1", "session": session })).await["result"],
+        "2",
+        "the session does not wait for runs of the log"
+    );
     assert_eq!(ann.ask("DELETE", &format!("/api/sessions/{session}"), None).await.0, 200);
-    assert_eq!(bob.get(&path).await["status"], "running", "and its end ends nothing else");
+    assert_eq!(bob.get(&path).await["status"], "running", "ending the session does not cancel runs of the log");
 }

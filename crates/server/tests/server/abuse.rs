@@ -8,14 +8,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// Timeout for anything here on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 async fn connect(server: &Server) -> TcpStream {
     TcpStream::connect(server.url.strip_prefix("http://").expect("an address")).await.expect("a connection")
 }
 
 /// Sends these bytes and reads until the server closes the connection. Returns the status of the first response, 0 if there is none.
-async fn talk(server: &Server, bytes: &[u8]) -> u16 {
+async fn send_and_read_status(server: &Server, bytes: &[u8]) -> u16 {
     let mut stream = connect(server).await;
     let _ = stream.write_all(bytes).await;
     status(&mut stream).await
@@ -23,7 +23,7 @@ async fn talk(server: &Server, bytes: &[u8]) -> u16 {
 
 async fn status(stream: &mut TcpStream) -> u16 {
     let mut answer = Vec::new();
-    tokio::time::timeout(PATIENCE, async {
+    tokio::time::timeout(TIMEOUT, async {
         let mut buffer = [0; 4096];
         while let Ok(count @ 1..) = stream.read(&mut buffer).await {
             answer.extend_from_slice(&buffer[..count]);
@@ -48,7 +48,7 @@ async fn invalid_and_oversized_http_is_refused() {
     );
     for (what, bytes, allowed) in [
         ("no HTTP", "hello\r\n\r\n".to_owned(), &[400][..]),
-        ("another protocol", "\u{16}\u{3}\u{1}\r\n\r\n".to_owned(), &[400]),
+        ("a TLS handshake", "\u{16}\u{3}\u{1}\r\n\r\n".to_owned(), &[400]),
         ("HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(), &[0, 400, 505]),
         ("no host", "GET /api/health HTTP/1.1\r\n\r\n".to_owned(), &[400]),
         ("two hosts", format!("{get}host: localhost\r\n\r\n"), &[400]),
@@ -62,13 +62,17 @@ async fn invalid_and_oversized_http_is_refused() {
         ("many headers", format!("{get}{many}\r\n"), &[400, 431]),
         ("a long header", format!("{get}x: {long}\r\n\r\n"), &[400, 431]),
         ("a long path", format!("GET /{long} HTTP/1.1\r\nhost: localhost\r\n\r\n"), &[400, 414, 431]),
-        ("a header that is no text", "GET /api/health HTTP/1.1\r\nhost: localhost\r\nx-mcp-\u{1}: 1\r\n\r\n".to_owned(), &[400]),
-        ("a session that is no name", format!("{get}x-mcp-session-id: \r\n\r\n"), &[400]),
+        (
+            "a header name with a control character",
+            "GET /api/health HTTP/1.1\r\nhost: localhost\r\nx-mcp-\u{1}: 1\r\n\r\n".to_owned(),
+            &[400],
+        ),
+        ("an empty session name", format!("{get}x-mcp-session-id: \r\n\r\n"), &[400]),
         ("two sessions", format!("{get}x-mcp-session-id: a\r\nx-mcp-session-id: b\r\n\r\n"), &[400]),
-        ("a path that is no text", "GET /api/executions/%ff HTTP/1.1\r\nhost: localhost\r\n\r\n".to_owned(), &[400]),
+        ("a path that is not UTF-8", "GET /api/executions/%ff HTTP/1.1\r\nhost: localhost\r\n\r\n".to_owned(), &[400]),
         ("a path with a zero", "GET /api/executions/%00 HTTP/1.1\r\nhost: localhost\r\n\r\n".to_owned(), &[404]),
     ] {
-        let status = talk(&server, bytes.as_bytes()).await;
+        let status = send_and_read_status(&server, bytes.as_bytes()).await;
         assert!(allowed.contains(&status), "{what}: {status}");
     }
     assert_eq!(server.terminate(), Some(0));
@@ -78,10 +82,10 @@ async fn invalid_and_oversized_http_is_refused() {
 async fn bodies_that_are_too_long_are_refused_before_they_are_read() {
     let server = Server::start();
     let head = "POST /api/exec HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
-    assert_eq!(talk(&server, format!("{head}content-length: 104857601\r\n\r\n").as_bytes()).await, 413);
-    assert_eq!(talk(&server, format!("{head}content-length: 999999999999999\r\n\r\n").as_bytes()).await, 413);
+    assert_eq!(send_and_read_status(&server, format!("{head}content-length: 104857601\r\n\r\n").as_bytes()).await, 413);
+    assert_eq!(send_and_read_status(&server, format!("{head}content-length: 999999999999999\r\n\r\n").as_bytes()).await, 413);
     let import = "POST /api/heaps HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/octet-stream\r\n";
-    assert_eq!(talk(&server, format!("{import}content-length: 536870913\r\n\r\n").as_bytes()).await, 413);
+    assert_eq!(send_and_read_status(&server, format!("{import}content-length: 536870913\r\n\r\n").as_bytes()).await, 413);
 
     let before = server.memory_mb();
     let mut endless = connect(&server).await;
@@ -94,7 +98,7 @@ async fn bodies_that_are_too_long_are_refused_before_they_are_read() {
         std::future::pending::<()>().await
     };
     let mut answer = [0; 12];
-    let reading = tokio::time::timeout(PATIENCE, reader.read_exact(&mut answer));
+    let reading = tokio::time::timeout(TIMEOUT, reader.read_exact(&mut answer));
     tokio::select! {
         () = writing => unreachable!("it never ends"),
         read = reading => drop(read.expect("in time").expect("an answer")),
@@ -111,7 +115,7 @@ async fn clients_that_send_too_slowly_are_disconnected() {
     let began = Instant::now();
     let silent = async {
         let mut stream = connect(&server).await;
-        assert_eq!(status(&mut stream).await, 0, "nothing was asked, so nothing is answered");
+        assert_eq!(status(&mut stream).await, 0, "no request was sent, so there is no response");
     };
     let slow_head = async {
         let mut stream = connect(&server).await;
@@ -143,19 +147,19 @@ async fn clients_that_send_too_slowly_are_disconnected() {
         drop(reading);
         assert_eq!(&answer[9..], b"408");
     };
-    let everybody_else = async { assert_eq!(server.run("1").await["status"], "completed") };
-    tokio::time::timeout(PATIENCE, async { tokio::join!(silent, slow_head, slow_body, everybody_else) }).await.expect("in time");
-    assert!(began.elapsed() >= Duration::from_secs(9), "who is merely slow has time: {:?}", began.elapsed());
+    let other_clients = async { assert_eq!(server.run("1").await["status"], "completed") };
+    tokio::time::timeout(TIMEOUT, async { tokio::join!(silent, slow_head, slow_body, other_clients) }).await.expect("in time");
+    assert!(began.elapsed() >= Duration::from_secs(9), "a slow client is not disconnected at once: {:?}", began.elapsed());
 }
 
 #[tokio::test]
-async fn a_thousand_idle_listeners_cost_little_and_all_get_the_final_event() {
+async fn a_thousand_idle_listeners_use_little_memory_and_get_the_final_event() {
     raise_open_files();
     let server = Server::start();
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.pid())).expect("a living server");
     let open_files: Vec<_> =
         limits.lines().find_map(|line| line.strip_prefix("Max open files")).expect("a limit").split_whitespace().collect();
-    assert_eq!(open_files[0], open_files[1], "the server takes as many as it can have");
+    assert_eq!(open_files[0], open_files[1], "the server raises its limit to the maximum");
     let before = server.memory_mb();
     let (_, answer) = server
         .post("/api/exec", json!({ "code": "await new Promise((done) => setTimeout(done, 120_000))", "execution_timeout_secs": 300 }))
@@ -173,11 +177,11 @@ async fn a_thousand_idle_listeners_cost_little_and_all_get_the_final_event() {
     }
     let during = server.memory_mb();
     assert!(during < before + 200, "{before} MB before, {during} MB with all of them");
-    assert_eq!(server.run("1").await["status"], "completed", "others go on");
+    assert_eq!(server.run("1").await["status"], "completed", "other clients are served");
     assert_eq!(server.post(&format!("/api/executions/{id}/cancel"), json!({})).await.0, 200);
     for mut stream in listeners {
         let mut rest = String::new();
-        tokio::time::timeout(PATIENCE, stream.read_to_string(&mut rest)).await.expect("in time").expect("the end");
+        tokio::time::timeout(TIMEOUT, stream.read_to_string(&mut rest)).await.expect("in time").expect("the end");
         assert!(rest.contains("event: record") && rest.contains("\"status\":\"cancelled\""), "{rest}");
     }
 }
@@ -189,7 +193,7 @@ fn raise_open_files() {
 }
 
 #[tokio::test]
-async fn disconnected_callers_leave_nothing_behind() {
+async fn runs_of_disconnected_stateless_callers_are_cancelled() {
     let server = Server::start_with(&Folders::new(), &["--stateless", "--max-concurrent-executions", "1"]);
     let address = server.url.strip_prefix("http://").expect("an address").to_owned();
     let body = r#"{"code": "for (;;) {}", "execution_timeout_secs": 300}"#;
@@ -203,5 +207,5 @@ async fn disconnected_callers_leave_nothing_behind() {
         drop(stream);
     }
     let (status, answer) = server.post("/api/exec", json!({ "code": "console.log('next')" })).await;
-    assert_eq!((status, answer), (200, json!({ "output": "next\n" })), "their runs hold the one place no longer");
+    assert_eq!((status, answer), (200, json!({ "output": "next\n" })), "their runs no longer hold the only slot");
 }

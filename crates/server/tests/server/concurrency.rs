@@ -1,4 +1,4 @@
-//! Concurrency: waiting runs cost nothing, and cancel works at any stage of an execution.
+//! Concurrency: waiting runs do not delay others, and cancel works at any stage of an execution.
 
 use crate::fixture::{Folders, Server};
 use serde_json::{Value, json};
@@ -49,7 +49,7 @@ async fn fifty_runs_that_wait_delay_another_by_at_most_100_ms() {
 }
 
 #[tokio::test]
-async fn cancel_works_on_whatever_an_execution_does() {
+async fn an_execution_can_be_cancelled_in_any_phase() {
     let server = Server::start_with(&Folders::new(), &["--max-concurrent-executions", "1"]);
     let computing = accept(&server, json!({ "code": "console.log('computes'); for (;;);" })).await;
     let queued = accept(&server, json!({ "code": "1" })).await;
@@ -57,7 +57,7 @@ async fn cancel_works_on_whatever_an_execution_does() {
     cancel(&server, &queued).await;
     cancel(&server, &computing).await;
     let (_, page) = server.get(&format!("/api/executions/{computing}/output")).await;
-    assert_eq!(page["data"], "computes\n", "what was written is kept");
+    assert_eq!(page["data"], "computes\n", "output written before is kept");
     let awaiting = accept(&server, json!({ "code": "console.log('awaits'); await new Promise(done => setTimeout(done, 60000))" })).await;
     server.get(&format!("/api/executions/{awaiting}/output?wait_secs=30")).await;
     cancel(&server, &awaiting).await;
@@ -110,7 +110,7 @@ async fn a_client_that_loops_shares_the_cores_fairly() {
     }
     let beside = computes(&server).await;
     for id in &looping {
-        assert_eq!(server.get(&format!("/api/executions/{id}")).await.1["status"], "running", "they still loop");
+        assert_eq!(server.get(&format!("/api/executions/{id}")).await.1["status"], "running", "the loops still run");
     }
     // Each client's fair share on two cores is a little over half its speed alone. Twice that time allows for noise.
     let fair = alone * (cores + 2) / cores;

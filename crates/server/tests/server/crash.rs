@@ -1,4 +1,4 @@
-//! `kill -9` at random moments: everything acknowledged is there afterwards, exactly once, and every recorded heap loads.
+//! `kill -9` at random moments: everything acknowledged is stored exactly once, and every recorded heap loads.
 //!
 //! Clients run chains in their own sessions and note what the server acknowledged. The server is killed at a random moment, or kills itself
 //! at a named point. The next server on the same folders must know everything acknowledged. `SEED=… cargo test … crash` replays a failure.
@@ -17,7 +17,7 @@ const ROUND_MAX: Duration = Duration::from_millis(600);
 
 /// What the server acknowledged to one client.
 #[derive(Default)]
-struct Told {
+struct Acknowledged {
     /// Known ids with the last record seen of each.
     records: BTreeMap<String, Value>,
     /// Output read from the beginning.
@@ -26,14 +26,14 @@ struct Told {
     tags: BTreeMap<String, Value>,
     /// The last acknowledged heap of the chain, and the number of runs up to it.
     head: Option<(String, u64)>,
-    /// Ids with news since the last check.
-    news: Vec<String>,
+    /// Ids of records that changed since the last check.
+    changed: Vec<String>,
 }
 
 /// What is compared: everything since the last crash, or everything.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Look {
-    News,
+enum Scope {
+    Changed,
     Everything,
 }
 
@@ -43,7 +43,7 @@ async fn nothing_acknowledged_is_lost_or_duplicated() {
     let random = Arc::new(Random::new());
     let seed = random.seed;
     let folders = Folders::new();
-    let mut clients: Vec<Told> = (0..CLIENTS).map(|_| Told::default()).collect();
+    let mut clients: Vec<Acknowledged> = (0..CLIENTS).map(|_| Acknowledged::default()).collect();
     for round in 0..rounds {
         let crash = match round % 2 {
             0 => Some(format!("{}:{}", POINTS[round / 2 % POINTS.len()], 1 + random.below(20))),
@@ -51,15 +51,17 @@ async fn nothing_acknowledged_is_lost_or_duplicated() {
         };
         let variables: Vec<_> = crash.iter().map(|crash| ("HEAPSTEAD_CRASH_AT", crash.as_str())).collect();
         let mut server = Server::start_in(&folders, &["--log", "error"], &variables);
-        let look = if round % 50 == 49 { Look::Everything } else { Look::News };
-        for (number, told) in clients.iter_mut().enumerate() {
-            verify(&server, number, told, look).await.unwrap_or_else(|what| panic!("round {round}, client {number}: {what}; SEED={seed}"));
+        let scope = if round % 50 == 49 { Scope::Everything } else { Scope::Changed };
+        for (number, known) in clients.iter_mut().enumerate() {
+            verify(&server, number, known, scope)
+                .await
+                .unwrap_or_else(|what| panic!("round {round}, client {number}: {what}; SEED={seed}"));
         }
         // Only the server of the last round stays up for the final check.
         let (client, url) = (server.client.clone(), server.url.clone());
-        let working = clients.into_iter().enumerate().map(|(number, told)| {
+        let working = clients.into_iter().enumerate().map(|(number, known)| {
             let (client, url, random) = (client.clone(), url.clone(), random.clone());
-            tokio::spawn(async move { work(&client, &url, number, told, &random).await })
+            tokio::spawn(async move { work(&client, &url, number, known, &random).await })
         });
         let working: Vec<_> = working.collect();
         if crash.is_none() {
@@ -74,50 +76,50 @@ async fn nothing_acknowledged_is_lost_or_duplicated() {
         }
     }
     let server = Server::start_with(&folders, &[]);
-    for (number, told) in clients.iter_mut().enumerate() {
-        verify(&server, number, told, Look::Everything)
+    for (number, known) in clients.iter_mut().enumerate() {
+        verify(&server, number, known, Scope::Everything)
             .await
             .unwrap_or_else(|what| panic!("at the end, client {number}: {what}; SEED={seed}"));
-        check_chain(&server, told).await;
+        check_chain(&server, known).await;
     }
-    let acknowledged: usize = clients.iter().map(|told| told.records.len()).sum();
-    let ended = |status: &str| clients.iter().flat_map(|told| told.records.values()).filter(|record| record["status"] == status).count();
+    let acknowledged: usize = clients.iter().map(|known| known.records.len()).sum();
+    let ended = |status: &str| clients.iter().flat_map(|known| known.records.values()).filter(|record| record["status"] == status).count();
     let ends = ["completed", "failed", "cancelled", "timed_out"].map(|status| (status, ended(status)));
     println!("{acknowledged} executions acknowledged over {rounds} crashes: {ends:?}");
-    assert!(ends[..3].iter().all(|(_, count)| *count > 0), "an end that never came: {ends:?}");
-    assert!(acknowledged > rounds, "the clients hardly got anything done: {acknowledged}");
+    assert!(ends[..3].iter().all(|(_, count)| *count > 0), "a status that never occurred: {ends:?}");
+    assert!(acknowledged > rounds, "too few executions were acknowledged: {acknowledged}");
 }
 
 /// Runs a chain until the server is gone, and notes its responses.
-async fn work(client: &reqwest::Client, url: &str, number: usize, mut told: Told, random: &Random) -> Told {
+async fn work(client: &reqwest::Client, url: &str, number: usize, mut known: Acknowledged, random: &Random) -> Acknowledged {
     // Every failure here is caused by the kill.
-    while step(client, url, number, &mut told, random).await.is_some() {}
-    told
+    while step(client, url, number, &mut known, random).await.is_some() {}
+    known
 }
 
-async fn step(client: &reqwest::Client, url: &str, number: usize, told: &mut Told, random: &Random) -> Option<()> {
+async fn step(client: &reqwest::Client, url: &str, number: usize, known: &mut Acknowledged, random: &Random) -> Option<()> {
     match random.below(40) {
-        0 => run_aside(client, url, told, "for (;;);", false).await,
-        1..=4 => run_aside(client, url, told, THROWS, false).await,
-        5..=8 => run_aside(client, url, told, "console.log('é loops'); for (;;);", true).await,
-        _ => go_on(client, url, number, told, random).await,
+        0 => run_outside_chain(client, url, known, "for (;;);", false).await,
+        1..=4 => run_outside_chain(client, url, known, THROWS, false).await,
+        5..=8 => run_outside_chain(client, url, known, "console.log('é loops'); for (;;);", true).await,
+        _ => run_next_in_chain(client, url, number, known, random).await,
     }
 }
 
-/// Fails by itself.
+/// Code that throws.
 const THROWS: &str = "console.log('é throws'); throw new Error('mine')";
 
 /// An extra run outside the chain that does not complete.
-async fn run_aside(client: &reqwest::Client, url: &str, told: &mut Told, code: &str, cancels: bool) -> Option<()> {
+async fn run_outside_chain(client: &reqwest::Client, url: &str, known: &mut Acknowledged, code: &str, cancels: bool) -> Option<()> {
     let body = json!({ "code": code, "execution_timeout_secs": 1 });
-    let answer = ask(client.post(format!("{url}/api/exec")).json(&body)).await?;
+    let answer = send(client.post(format!("{url}/api/exec")).json(&body)).await?;
     let id = answer["execution_id"].as_str()?.to_owned();
-    told.tell(&id, answer);
+    known.note(&id, answer);
     if cancels {
-        ask(client.get(format!("{url}/api/executions/{id}/output?wait_secs=20"))).await?;
-        ask(client.post(format!("{url}/api/executions/{id}/cancel")).json(&json!({}))).await?;
+        send(client.get(format!("{url}/api/executions/{id}/output?wait_secs=20"))).await?;
+        send(client.post(format!("{url}/api/executions/{id}/cancel")).json(&json!({}))).await?;
     }
-    let record = ask(client.get(format!("{url}/api/executions/{id}?wait_secs=20"))).await?;
+    let record = send(client.get(format!("{url}/api/executions/{id}?wait_secs=20"))).await?;
     let expected = if cancels {
         "cancelled"
     } else if code == THROWS {
@@ -126,22 +128,22 @@ async fn run_aside(client: &reqwest::Client, url: &str, told: &mut Told, code: &
         "timed_out"
     };
     assert_eq!(record["status"], expected, "{record}");
-    told.tell(&id, record);
-    let page = ask(client.get(format!("{url}/api/executions/{id}/output"))).await?;
-    told.outputs.insert(id, page["data"].as_str()?.to_owned());
+    known.note(&id, record);
+    let page = send(client.get(format!("{url}/api/executions/{id}/output"))).await?;
+    known.outputs.insert(id, page["data"].as_str()?.to_owned());
     Some(())
 }
 
-impl Told {
-    fn tell(&mut self, id: &str, record: Value) {
+impl Acknowledged {
+    fn note(&mut self, id: &str, record: Value) {
         self.records.insert(id.to_owned(), record);
-        self.news.push(id.to_owned());
+        self.changed.push(id.to_owned());
     }
 }
 
 /// The next run of the client's chain.
-async fn go_on(client: &reqwest::Client, url: &str, number: usize, told: &mut Told, random: &Random) -> Option<()> {
-    let (heap, length) = told.head.clone().unwrap_or_default();
+async fn run_next_in_chain(client: &reqwest::Client, url: &str, number: usize, known: &mut Acknowledged, random: &Random) -> Option<()> {
+    let (heap, length) = known.head.clone().unwrap_or_default();
     let code = if length == 0 {
         // The client's number is on the heap, because the same work of two clients would produce the same heap.
         format!("var client = {number}, kept = [0]; console.log('é run', kept.length)")
@@ -154,21 +156,21 @@ async fn go_on(client: &reqwest::Client, url: &str, number: usize, told: &mut To
     if waits {
         body["wait_secs"] = 20.into();
     }
-    let answer: Value = ask(client.post(format!("{url}/api/exec")).json(&body)).await?;
+    let answer: Value = send(client.post(format!("{url}/api/exec")).json(&body)).await?;
     let id = answer["execution_id"].as_str()?.to_owned();
-    told.tell(&id, answer.clone());
-    let record = if waits { answer } else { ask(client.get(format!("{url}/api/executions/{id}?wait_secs=20"))).await? };
-    told.tell(&id, record.clone());
+    known.note(&id, answer.clone());
+    let record = if waits { answer } else { send(client.get(format!("{url}/api/executions/{id}?wait_secs=20"))).await? };
+    known.note(&id, record.clone());
     assert_eq!(record["status"], "completed", "{record}");
     let heap = record["heap"].as_str()?.to_owned();
-    told.head = Some((heap.clone(), length + 1));
-    told.tags.insert(heap, tags);
-    let page = ask(client.get(format!("{url}/api/executions/{id}/output"))).await?;
-    told.outputs.insert(id, page["data"].as_str()?.to_owned());
+    known.head = Some((heap.clone(), length + 1));
+    known.tags.insert(heap, tags);
+    let page = send(client.get(format!("{url}/api/executions/{id}/output"))).await?;
+    known.outputs.insert(id, page["data"].as_str()?.to_owned());
     Some(())
 }
 
-async fn ask(request: reqwest::RequestBuilder) -> Option<Value> {
+async fn send(request: reqwest::RequestBuilder) -> Option<Value> {
     let response = request.send().await.ok()?;
     assert!(response.status().is_success(), "{:?}", response.text().await);
     serde_json::from_str(&response.text().await.ok()?).ok()
@@ -176,49 +178,50 @@ async fn ask(request: reqwest::RequestBuilder) -> Option<Value> {
 
 /// Compares the acknowledged state with the server's. The server's answer about runs whose end was not yet acknowledged counts as
 /// acknowledged from now on.
-async fn verify(server: &Server, number: usize, told: &mut Told, look: Look) -> Result<(), String> {
-    let news = std::mem::take(&mut told.news);
-    let ids: BTreeSet<String> = if look == Look::Everything { told.records.keys().cloned().collect() } else { news.into_iter().collect() };
+async fn verify(server: &Server, number: usize, known: &mut Acknowledged, scope: Scope) -> Result<(), String> {
+    let changed = std::mem::take(&mut known.changed);
+    let ids: BTreeSet<String> =
+        if scope == Scope::Everything { known.records.keys().cloned().collect() } else { changed.into_iter().collect() };
     for id in &ids {
         let (status, record) = server.get(&format!("/api/executions/{id}")).await;
         if status != 200 {
-            return Err(format!("{id} was handed out and is forgotten: {record}"));
+            return Err(format!("{id} was acknowledged and is not found: {record}"));
         }
-        let seen = told.records.get(id).unwrap_or(&Value::Null);
+        let seen = known.records.get(id).unwrap_or(&Value::Null);
         let had_ended = seen["status"].as_str().is_some_and(|status| status != "running");
         let error = record["error"].as_str().unwrap_or_default();
         match record["status"].as_str() {
             _ if had_ended && record != *seen => return Err(format!("{id} was {seen} and is {record}")),
-            Some("running") => return Err(format!("{id} runs in a server that is dead")),
+            Some("running") => return Err(format!("{id} is still running, but its server is dead")),
             Some("failed") if error != "server restarted" && !error.contains("mine") => {
-                return Err(format!("{id} failed by itself: {record}"));
+                return Err(format!("{id} failed for another reason than the restart: {record}"));
             }
-            _ => drop(told.records.insert(id.clone(), record)),
+            _ => drop(known.records.insert(id.clone(), record)),
         }
-        let Some(seen) = told.outputs.get(id) else { continue };
+        let Some(seen) = known.outputs.get(id) else { continue };
         let (_, page) = server.get(&format!("/api/executions/{id}/output")).await;
         if page["data"] != **seen {
             return Err(format!("{id} had written {seen:?}, now {page}"));
         }
     }
-    let tags_looked_at = if look == Look::Everything { usize::MAX } else { 20 };
-    for (heap, tags) in told.tags.iter().rev().take(tags_looked_at) {
+    let tags_looked_at = if scope == Scope::Everything { usize::MAX } else { 20 };
+    for (heap, tags) in known.tags.iter().rev().take(tags_looked_at) {
         let (_, now) = server.get(&format!("/api/heaps/{heap}/tags")).await;
         if now["tags"] != *tags {
             return Err(format!("{heap} had the tags {tags}, now {now}"));
         }
     }
-    verify_log(server, number, told).await
+    verify_log(server, number, known).await
 }
 
-async fn verify_log(server: &Server, number: usize, told: &Told) -> Result<(), String> {
+async fn verify_log(server: &Server, number: usize, known: &Acknowledged) -> Result<(), String> {
     let fields = "index,output_heap,execution_id";
     let (_, log) = server.get(&format!("/api/session-snapshots?session=client-{number}&fields={fields}")).await;
     let entries = log["entries"].as_array().ok_or_else(|| format!("no log: {log}"))?;
     let mut logged = HashSet::new();
     for (index, entry) in entries.iter().enumerate() {
         if entry["index"] != index as u64 {
-            return Err(format!("entry {index} has another index: {entry}"));
+            return Err(format!("entry {index} has a wrong index: {entry}"));
         }
         if !logged.insert(entry["execution_id"].as_str().unwrap_or_default().to_owned()) {
             return Err(format!("an execution is in the log twice: {entry}"));
@@ -232,7 +235,7 @@ async fn verify_log(server: &Server, number: usize, told: &Told) -> Result<(), S
             return Err(format!("the log names a heap that can't be read: {entry}: {}", file.status()));
         }
     }
-    let completed = told.records.iter().filter(|(_, record)| record["status"] == "completed");
+    let completed = known.records.iter().filter(|(_, record)| record["status"] == "completed");
     match completed.into_iter().find(|(id, _)| !logged.contains(*id)) {
         Some((id, record)) => Err(format!("{id} completed and is not in the log: {record}")),
         None => Ok(()),
@@ -240,8 +243,8 @@ async fn verify_log(server: &Server, number: usize, told: &Told) -> Result<(), S
 }
 
 /// The last heap of a chain contains the work of every run before it.
-async fn check_chain(server: &Server, told: &Told) {
-    let Some((heap, length)) = &told.head else { return };
+async fn check_chain(server: &Server, known: &Acknowledged) {
+    let Some((heap, length)) = &known.head else { return };
     let record = server.run_with(json!({ "code": "kept.length", "heap": heap, "on_missing_heap": "fail" })).await;
     assert_eq!(record["result"], length.to_string(), "{record}");
 }

@@ -72,7 +72,7 @@ async fn start(server: &Server, code: &str) -> String {
 }
 
 #[tokio::test]
-async fn output_comes_as_it_is_written_then_the_record() {
+async fn output_is_streamed_as_it_is_written_then_the_record() {
     let server = Server::start();
     let id = start(&server, "console.log('één'); await new Promise((done) => setTimeout(done, 60_000))").await;
     let mut events = Events::open(&server, &id, None).await;
@@ -92,7 +92,7 @@ for (let i = 0; i < 3000; i++) console.log(`${i}: \r\n\n data: x\r é 日本 �
 "#;
 
 #[tokio::test]
-async fn a_reader_resumes_at_any_event_on_this_server_and_on_the_next() {
+async fn a_reader_resumes_after_any_event_also_after_a_restart() {
     let folders = Folders::new();
     let server = Server::start_with(&folders, &[]);
     let id = start(&server, DIFFICULT).await;
@@ -149,7 +149,7 @@ async fn a_reader_that_has_everything_gets_204() {
     let record = server.run("console.log(1)").await;
     let path = format!("{}/api/executions/{}/events", server.url, record["execution_id"].as_str().expect("an id"));
     let ask = async |last: &str| server.client.get(&path).header("last-event-id", last).send().await.expect("an answer").status().as_u16();
-    assert_eq!(ask("end").await, 204, "which is how a browser's EventSource learns not to come again");
+    assert_eq!(ask("end").await, 204, "a browser's EventSource does not reconnect after 204");
     assert_eq!(ask("2").await, 200);
     for bad in ["-1", "x", "1.5", "99999999999999999999999"] {
         assert_eq!(ask(bad).await, 400, "{bad}");
@@ -157,7 +157,7 @@ async fn a_reader_that_has_everything_gets_204() {
 }
 
 #[tokio::test]
-async fn a_stalled_reader_slows_nobody_and_costs_little_memory() {
+async fn a_stalled_reader_delays_no_other_client_and_uses_little_memory() {
     let server = Server::start();
     let id = start(&server, "for (let i = 0; i < 40; i++) console.log('x'.repeat(1 << 20))").await;
     let stalled: Vec<Events> = futures_util::future::join_all((0..20).map(|_| Events::open(&server, &id, None))).await;
@@ -167,5 +167,5 @@ async fn a_stalled_reader_slows_nobody_and_costs_little_memory() {
     let mb = server.memory_mb();
     assert!(mb < 400, "the server holds {mb} MB");
     let (text, _) = stalled.into_iter().next().expect("one").rest().await;
-    assert_eq!(text.len(), 40 * ((1 << 20) + 1), "it goes on where it was");
+    assert_eq!(text.len(), 40 * ((1 << 20) + 1), "it continues where it stopped");
 }

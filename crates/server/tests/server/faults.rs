@@ -124,12 +124,12 @@ async fn a_database_locked_by_another_process() {
     let (status, problem) = server.post("/api/exec", json!({ "code": "1" })).await;
     assert_eq!(status, 503, "{problem}");
     assert!(problem["detail"].as_str().is_some_and(|text| text.contains("locked")), "{problem}");
-    assert_eq!(server.get("/api/executions").await.0, 200, "reading goes on");
+    assert_eq!(server.get("/api/executions").await.0, 200, "reads still work");
     let degraded = health(&server).await;
     assert!(degraded["status"] == "degraded" && problems(&degraded).contains("metadata: "), "{degraded}");
-    holder.execute_batch("ROLLBACK").expect("let go");
+    holder.execute_batch("ROLLBACK").expect("released");
     works(&server).await;
-    assert_eq!(server.get("/api/executions").await.1["executions"].as_array().expect("a list").len(), 2, "the refused run left nothing");
+    assert_eq!(server.get("/api/executions").await.1["executions"].as_array().expect("a list").len(), 2, "the refused run has no record");
 }
 
 /// The end cannot be recorded: the run fails, immediately and after a restart, and its heap is not referenced.
@@ -145,13 +145,13 @@ async fn a_database_locked_when_a_run_ends() {
     let (_, record) = server.get(&format!("/api/executions/{id}?wait_secs=30")).await;
     assert_eq!((&record["status"], &record["heap"]), (&json!("failed"), &Value::Null), "{record}");
     assert!(record["error"].as_str().is_some_and(|text| text.contains("locked")), "{record}");
-    holder.execute_batch("ROLLBACK").expect("let go");
+    holder.execute_batch("ROLLBACK").expect("released");
     works(&server).await;
     server.kill();
     let server = Server::start_with(&folders, &[]);
     let (_, after) = server.get(&format!("/api/executions/{id}")).await;
     assert_eq!((&after["status"], &after["heap"]), (&json!("failed"), &Value::Null), "{after}");
-    assert_eq!(server.get("/api/sessions").await.1["sessions"], json!([]), "no entry tells of it");
+    assert_eq!(server.get("/api/sessions").await.1["sessions"], json!([]), "it is not in a log");
 }
 
 #[tokio::test]
@@ -172,12 +172,12 @@ async fn a_heap_damaged_or_removed_while_the_server_runs() {
     assert_eq!(health(&server).await["heap_store"]["damaged"], 1);
     server.kill();
     let mut server = Server::start_with(&folders, &[]);
-    assert_eq!(health(&server).await["heap_store"]["damaged"], 1, "a restart mends nothing");
+    assert_eq!(health(&server).await["heap_store"]["damaged"], 1, "a restart does not repair it");
     server.kill();
     let server = Server::start_with(&folders, &[]);
     std::fs::write(&path, &whole).expect("mended");
     assert_eq!(server.run_with(json!({ "code": "kept", "heap": key })).await["result"], "1");
-    assert_eq!(health(&server).await["heap_store"]["damaged"], 0, "it was found whole");
+    assert_eq!(health(&server).await["heap_store"]["damaged"], 0, "a successful read clears the damage");
     std::fs::write(&path, &flipped).expect("damaged again");
     assert_eq!(server.run_with(json!({ "code": "kept", "heap": key })).await["status"], "failed");
     assert_eq!(health(&server).await["heap_store"]["damaged"], 1);
@@ -187,7 +187,7 @@ async fn a_heap_damaged_or_removed_while_the_server_runs() {
     assert!(record["warnings"][0].as_str().is_some_and(|text| text.contains("was not found")), "{record}");
     let (status, problem) = server.post("/api/exec", json!({ "code": "kept", "heap": key, "on_missing_heap": "fail" })).await;
     assert_eq!(status, 404, "{problem}");
-    assert_eq!(health(&server).await["heap_store"]["damaged"], 0, "what is gone is not damaged");
+    assert_eq!(health(&server).await["heap_store"]["damaged"], 0, "a removed heap does not count as damaged");
     std::fs::write(&path, &whole).expect("put back");
     assert_eq!(server.run_with(json!({ "code": "kept", "heap": key })).await["result"], "1");
 }
@@ -207,7 +207,7 @@ async fn damage_found_during_an_export_is_reported_too() {
     std::fs::write(&path, &whole).expect("mended");
     let exported = server.client.get(format!("{}{export}", server.url)).send().await.expect("an answer");
     assert_eq!(exported.status(), 200);
-    assert_eq!(health(&server).await["heap_store"]["damaged"], 0, "it was found whole");
+    assert_eq!(health(&server).await["heap_store"]["damaged"], 0, "a successful read clears the damage");
 }
 
 #[tokio::test]

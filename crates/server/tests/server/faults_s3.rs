@@ -72,7 +72,7 @@ async fn a_failing_bucket_fails_only_the_run() {
         );
         bucket.proxy.do_times(Fault::None, 0);
         let record = server.run_with(json!({ "code": "kept.length", "heap": heap })).await;
-        assert_eq!(record["result"], "3", "healed after {fault:?}: {record}");
+        assert_eq!(record["result"], "3", "recovered after {fault:?}: {record}");
     }
     works(&server).await;
 }
@@ -142,7 +142,7 @@ async fn a_cache_serves_its_heaps_while_the_bucket_is_down() {
 
 /// The time limit of a run includes its storage calls: restoring and saving get the remaining time, and abandoned calls are cancelled.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_to_the_bucket_ends_with_the_run_that_needs_it() {
+async fn a_call_to_the_bucket_is_cancelled_when_its_run_ends() {
     let bucket = Bucket::new();
     let server = bucket.server(&Folders::new(), &[]);
     let heap = works(&server).await;
@@ -182,7 +182,7 @@ async fn a_bucket_is_configured_by_the_standard_variables() {
     ];
     let server = Server::start_in(&folders, &["--s3-bucket", &name], &variables);
     let heap = works(&server).await;
-    assert!(!folders.heaps().join(&heap).exists(), "it is in no folder");
+    assert!(!folders.heaps().join(&heap).exists(), "it is not in the heap folder");
     drop(server);
     // The same bucket by flags, without the variables.
     let flags = [
@@ -224,7 +224,7 @@ async fn two_servers_share_a_bucket() {
     let same = json!({ "code": "var shared = 'the same'", "heap": heap });
     let (one, other) = tokio::join!(servers[0].run_with(same.clone()), servers[1].run_with(same));
     assert_eq!(one["status"], "completed", "{one}");
-    assert_eq!(one["heap"], other["heap"], "the same work leaves the same heap");
+    assert_eq!(one["heap"], other["heap"], "the same code produces the same heap");
     // The heaps of the other server are not in this database, so they are not collected.
     let (_, collected) = servers[0].post("/api/heaps/gc", json!({})).await;
     assert_eq!(collected["removed"], json!([]), "{collected}");

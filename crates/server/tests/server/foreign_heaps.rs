@@ -33,7 +33,7 @@ fn put_changed(folders: &Folders, mut file: Vec<u8>, change: impl FnOnce(&mut Ve
 }
 
 /// Checks that a run on this heap failed before any of its code ran.
-async fn nothing_ran(server: &Server, key: &str) -> String {
+async fn fails_before_running(server: &Server, key: &str) -> String {
     let record = server.run_with(json!({ "code": "console.log('it ran'); 1", "heap": key })).await;
     assert_eq!((&record["status"], &record["heap"], &record["result"]), (&json!("failed"), &Value::Null, &Value::Null), "{record}");
     let id = record["execution_id"].as_str().expect("an id");
@@ -54,10 +54,10 @@ async fn a_heap_without_its_sidecar_is_checked_by_its_v8_version() {
 
     let (_, health) = server.get("/api/health").await;
     let older = put_changed(&folders, file.clone(), |file| file[VERSION_AT..VERSION_AT + 2].copy_from_slice(b"13"));
-    let error = nothing_ran(&server, &older).await;
+    let error = fails_before_running(&server, &older).await;
     assert!(error.contains(&older) && error.contains("heap was written by engine v8-13.") && error.contains(", this is v8-1"), "{error}");
     let nameless = put_changed(&folders, file, |file| file[VERSION_AT..VERSION_AT + 64].fill(0xff));
-    let error = nothing_ran(&server, &nameless).await;
+    let error = fails_before_running(&server, &nameless).await;
     assert!(error.contains("heap was written by engine of no known V8 version"), "{error}");
     // V8 would have aborted the worker on either.
     assert_eq!(server.get("/api/health").await.1["status"], health["status"]);
@@ -73,7 +73,7 @@ async fn a_damaged_heap_runs_no_code() {
     flipped[whole.len() / 2] ^= 1;
     for (damaged, says) in [(&flipped[..], "checksum"), (&whole[..whole.len() - 1], "checksum"), (&whole[..1000], "bytes"), (b"", "mark")] {
         std::fs::write(&path, damaged).expect("damaged");
-        let error = nothing_ran(&server, &key_of(&path)).await;
+        let error = fails_before_running(&server, &key_of(&path)).await;
         assert!(error.contains("is damaged") && error.contains(says), "{error}");
     }
     std::fs::write(&path, &whole).expect("put back");

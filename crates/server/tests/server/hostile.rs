@@ -17,9 +17,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Most looping cases wait for their time limit, so a few in parallel do not disturb each other on two cores.
-const AT_ONCE: usize = 5;
+const CONCURRENT: usize = 5;
 /// How long after its time limit a run may end, with parallel runs and its heap stored.
-const LATE: Duration = Duration::from_secs(2);
+const LATE_MAX: Duration = Duration::from_secs(2);
 const OUTPUT_MB: u64 = OUTPUT_BYTES_MAX >> 20;
 /// Creates a known state.
 const CANARY: &str = "let canary = 41; let log = ['start'];";
@@ -90,17 +90,17 @@ async fn hostile_code_does_not_affect_the_server() {
     let stateless = Server::start_with(&Folders::new(), &["--stateless", "--output-max-mb", &mb]);
     let canary = server.run(CANARY).await["heap"].as_str().expect("a heap").to_owned();
     let suite = Suite { server, stateless, canary };
-    let before = suite.surroundings();
+    let before = suite.processes_and_descriptors();
     let trials = cases.iter().enumerate().flat_map(|(number, case)| ways(case, number).into_iter().map(move |way| (*case, way)));
     let mut trials: Vec<_> =
-        futures_util::stream::iter(trials).map(|(case, way)| suite.trial(case, way)).buffer_unordered(AT_ONCE).collect().await;
+        futures_util::stream::iter(trials).map(|(case, way)| suite.trial(case, way)).buffer_unordered(CONCURRENT).collect().await;
     let count = trials.len();
     for trial in &mut trials {
         if trial.late_only && !trial.problems.is_empty() {
             *trial = suite.trial(trial.case, trial.way).await;
         }
     }
-    let mut problems: Vec<String> = trials.iter().flat_map(Trial::told).collect();
+    let mut problems: Vec<String> = trials.iter().flat_map(Trial::report).collect();
     problems.extend(suite.differences(&before));
     assert!(problems.is_empty(), "{} of {count} trials:\n{}", problems.len(), problems.join("\n"));
 }
@@ -118,9 +118,9 @@ impl Suite {
         }
         let (began, record) = (Instant::now(), self.server.run_with(json!({ "code": "canary + 1", "heap": self.canary })).await);
         if record["result"] != "42" {
-            trial.wrong(format!("the canary: {record}"));
+            trial.add_violation(format!("the canary: {record}"));
         }
-        trial.in_time("the canary", began.elapsed(), LATE);
+        trial.in_time("the canary", began.elapsed(), LATE_MAX);
         trial
     }
 
@@ -129,11 +129,11 @@ impl Suite {
     }
 
     /// What must not change: the zygotes, and the kinds of open descriptors of servers and zygotes.
-    fn surroundings(&self) -> Vec<(Process, Vec<String>)> {
+    fn processes_and_descriptors(&self) -> Vec<(Process, Vec<String>)> {
         let of = |server: &&Server| {
             let process = Process::of(server.pid()).expect("the server lives");
             let zygotes = process.children().into_iter().filter(|child| child.command_line().iter().any(|word| word == "zygote"));
-            std::iter::once(process).chain(zygotes).map(|process| (process, lasting_kinds(process.descriptors()))).collect::<Vec<_>>()
+            std::iter::once(process).chain(zygotes).map(|process| (process, stable_descriptors(process.descriptors()))).collect::<Vec<_>>()
         };
         self.servers().iter().flat_map(of).collect()
     }
@@ -142,7 +142,7 @@ impl Suite {
     fn differences(&self, before: &[(Process, Vec<String>)]) -> Vec<String> {
         let until = Instant::now() + Duration::from_secs(5);
         loop {
-            let now = self.surroundings();
+            let now = self.processes_and_descriptors();
             let mut found = Vec::new();
             if now != before {
                 found.push(format!("processes and descriptors: before {before:?}, after {now:?}"));
@@ -165,7 +165,7 @@ impl Suite {
 }
 
 /// Leaves out descriptors that vary: connections, cached heaps and database readers.
-fn lasting_kinds(descriptors: Vec<String>) -> Vec<String> {
+fn stable_descriptors(descriptors: Vec<String>) -> Vec<String> {
     let mut kinds: Vec<_> = descriptors.iter().map(|target| target.split(":[").next().unwrap_or(target).to_owned()).collect();
     kinds.retain(|kind| kind != "socket" && !kind.contains("memfd:") && !kind.contains(".db"));
     kinds.sort();
@@ -173,7 +173,7 @@ fn lasting_kinds(descriptors: Vec<String>) -> Vec<String> {
 }
 
 impl Trial<'_> {
-    fn told(&self) -> impl Iterator<Item = String> {
+    fn report(&self) -> impl Iterator<Item = String> {
         let of = format!("{} ({:?})", self.case.name, self.way);
         self.problems.iter().map(move |problem| format!("{of}: {problem}"))
     }
@@ -195,7 +195,7 @@ impl Trial<'_> {
         let (_, log) = server.get(&format!("/api/session-snapshots?session={session}&fields=output_heap")).await;
         let last = log["entries"].as_array().and_then(|entries| entries.last()).map(|last| &last["output_heap"]);
         if (&shown["head"], last) != (head, Some(head)) {
-            self.wrong(format!("the session is {shown}, and its log {log}; the head should be {head}"));
+            self.add_violation(format!("the session is {shown}, and its log {log}; the head should be {head}"));
         }
         self.after(&record).await;
         self.checked("the session afterwards", "canary + log.length", On::Session(session), &Expected::completed("42")).await;
@@ -229,11 +229,11 @@ impl Trial<'_> {
             }
             self.compare("the run that ends the chain", seen, &chain.ends);
             if completed < chain.completes_min {
-                self.wrong(format!("{completed} runs of the chain completed, {} should: {record}", chain.completes_min));
+                self.add_violation(format!("{completed} runs of the chain completed, {} should: {record}", chain.completes_min));
             }
             return self.after(&last).await;
         }
-        self.wrong(format!("{} runs completed, and none was refused", chain.runs_max));
+        self.add_violation(format!("{} runs completed, and none was refused", chain.runs_max));
     }
 
     /// Several concurrent runs with different results.
@@ -241,9 +241,9 @@ impl Trial<'_> {
         let count = self.case.many_runs();
         let body = self.body(&self.case.code, On::Fresh, self.case.limits().heap_mb);
         let runs = futures_util::stream::iter(0..count).map(|_| self.suite.server.run_with(body.clone()));
-        let results: HashSet<String> = runs.buffer_unordered(AT_ONCE).map(|record| record["result"].to_string()).collect().await;
+        let results: HashSet<String> = runs.buffer_unordered(CONCURRENT).map(|record| record["result"].to_string()).collect().await;
         if results.len() != count {
-            self.wrong(format!("{count} runs gave only {} different results", results.len()));
+            self.add_violation(format!("{count} runs gave only {} different results", results.len()));
         }
     }
 
@@ -254,7 +254,7 @@ impl Trial<'_> {
         let (status, answer) = self.suite.stateless.post("/api/exec", body).await;
         let wall = began.elapsed();
         if status != 200 {
-            return self.wrong(format!("it was answered with {status}: {answer}"));
+            return self.add_violation(format!("it was answered with {status}: {answer}"));
         }
         let error = answer["error"].as_str();
         let status = match error {
@@ -298,17 +298,17 @@ impl Trial<'_> {
         let answered = response.status();
         let record: Value = response.json().await.expect("JSON");
         if answered != 200 {
-            self.wrong(format!("{what}: it was answered with {answered}: {record}"));
+            self.add_violation(format!("{what}: it was answered with {answered}: {record}"));
             return (Value::Null, seen(Status::Failed, None, None, String::new(), Duration::ZERO));
         }
         let output = self.output(record["execution_id"].as_str().expect("an id")).await;
         let time = |field: &str| record[field].as_str().and_then(|text| text.parse::<Timestamp>().ok()).expect("a time");
         let wall = Duration::try_from(time("completed_at").duration_since(time("started_at"))).unwrap_or_default();
-        self.in_time(what, wall, Duration::from_secs(self.case.limits().timeout_secs.into()) + LATE);
+        self.in_time(what, wall, Duration::from_secs(self.case.limits().timeout_secs.into()) + LATE_MAX);
         if let Some(heap) = record["heap"].as_str() {
             let file = std::fs::read(server.folders().heaps().join(heap)).expect("the heap");
             if file.windows(SECRET.len()).any(|window| window == SECRET.as_bytes()) {
-                self.wrong(format!("{what}: the value of a header is on the heap it left"));
+                self.add_violation(format!("{what}: the value of a header is on the heap it produced"));
             }
         }
         let status = record["status"].as_str().and_then(Status::from_name).expect("a status");
@@ -330,12 +330,12 @@ impl Trial<'_> {
     }
 
     fn compare(&mut self, what: &str, seen: Seen, expected: &Expected) {
-        let wrong = expected.compare(&seen);
+        let violations = expected.compare(&seen);
         // A run that hit its time limit before its expected end counts as late too.
-        self.late_only &= wrong.is_empty() || seen.status == Status::TimedOut;
-        self.problems.extend(wrong.into_iter().map(|wrong| format!("{what}: {wrong}")));
+        self.late_only &= violations.is_empty() || seen.status == Status::TimedOut;
+        self.problems.extend(violations.into_iter().map(|violation| format!("{what}: {violation}")));
         if let Some(within_ms) = expected.within_ms {
-            self.in_time(what, seen.wall, Duration::from_millis(within_ms) + LATE);
+            self.in_time(what, seen.wall, Duration::from_millis(within_ms) + LATE_MAX);
         }
     }
 
@@ -345,7 +345,7 @@ impl Trial<'_> {
         }
     }
 
-    fn wrong(&mut self, text: String) {
+    fn add_violation(&mut self, text: String) {
         self.late_only = false;
         self.problems.push(text);
     }

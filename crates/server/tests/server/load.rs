@@ -10,7 +10,7 @@ const CLIENTS: usize = 200;
 const MEMORY_MB_MAX: u64 = 300;
 
 /// What a client does repeatedly, and how each of its runs must end.
-struct Habit {
+struct Behaviour {
     name: &'static str,
     code: &'static str,
     ends: &'static str,
@@ -18,27 +18,27 @@ struct Habit {
     share: usize,
 }
 
-const HABITS: &[Habit] = &[
-    Habit { name: "chain", code: "globalThis.n = (globalThis.n ?? 0) + 1", ends: "completed", share: 8 },
-    Habit { name: "timer", code: "await new Promise((done) => setTimeout(done, 20)); 'waited'", ends: "completed", share: 4 },
-    Habit { name: "writer", code: "for (let i = 0; i < 200; i++) console.log('line', i, { i })", ends: "completed", share: 3 },
-    Habit { name: "thrower", code: "throw new Error('mine')", ends: "failed", share: 1 },
-    Habit { name: "looper", code: "for (;;) {}", ends: "timed_out", share: 1 },
-    Habit { name: "hoarder", code: "const all = []; for (;;) all.push(new Array(1e5).fill(all))", ends: "failed", share: 1 },
-    Habit {
+const BEHAVIOURS: &[Behaviour] = &[
+    Behaviour { name: "chain", code: "globalThis.n = (globalThis.n ?? 0) + 1", ends: "completed", share: 8 },
+    Behaviour { name: "timer", code: "await new Promise((done) => setTimeout(done, 20)); 'waited'", ends: "completed", share: 4 },
+    Behaviour { name: "writer", code: "for (let i = 0; i < 200; i++) console.log('line', i, { i })", ends: "completed", share: 3 },
+    Behaviour { name: "thrower", code: "throw new Error('mine')", ends: "failed", share: 1 },
+    Behaviour { name: "looper", code: "for (;;) {}", ends: "timed_out", share: 1 },
+    Behaviour { name: "hoarder", code: "const all = []; for (;;) all.push(new Array(1e5).fill(all))", ends: "failed", share: 1 },
+    Behaviour {
         name: "flooder",
         code: "for (let i = 0; i < 50; i++) console.log('x'.repeat(1 << 17)); 'flooded'",
         ends: "completed",
         share: 1,
     },
-    Habit { name: "never", code: "await new Promise(() => {})", ends: "failed", share: 1 },
+    Behaviour { name: "never", code: "await new Promise(() => {})", ends: "failed", share: 1 },
 ];
 
-fn habit(client: usize) -> &'static Habit {
+fn behaviour(client: usize) -> &'static Behaviour {
     let mut place = client % 20;
-    for habit in HABITS {
-        match place.checked_sub(habit.share) {
-            None => return habit,
+    for behaviour in BEHAVIOURS {
+        match place.checked_sub(behaviour.share) {
+            None => return behaviour,
             Some(rest) => place = rest,
         }
     }
@@ -47,11 +47,11 @@ fn habit(client: usize) -> &'static Habit {
 
 /// Runs code repeatedly until the time is up. Returns the number of ended runs.
 async fn client(http: reqwest::Client, url: String, number: usize, until: Instant) -> usize {
-    let (habit, mut heap, mut runs) = (habit(number), Value::Null, 0);
+    let (behaviour, mut heap, mut runs) = (behaviour(number), Value::Null, 0);
     while Instant::now() < until {
-        let body = json!({ "code": habit.code, "heap": heap, "wait_secs": 120, "execution_timeout_secs": 1, "heap_memory_max_mb": 16 });
+        let body = json!({ "code": behaviour.code, "heap": heap, "wait_secs": 120, "execution_timeout_secs": 1, "heap_memory_max_mb": 16 });
         let request = http.post(format!("{url}/api/exec")).header("X-MCP-Session-Id", format!("client-{number}")).json(&body);
-        let response = request.send().await.unwrap_or_else(|error| panic!("{} {number}: {error:?}", habit.name));
+        let response = request.send().await.unwrap_or_else(|error| panic!("{} {number}: {error:?}", behaviour.name));
         let status = response.status().as_u16();
         if status == 429 {
             let secs = response.headers()["retry-after"].to_str().expect("text").parse().expect("seconds");
@@ -59,11 +59,11 @@ async fn client(http: reqwest::Client, url: String, number: usize, until: Instan
             continue;
         }
         let record: Value = response.json().await.expect("JSON");
-        assert_eq!(status, 200, "{} {number}: {record}", habit.name);
+        assert_eq!(status, 200, "{} {number}: {record}", behaviour.name);
         // A run may also time out: a second on a shared core may not be enough.
-        let expected = record["status"] == habit.ends || record["status"] == "timed_out";
-        assert!(expected, "{} {number}: {record}", habit.name);
-        if habit.name == "chain" && record["status"] == "completed" {
+        let expected = record["status"] == behaviour.ends || record["status"] == "timed_out";
+        assert!(expected, "{} {number}: {record}", behaviour.name);
+        if behaviour.name == "chain" && record["status"] == "completed" {
             heap = record["heap"].clone();
         }
         runs += 1;
@@ -87,7 +87,7 @@ async fn two_hundred_clients_are_served_fairly() {
     let mut runs: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (number, client) in clients.into_iter().enumerate() {
         let ended = client.await.expect("a client without an error");
-        runs.entry(habit(number).name).or_default().push(ended);
+        runs.entry(behaviour(number).name).or_default().push(ended);
     }
     eprintln!("{:?}, {memory_mb} MB, runs per client: {runs:?}", began.elapsed());
     assert!(began.elapsed() < Duration::from_secs(secs + 60), "nothing hangs: {:?}", began.elapsed());
@@ -95,7 +95,7 @@ async fn two_hundred_clients_are_served_fairly() {
     for (name, mut counts) in runs {
         counts.sort();
         let (least, median) = (counts[0], counts[counts.len() / 2]);
-        assert!(least >= 1 && least * 4 >= median, "{name}: somebody was served {least} times, the middle one {median} times");
+        assert!(least >= 1 && least * 4 >= median, "{name}: one client was served {least} times, the median is {median}");
     }
     let (_, health) = server.get("/api/health").await;
     assert_eq!((&health["status"], &health["engine"]["running"], &health["engine"]["queued"]), (&json!("healthy"), &json!(0), &json!(0)));
@@ -118,7 +118,7 @@ async fn a_client_with_many_runs_does_not_delay_another() {
     }
     let queued = async || server.get("/api/health").await.1["engine"]["queued"].as_u64().expect("a count");
     let before = queued().await;
-    assert!(before > 50, "the greedy one's queue is long: {before}");
+    assert!(before > 50, "the queue of the first client is long: {before}");
     // A session name makes a separate client, and so does another address.
     assert_eq!(run(&server.client, Some("modest"), Some(60)).await["status"], "completed");
     let elsewhere = reqwest::Client::builder().local_address("127.0.0.2".parse::<std::net::IpAddr>().ok()).build().expect("a client");

@@ -1,7 +1,6 @@
-//! Tests of REST on the running server: every promise about executions, heaps, tags and session logs.
+//! Tests of REST on the running server: executions, heaps, tags, session logs, faults and load.
 
 mod abuse;
-mod collecting;
 mod concurrency;
 mod crash;
 mod default_folders;
@@ -11,11 +10,13 @@ mod faults;
 mod faults_s3;
 mod fixture;
 mod foreign_heaps;
+mod garbage_collection;
 mod hostile;
+mod javascript_environment;
 mod load;
 mod openapi;
 mod opened_sessions;
-mod pages;
+mod output_pages;
 mod processes;
 mod rest_heaps;
 mod rest_problems;
@@ -25,4 +26,3 @@ mod restart;
 mod smoke;
 mod started_at;
 mod tag_queries;
-mod what_code_sees;

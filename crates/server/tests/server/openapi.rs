@@ -11,7 +11,7 @@ fn workspace() -> PathBuf {
 
 /// `HEAPSTEAD_BLESS=1 cargo test -p heapstead --test server openapi` rewrites the file.
 #[tokio::test]
-async fn the_committed_document_is_the_one_that_is_served() {
+async fn the_committed_document_matches_the_served_one() {
     let server = Server::start();
     let response = server.client.get(format!("{}/api-doc/openapi.json", server.url)).send().await.expect("an answer");
     assert_eq!(response.headers()["content-type"], "application/json");
@@ -69,7 +69,7 @@ async fn the_docs_page_loads_nothing_external() {
         server.client.get(format!("{}{path}", server.url)).header("accept", accept).send().await.expect("an answer")
     };
     let from_browser = get("/", "text/html,*/*").await;
-    assert!(from_browser.url().path().ends_with("/docs"), "a browser is led there");
+    assert!(from_browser.url().path().ends_with("/docs"), "a browser is redirected to it");
     let (_, index) = server.get("/").await;
     assert_eq!((&index["name"], &index["documentation"]), (&Value::from("heapstead"), &Value::from("/docs")));
     for (path, media_type) in [("/docs", "text/html"), ("/docs/docs.js", "text/javascript"), ("/docs/docs.css", "text/css")] {
@@ -77,14 +77,14 @@ async fn the_docs_page_loads_nothing_external() {
         assert!(response.headers()["content-type"].to_str().expect("text").starts_with(media_type), "{path}");
         assert!(response.headers()["content-security-policy"].to_str().expect("text").starts_with("default-src 'none'"));
         let text = response.text().await.expect("a body");
-        assert!(!text.contains("http://") && !text.contains("https://"), "{path} refers to elsewhere");
+        assert!(!text.contains("http://") && !text.contains("https://"), "{path} refers to another site");
         assert!(path != "/docs" || (text.contains("/docs/docs.js") && text.contains("/docs/docs.css")));
     }
 }
 
 /// Schemathesis generates valid and invalid requests from the document, and checks every response against it.
 #[tokio::test]
-async fn schemathesis_finds_nothing() {
+async fn schemathesis_finds_no_violation() {
     let arguments = ["--max-memory-mb", "8192", "--execution-timeout", "2"];
     let server = Server::start_with(&Folders::new(), &arguments);
     let torture = std::env::var_os("HEAPSTEAD_TORTURE").is_some();

@@ -40,13 +40,17 @@ async fn each_run_continues_from_the_heap_of_the_previous_run() {
     assert_eq!(shown["head"], entries[2]["output_heap"]);
     assert_eq!(entries[0]["input_heap"], Value::Null);
     for pair in entries.windows(2) {
-        assert_eq!(pair[0]["output_heap"], pair[1]["input_heap"], "each on the heap of the one before");
+        assert_eq!(pair[0]["output_heap"], pair[1]["input_heap"], "each run starts from the heap of the previous one");
     }
 
     // A name denotes a log, which has no head to continue from.
     run_in(&server, "notes", "let noted = 1").await;
     assert_eq!(run_in(&server, "notes", "typeof noted").await["result"], "\"undefined\"");
-    assert_eq!(server.get("/api/sessions").await.1, json!({ "sessions": ["notes"] }), "without a connection or credentials, logs alone");
+    assert_eq!(
+        server.get("/api/sessions").await.1,
+        json!({ "sessions": ["notes"] }),
+        "without a connection or credentials, only logs are listed"
+    );
 }
 
 /// Regression: a connection that named its session like an opened one added entries to its log without moving its head.
@@ -77,7 +81,7 @@ async fn run_on(server: &Server, connection: &str, body: Value) -> (u16, Value) 
 }
 
 #[tokio::test]
-async fn a_connection_that_names_a_session_which_has_ended_does_not_bring_it_back() {
+async fn a_connection_that_names_an_ended_session_does_not_reopen_it() {
     let server = Server::start();
     let session = open(&server).await;
     run_in(&server, &session, "let x = 1").await;
@@ -102,15 +106,15 @@ async fn a_call_that_names_two_sessions_is_refused() {
 /// Hosts often name their sessions by UUIDs. Regression: a name that looked like a handle was refused over REST unless a connection had
 /// used it before.
 #[tokio::test]
-async fn any_text_names_a_log_whatever_it_looks_like() {
+async fn any_text_can_name_a_log() {
     let server = Server::start();
     for name in ["123e4567-e89b-42d3-a456-426614174000", "s1", "s99999999999999999999", &"a".repeat(64)] {
-        assert_eq!(log(&server, name).await.len(), 0, "{name}: asking makes none");
+        assert_eq!(log(&server, name).await.len(), 0, "{name}: a read creates none");
         assert_eq!(server.get(&format!("/api/executions?session={name}")).await.1, json!({ "executions": [] }), "{name}");
         assert_eq!(server.get(&format!("/api/context?session={name}")).await.1["custom"], json!({}), "{name}");
         assert_eq!(run_in(&server, name, "1").await["status"], "completed", "{name}");
         assert_eq!(run_on(&server, name, json!({ "code": "1", "wait_secs": 60 })).await.1["status"], "completed", "{name}");
-        assert_eq!(log(&server, name).await.len(), 2, "{name}: the same log by both ways");
+        assert_eq!(log(&server, name).await.len(), 2, "{name}: header and parameter name the same log");
         assert_eq!(server.post("/api/context", json!({ "session": name, "custom": { "k": 1 } })).await.0, 200, "{name}");
         assert_eq!(server.get(&format!("/api/context?session={name}")).await.1["custom"], json!({ "k": 1 }), "{name}");
     }
@@ -118,7 +122,7 @@ async fn any_text_names_a_log_whatever_it_looks_like() {
 
 /// The id of an ended session must not silently become the name of a log: a client that continues would find its state missing.
 #[tokio::test]
-async fn the_id_of_a_session_that_has_ended_is_refused_as_ended_also_after_a_restart() {
+async fn the_id_of_an_ended_session_is_refused_also_after_a_restart() {
     let folders = Folders::new();
     let server = Server::start_with(&folders, &["--session-ttl", "1s"]);
     let (deleted, expired) = (open(&server).await, open(&server).await);
@@ -161,14 +165,14 @@ async fn the_id_of_a_session_that_has_ended_is_refused_as_ended_also_after_a_res
 }
 
 #[tokio::test]
-async fn a_heap_that_is_given_becomes_the_head() {
+async fn a_heap_given_to_a_run_becomes_the_head() {
     let server = Server::start();
     let session = open(&server).await;
     let first = run_in(&server, &session, "let x = 1").await;
     run_in(&server, &session, "x = 2").await;
     let back = json!({ "code": "x", "session": session, "heap": first["heap"], "wait_secs": 60 });
     assert_eq!(server.post("/api/exec", back).await.1["result"], "1");
-    assert_eq!(run_in(&server, &session, "x").await["result"], "1", "the jump is where it goes on from");
+    assert_eq!(run_in(&server, &session, "x").await["result"], "1", "the next run continues from the given heap");
     let fresh = json!({ "code": "typeof x", "session": session, "heap": "", "wait_secs": 60 });
     assert_eq!(server.post("/api/exec", fresh).await.1["result"], "\"undefined\"");
     let entries = log(&server, &session).await;
@@ -263,7 +267,7 @@ async fn a_fork_continues_from_any_heap_of_the_session() {
     let (now, then) = (fork(json!({})).await, fork(json!({ "heap": first["heap"] })).await);
     assert_eq!(run_in(&server, &now, "++x").await["result"], "3");
     assert_eq!(run_in(&server, &then, "++x").await["result"], "2");
-    assert_eq!(run_in(&server, &session, "x").await["result"], "2", "the old one stays as it is");
+    assert_eq!(run_in(&server, &session, "x").await["result"], "2", "the forked session is unchanged");
 
     let elsewhere = server.run("let y = 1").await;
     let (status, refused) = server.post(&format!("/api/sessions/{session}/fork"), json!({ "heap": elsewhere["heap"] })).await;
@@ -294,7 +298,7 @@ async fn ending_a_session_cancels_its_runs_and_refuses_new_ones() {
             };
             answers.push((status, body.to_string().replace(id, "ID")));
         }
-        assert_eq!(answers[0], answers[1], "what has ended answers like what never was");
+        assert_eq!(answers[0], answers[1], "an ended session and an unknown one get the same response");
         assert_eq!(answers[0].0, 404);
     }
     let (status, refused) = server.post("/api/exec", json!({ "code": "1", "session": session })).await;
@@ -323,7 +327,7 @@ async fn an_unused_session_expires_and_use_refreshes_its_ttl() {
 }
 
 #[tokio::test]
-async fn a_session_survives_kill_9_as_far_as_anything_was_acknowledged() {
+async fn acknowledged_runs_of_a_session_survive_kill_9() {
     let folders = Folders::new();
     let mut server = Server::start_with(&folders, &[]);
     let session = open(&server).await;
@@ -357,5 +361,5 @@ async fn a_session_survives_kill_9_as_far_as_anything_was_acknowledged() {
         seen += 1;
         assert_eq!(next["result"], json!(seen.to_string()), "{next}");
     }
-    assert!(seen > 5, "something has to have run");
+    assert!(seen > 5, "too few runs completed");
 }

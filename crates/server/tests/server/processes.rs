@@ -47,7 +47,7 @@ async fn a_cancelled_worker_is_dead_before_the_response_is_sent() {
         let workers: Vec<_> = zygote.children().into_iter().filter(|child| !idle.contains(child)).collect();
         assert_eq!(workers.len(), 1, "{code}");
         let (status, answer) = server.post(&format!("/api/executions/{id}/cancel"), json!({})).await;
-        assert!(is_dead(&workers[0]), "{code}: the worker lives");
+        assert!(is_dead(&workers[0]), "{code}: the worker is alive");
         assert_eq!((status, answer), (200, json!({ "ok": true })), "{code}");
         let (_, record) = server.get(&format!("/api/executions/{id}")).await;
         assert_eq!((&record["status"], &record["heap"]), (&json!("cancelled"), &Value::Null), "{code}");
@@ -67,17 +67,17 @@ async fn a_dead_zygote_fails_only_its_runs() {
         let (_, record) = server.get(&format!("/api/executions/{id}?wait_secs=30")).await;
         assert_eq!((&record["status"], &record["heap"]), (&json!("failed"), &Value::Null), "{record}");
         assert!(record["error"].as_str().is_some_and(|error| error.contains("the process that starts workers died")), "{record}");
-        assert_eq!(server.get(&format!("/api/executions/{id}/output")).await.1["data"], "on\n", "what was written is kept");
+        assert_eq!(server.get(&format!("/api/executions/{id}/output")).await.1["data"], "on\n", "output written before is kept");
     }
     let record = server.run_with(json!({ "code": "kept + 1", "heap": heap })).await;
     assert_eq!(record["result"], "42", "{record}");
-    assert_ne!(self::zygote(&server), zygote, "another one took its place");
+    assert_ne!(self::zygote(&server), zygote, "a new zygote replaced it");
     assert!(workers.iter().all(is_dead), "no worker outlives its zygote");
     assert_eq!((server.pid(), &server.get("/api/health").await.1["status"]), (pid, &json!("healthy")));
 }
 
 #[tokio::test]
-async fn a_worker_that_dies_is_one_failed_run() {
+async fn a_dead_worker_fails_only_its_run() {
     let server = Server::start();
     let zygote = zygote(&server);
     let idle = zygote.children();

@@ -27,7 +27,7 @@ fn key_of(record: &Value) -> String {
 }
 
 #[tokio::test]
-async fn a_heap_is_a_file_under_the_checksum_of_its_payload() {
+async fn a_heap_is_stored_under_the_checksum_of_its_payload() {
     let server = Server::start();
     let key = key_of(&server.run("let kept = 'here'").await);
     let (headers, file) = export(&server, &key).await;
@@ -77,7 +77,7 @@ async fn a_heap_moves_from_one_server_to_another() {
     let text = to.client.post(format!("{}/api/heaps", to.url)).header(ENGINE, engine).body("x").send().await.expect("an answer");
     assert_eq!(text.status(), 415);
     let (_, list) = to.get("/api/heaps").await;
-    assert_eq!(list["heaps"].as_array().map(Vec::len), Some(2), "one brought in, one left by the run: {list}");
+    assert_eq!(list["heaps"].as_array().map(Vec::len), Some(2), "one was imported, one produced by the run: {list}");
 }
 
 /// The same heap with another V8 version in it, and its key.
@@ -208,7 +208,7 @@ async fn tags_are_set_replaced_deleted_and_found() {
     assert_eq!(query(json!({ "project": "x" })).await, heaps[..2]);
     assert_eq!(query(json!({ "project": "x", "step": "2" })).await, heaps[1..2]);
     assert_eq!(query(json!({ "project": "x", "step": "1" })).await, [""; 0]);
-    assert_eq!(query(json!({})).await, heaps[..2], "untagged heaps never");
+    assert_eq!(query(json!({})).await, heaps[..2], "untagged heaps are not found");
     let (_, page) = server.post("/api/heaps/query", json!({ "tags": {}, "limit": 1 })).await;
     assert_eq!(page["next_cursor"], json!(heaps[0]));
     let (_, page) = server.post("/api/heaps/query", json!({ "tags": {}, "limit": 1, "cursor": page["next_cursor"] })).await;
@@ -246,7 +246,7 @@ async fn a_run_tags_the_heap_it_produces() {
     assert_eq!(server.get(&format!("/api/heaps/{key}/tags")).await.1, json!({ "tags": { "old": "1" } }));
     server.run_with(json!({ "code": "throw 1", "tags": { "failed": "1" } })).await;
     let (_, found) = server.post("/api/heaps/query", json!({ "tags": {} })).await;
-    assert_eq!(found["results"], json!([{ "heap": key, "tags": { "old": "1" } }]), "a run that fails leaves none");
+    assert_eq!(found["results"], json!([{ "heap": key, "tags": { "old": "1" } }]), "a failed run sets no tags");
 }
 
 #[tokio::test]
@@ -255,7 +255,7 @@ async fn completed_runs_of_a_session_are_in_its_log() {
     let (_, none) = server.get("/api/session-snapshots").await;
     assert_eq!(none, json!({ "entries": [{ "error": "no session ID available (send X-MCP-Session-Id header)" }] }));
     assert_eq!(server.get("/api/session-snapshots?session=work").await.1, json!({ "entries": [] }));
-    assert_eq!(server.get("/api/sessions").await.1, json!({ "sessions": [] }), "asking creates none");
+    assert_eq!(server.get("/api/sessions").await.1, json!({ "sessions": [] }), "a read creates none");
 
     let run = async |body: Value| {
         let request = server.client.post(format!("{}/api/exec", server.url)).header("X-MCP-Session-Id", "work").json(&body);
@@ -270,7 +270,7 @@ async fn completed_runs_of_a_session_are_in_its_log() {
 
     let (_, log) = server.get("/api/session-snapshots?session=work").await;
     let entries = log["entries"].as_array().expect("entries");
-    assert_eq!(entries.len(), 2, "only what completed: {log}");
+    assert_eq!(entries.len(), 2, "only completed runs: {log}");
     for (index, (entry, record)) in entries.iter().zip([&first, &second]).enumerate() {
         assert_eq!(entry["index"], index);
         assert_eq!(entry["output_heap"], record["heap"]);
@@ -321,6 +321,6 @@ async fn the_tags_of_a_run_replace_existing_tags_of_its_heap() {
     assert_eq!(
         server.get(&format!("/api/heaps/{first}/tags")).await.1,
         json!({ "tags": { "c": "3" } }),
-        "a run without tags leaves them alone"
+        "a run without tags does not change them"
     );
 }

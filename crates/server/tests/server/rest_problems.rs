@@ -68,23 +68,23 @@ async fn every_refusal_is_a_problem_document() {
 }
 
 #[tokio::test]
-async fn bodies_are_read_strictly() {
+async fn invalid_json_bodies_are_refused() {
     let server = Server::start();
     let deep = format!("{{\"code\": {}{}}}", "[".repeat(100_000), "]".repeat(100_000));
     let many = format!("{{\"code\": [{}1]}}", "1,".repeat(100_000));
     for (body, expected) in [
         (br#"{"code": "1", "code": "2"}"#.to_vec(), "`code` is given twice at line 1 column 20"),
         (br#"{"code": "1", "tags": {"a": "1", "a": "2"}}"#.to_vec(), "`a` is given twice"),
-        (b"{\"code\": \"\xc3\x28\"}".to_vec(), "the body is not UTF-8: byte 10 can't stand there"),
-        (br#"{"code": "\ud800"}"#.to_vec(), "the body is not good JSON"),
+        (b"{\"code\": \"\xc3\x28\"}".to_vec(), "the body is not UTF-8: byte 10 is not valid"),
+        (br#"{"code": "\ud800"}"#.to_vec(), "the body is not valid JSON"),
         (deep.into_bytes(), "nested more than 40 deep"),
         (many.into_bytes(), "more than 10000 values"),
         (br#"{"code": "1"} {"code": "2"}"#.to_vec(), "trailing characters"),
         (br#"{"code": "1""#.to_vec(), "EOF while parsing"),
         (b"[1]".to_vec(), "not a JSON object"),
         (b"null".to_vec(), "not a JSON object"),
-        (b"\xef\xbb\xbf{}".to_vec(), "not good JSON"),
-        (br#"{"code": NaN}"#.to_vec(), "not good JSON"),
+        (b"\xef\xbb\xbf{}".to_vec(), "not valid JSON"),
+        (br#"{"code": NaN}"#.to_vec(), "not valid JSON"),
         (Vec::new(), "`code` is missing"),
     ] {
         let request = server.client.post(format!("{}/api/exec", server.url)).header("content-type", "application/json").body(body);
@@ -94,7 +94,7 @@ async fn bodies_are_read_strictly() {
 }
 
 #[tokio::test]
-async fn a_source_of_16_mib_fits_however_it_is_escaped() {
+async fn a_source_of_16_mib_is_accepted_with_any_escaping() {
     let server = Server::start();
     let comment = "\\u0020".repeat((16 << 20) - 1);
     let body = format!("{{\"code\": \"{comment}7\", \"wait_secs\": 60}}");
@@ -137,7 +137,7 @@ async fn operations_with_ok_include_it_in_every_error() {
 }
 
 #[tokio::test]
-async fn only_allowed_hosts_and_origins_are_answered() {
+async fn only_allowed_hosts_and_origins_are_accepted() {
     let server = Server::start_with(
         &Folders::new(),
         &["--allowed-origins", "https://app.example", "--allowed-hosts", "localhost,127.0.0.1,api.example"],
@@ -151,7 +151,7 @@ async fn only_allowed_hosts_and_origins_are_answered() {
     }
     for host in ["evil.example", "localhost.evil.example", "127.0.0.2", "[::1]"] {
         let detail = problem(send(Method::GET, &[("host", host)]).await, 403).await;
-        assert_eq!(detail, format!("requests to the host `{host}` are not answered: `--allowed-hosts` decides"));
+        assert_eq!(detail, format!("requests to the host `{host}` are refused: it is not in `--allowed-hosts`"));
     }
     for origin in ["http://evil.example", "null", "https://app.example.evil", "http://app.example", "http://127.0.0.1:1"] {
         let refused = send(Method::POST, &[("origin", origin)]).await;
@@ -196,5 +196,5 @@ async fn a_full_queue_returns_429_with_retry_after() {
     for id in ids {
         assert_eq!(server.post(&format!("/api/executions/{id}/cancel"), json!({})).await.0, 200);
     }
-    assert_eq!(server.run("1").await["status"], "completed", "and then there is room again");
+    assert_eq!(server.run("1").await["status"], "completed", "the queue accepts runs again");
 }

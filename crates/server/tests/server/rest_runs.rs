@@ -32,7 +32,7 @@ async fn a_run_returns_immediately_or_when_it_ends() {
 
     let (status, record) =
         server.post("/api/exec", json!({ "code": "await new Promise((done) => setTimeout(done, 60_000))", "wait_secs": 0 })).await;
-    assert_eq!((status, &record["status"]), (202, &json!("running")), "what has not ended is accepted");
+    assert_eq!((status, &record["status"]), (202, &json!("running")), "a run that has not ended returns 202");
     assert_eq!(
         (&record["completed_at"], &record["result"], &record["heap"], &record["error"]),
         (&Value::Null, &Value::Null, &Value::Null, &Value::Null)
@@ -67,11 +67,11 @@ async fn each_end_state_has_its_record() {
     check(&server.run("await new Promise(() => {})").await, "failed", "settle");
     let timed_out = server.run_with(json!({ "code": "console.log('so far'); for (;;) {}", "execution_timeout_secs": 1 })).await;
     check(&timed_out, "timed_out", "1 s");
-    assert_eq!(output(&server, &timed_out["execution_id"]).await, "so far\n", "what was written before is kept");
+    assert_eq!(output(&server, &timed_out["execution_id"]).await, "so far\n", "output written before is kept");
 }
 
 #[tokio::test]
-async fn a_syntax_error_is_an_execution_with_the_place_in_the_authors_source() {
+async fn a_syntax_error_is_a_failed_execution_with_its_source_position() {
     let server = Server::start();
     let record = server.run("const a: number = 1;\nconst b = = 2;").await;
     assert_eq!(record["status"], "failed");
@@ -121,7 +121,7 @@ async fn a_run_starts_from_the_heap_it_is_given() {
     let again = server.run_with(json!({ "code": "n += 1; [n, new Point().x]", "heap": key })).await;
     assert_eq!(again["result"], "[2,2]");
     let from_first = server.run_with(json!({ "code": "n", "heap": key })).await;
-    assert_eq!(from_first["result"], "1", "a heap stays as it is");
+    assert_eq!(from_first["result"], "1", "a heap is immutable");
     for fresh in [json!({ "code": "typeof n" }), json!({ "code": "typeof n", "heap": "" }), json!({ "code": "typeof n", "heap": null })] {
         assert_eq!(server.run_with(fresh).await["result"], "\"undefined\"");
     }
@@ -133,7 +133,7 @@ async fn a_run_starts_from_the_heap_it_is_given() {
     let recorded = server.get("/api/executions").await.1;
     let (status, refused) = server.post("/api/exec", json!({ "code": "1", "heap": missing, "on_missing_heap": "fail" })).await;
     assert_eq!((status, &refused["detail"]), (404, &json!(format!("heap `{missing}` is not known"))), "{refused}");
-    assert_eq!(server.get("/api/executions").await.1, recorded, "a refusal leaves nothing behind");
+    assert_eq!(server.get("/api/executions").await.1, recorded, "a refused run has no record");
 }
 
 #[tokio::test]
@@ -179,11 +179,11 @@ async fn cancel_ends_an_execution_at_any_stage() {
         let record = ended(&server, id).await;
         assert_eq!((&record["status"], &record["error"]), (&json!("cancelled"), &json!("the run was cancelled")));
         let (status, problem) = server.post(&path, json!({})).await;
-        assert_eq!((status, &problem["ok"]), (409, &json!(false)), "it is set once");
+        assert_eq!((status, &problem["ok"]), (409, &json!(false)), "a status is final");
         assert_eq!(problem["error"], problem["detail"]);
         assert!(problem["error"].as_str().expect("an error").contains("it is cancelled"), "{problem}");
     }
-    assert_eq!(output(&server, &ids[2]).await, "here\n", "what was written before is kept");
+    assert_eq!(output(&server, &ids[2]).await, "here\n", "output written before is kept");
     let (status, problem) = server.post(&format!("/api/executions/{}/cancel", "0".repeat(32)), json!({})).await;
     assert_eq!((status, &problem["ok"]), (404, &json!(false)));
 }
@@ -275,7 +275,7 @@ async fn output_can_be_read_during_the_run() {
 async fn output_over_its_limit_is_dropped_with_a_note() {
     let server = Server::start_with(&Folders::new(), &["--output-max-mb", "1"]);
     let record = server.run("for (let i = 0; i < 3000; i++) console.log('x'.repeat(999)); 'done'").await;
-    assert_eq!(record["result"], "\"done\"", "the run goes on");
+    assert_eq!(record["result"], "\"done\"", "the run continues");
     let text = output(&server, &record["execution_id"]).await;
     assert!(text.ends_with("\n[output truncated: more than 1 MB was written]\n"), "{}", &text[text.len() - 100..]);
     assert!(text.len() <= (1 << 20) + 100, "{}", text.len());

@@ -41,7 +41,7 @@ async fn a_run_that_ends_in_time_completes() {
     tokio::time::sleep(Duration::from_millis(300)).await;
     let began = Instant::now();
     assert_eq!(terminate(server).await, Some(0));
-    assert!(began.elapsed() < Duration::from_secs(9), "it does not wait longer than it has to: {:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(9), "shutdown ends with the last run: {:?}", began.elapsed());
     let (status, record) = record.await.expect("an answer");
     let record: Value = serde_json::from_str(&record).expect("JSON");
     assert_eq!((status, &record["status"], &record["result"]), (200, &json!("completed"), &json!("\"done\"")));
@@ -71,7 +71,7 @@ async fn a_run_that_does_not_end_in_time_fails_and_says_why() {
     }
     let server = Server::start_with(&folders, &[]);
     for (id, record) in ids.iter().zip(records) {
-        assert_eq!(server.get(&format!("/api/executions/{id}")).await.1, record, "as it was told");
+        assert_eq!(server.get(&format!("/api/executions/{id}")).await.1, record, "the record matches the response");
     }
 }
 

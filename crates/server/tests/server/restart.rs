@@ -1,4 +1,4 @@
-//! After a restart: every id and every output is there, and interrupted runs are reported correctly.
+//! After a restart: all executions and outputs are found, and interrupted runs are reported as failed.
 
 use crate::fixture::{Folders, Server};
 use heapstead_store::records::{ExecutionEnd, NewExecution};
@@ -26,7 +26,7 @@ async fn a_run_interrupted_by_a_crash_has_failed_and_keeps_its_output() {
     let (_, page) = server.get(&format!("/api/executions/{id}/output")).await;
     assert_eq!((&page["data"], &page["status"]), (&json!("before\n"), &json!("failed")), "{page}");
     let path = format!("/api/executions/{}", done["execution_id"].as_str().expect("an id"));
-    assert_eq!(server.get(&path).await.1, done, "what was told stays as it was told");
+    assert_eq!(server.get(&path).await.1, done, "a reported end does not change");
     assert_eq!(server.get(&format!("{path}/output")).await.1["data"], "é\n");
 }
 
@@ -49,7 +49,7 @@ async fn a_second_server_sees_the_runs_of_the_first_and_does_not_change_them() {
     assert_eq!(
         (&record["status"], &record["error"]),
         (&json!("failed"), &json!("server restarted")),
-        "told without a restart of its own: {record}"
+        "the second server reports it without a restart: {record}"
     );
 }
 

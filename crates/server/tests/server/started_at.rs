@@ -20,7 +20,7 @@ async fn listed(server: &Server, id: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_run_started_when_its_code_began() {
+async fn started_at_is_the_start_of_the_code() {
     const HELD_MS: i128 = 1500;
     let folders = Folders::new();
     let mut server = Server::start_with(&folders, &["--max-concurrent-executions", "1"]);
@@ -33,7 +33,7 @@ async fn a_run_started_when_its_code_began() {
     server.get(&format!("/api/executions/{id}/output?wait_secs=30")).await;
     let (_, running) = server.get(&format!("/api/executions/{id}")).await;
     assert_eq!(running["status"], "running", "{running}");
-    assert_eq!(listed(&server, &id).await["started_at"], running["started_at"], "a list says the same");
+    assert_eq!(listed(&server, &id).await["started_at"], running["started_at"], "the list has the same value");
     let (_, ended) = server.get(&format!("/api/executions/{id}?wait_secs=30")).await;
     assert_eq!((&ended["status"], &ended["started_at"]), (&json!("completed"), &running["started_at"]), "{ended}");
     let started = time(&ended, "started_at");
@@ -46,11 +46,11 @@ async fn a_run_started_when_its_code_began() {
     assert_eq!(listed(&server, &id).await["started_at"], ended["started_at"]);
     server.kill();
     let server = Server::start_with(&folders, &[]);
-    assert_eq!(server.get(&format!("/api/executions/{id}")).await.1, ended, "another server says the same");
+    assert_eq!(server.get(&format!("/api/executions/{id}")).await.1, ended, "another server has the same value");
 }
 
 #[tokio::test]
-async fn a_run_that_never_started_has_its_time_of_acceptance() {
+async fn started_at_of_a_run_that_never_started_is_its_acceptance() {
     let server = Server::start_with(&Folders::new(), &["--max-concurrent-executions", "1"]);
     accept(&server, "await new Promise(done => setTimeout(done, 60000))").await;
     let id = accept(&server, "1").await;

@@ -1,4 +1,4 @@
-//! Errors of commands: the cause, who can fix it, and the next step.
+//! Errors of commands: the cause, whether the input is wrong, and the next step.
 
 use crate::cli::flags::FlagError;
 use crate::local::LocalError;
@@ -21,7 +21,7 @@ pub enum BackendError {
     OnlyLocal { what: &'static str },
     #[error("the token is empty or has invalid characters")]
     BadToken,
-    #[error("there is no answer from {url}: {why}")]
+    #[error("no response from {url}: {why}")]
     Unreachable { url: String, why: String },
     /// The server's own message.
     #[error("{detail}")]
@@ -53,10 +53,10 @@ impl BackendError {
 
     pub fn next_step(&self) -> Option<String> {
         Some(match self {
-            Self::NoFolder { flag, .. } => format!("say where it is with `{flag} DIR`, or ask a server with `--url http://127.0.0.1:8420`"),
-            Self::Service(ServiceError::NotFound { what, .. }) => format!("`heapstead {what}s ls` lists those that are there"),
-            Self::Service(ServiceError::SessionEnded(_)) => "`heapstead sessions ls` lists those that are there".into(),
-            Self::Refused { status: 404 | 410, .. } => "`ls` lists those that are there".into(),
+            Self::NoFolder { flag, .. } => format!("name the folder with `{flag} DIR`, or a server with `--url http://127.0.0.1:8420`"),
+            Self::Service(ServiceError::NotFound { what, .. }) => format!("`heapstead {what}s ls` lists the existing ones"),
+            Self::Service(ServiceError::SessionEnded(_)) => "`heapstead sessions ls` lists the existing ones".into(),
+            Self::Refused { status: 404 | 410, .. } => "`ls` lists the existing ones".into(),
             Self::Service(ServiceError::Unavailable(_)) => "`heapstead doctor` checks the stores; give it the same flags".into(),
             Self::Local(LocalError::Heaps(_) | LocalError::Database(_)) => {
                 "`heapstead doctor` checks the stores; give it the same flags".into()
@@ -64,7 +64,7 @@ impl BackendError {
             Self::OnlyLocal { .. } => "omit `--url` and run it on the machine that has the stores".into(),
             Self::BadUrl { .. } => "give the address that the server printed when it started, e.g. `--url http://127.0.0.1:8420`".into(),
             Self::BadToken | Self::Refused { status: 401, .. } => {
-                "give a token for this server: `--token TOKEN`, HEAPSTEAD_TOKEN or `--token-file FILE`; on its machine, `heapstead auth add` makes one".into()
+                "give a token for this server: `--token TOKEN`, HEAPSTEAD_TOKEN or `--token-file FILE`; on its machine, `heapstead auth add` creates one".into()
             }
             Self::Unreachable { .. } => {
                 "start a server with `heapstead serve --http-port 8420`, or omit `--url` to use the local stores"

@@ -21,13 +21,13 @@ pub struct Local {
 impl Local {
     /// Commands that only read do not create stores: the required ones must exist.
     pub async fn open(options: &StoreOptions, owner: Option<Principal>, needs: Needs) -> Result<Self, BackendError> {
-        let there = |folder: &Path, what, flag| match folder.is_dir() {
+        let require = |folder: &Path, what, flag| match folder.is_dir() {
             true => Ok(()),
             false => Err(BackendError::NoFolder { what, flag, path: folder.into() }),
         };
         match (needs, options.heaps.place()?) {
-            (Needs::Heaps, HeapPlace::Folder(folder)) => there(folder, "heap folder", "--directory-path")?,
-            (Needs::Database, _) => there(&options.session_db_path, "database folder", "--session-db-path")?,
+            (Needs::Heaps, HeapPlace::Folder(folder)) => require(folder, "heap folder", "--directory-path")?,
+            (Needs::Database, _) => require(&options.session_db_path, "database folder", "--session-db-path")?,
             _ => {}
         }
         let database = local::open_database(&options.session_db_path)?;

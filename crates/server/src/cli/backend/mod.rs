@@ -22,7 +22,7 @@ pub enum Backend {
     Remote(Remote),
 }
 
-/// What must exist for a command to make sense.
+/// The local stores that must exist for a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needs {
     Nothing,

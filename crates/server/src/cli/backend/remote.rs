@@ -12,7 +12,7 @@ use std::time::Duration;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Read timeout, longer than the server waits for output before it responds.
-const SILENCE_MAX: Duration = Duration::from_secs(120);
+const READ_TIMEOUT: Duration = Duration::from_secs(120);
 /// Characters of an unexpected response that the error repeats.
 const SHOWN_CHARS_MAX: usize = 200;
 
@@ -26,7 +26,7 @@ impl Remote {
         let bad = |why: &str| BackendError::BadUrl { url: text.to_owned(), why: why.to_owned() };
         let url = Url::parse(text).map_err(|error| bad(&format!("it is not a URL: {error}")))?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(bad("it has to begin with http:// or https://"));
+            return Err(bad("it must begin with http:// or https://"));
         }
         let Some(host) = url.host_str() else { return Err(bad("it names no host")) };
         if url.path() != "/" || url.query().is_some() {
@@ -34,16 +34,17 @@ impl Remote {
         }
         // TLS needs a process-wide crypto provider. If one is already installed, it stays.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut builder = Client::builder().connect_timeout(CONNECT_TIMEOUT).read_timeout(SILENCE_MAX);
-        let own = host == "localhost" || host.trim_matches(['[', ']']).parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback());
+        let mut builder = Client::builder().connect_timeout(CONNECT_TIMEOUT).read_timeout(READ_TIMEOUT);
+        let is_loopback =
+            host == "localhost" || host.trim_matches(['[', ']']).parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback());
         if let Some(token) = token {
             builder = builder.default_headers(HeaderMap::from_iter([(header::AUTHORIZATION, authorization(token)?)]));
         }
-        if own {
+        if is_loopback {
             // A proxy would resolve localhost to its own machine.
             builder = builder.no_proxy();
         }
-        let client = builder.build().map_err(|error| bad(&causes(&error)))?;
+        let client = builder.build().map_err(|error| bad(&innermost_cause(&error)))?;
         Ok(Self { client, url })
     }
 
@@ -106,7 +107,7 @@ impl Remote {
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> BackendError {
-        BackendError::Unreachable { url: self.url.to_string(), why: causes(error) }
+        BackendError::Unreachable { url: self.url.to_string(), why: innermost_cause(error) }
     }
 
     fn not_heapstead(&self, text: &str) -> BackendError {
@@ -132,8 +133,8 @@ pub fn session(handle: &str, rest: &str) -> String {
     format!("/api/sessions/{}{rest}", utf8_percent_encode(handle, NON_ALPHANUMERIC))
 }
 
-/// The innermost cause has the useful message.
-fn causes(error: &reqwest::Error) -> String {
+/// The message of the innermost cause, which is the specific one.
+fn innermost_cause(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(deeper) = cause.source() {
         cause = deeper;

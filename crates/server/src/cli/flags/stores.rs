@@ -133,7 +133,7 @@ pub enum HeapPlace<'a> {
 impl HeapStoreOptions {
     pub fn place(&self) -> Result<HeapPlace<'_>, FlagError> {
         let Some(bucket) = &self.s3_bucket else {
-            return match self.about_a_bucket() {
+            return match self.flag_that_needs_a_bucket() {
                 None => Ok(HeapPlace::Folder(&self.directory_path)),
                 Some(flag) => Err(FlagError::WithoutBucket { flag }),
             };
@@ -153,7 +153,7 @@ impl HeapStoreOptions {
     }
 
     /// The first given flag that needs a bucket.
-    fn about_a_bucket(&self) -> Option<&'static str> {
+    fn flag_that_needs_a_bucket(&self) -> Option<&'static str> {
         let given = [
             ("--cache-dir", self.cache_dir.is_some()),
             ("--s3-endpoint", self.s3_endpoint.is_some()),

@@ -39,7 +39,7 @@ pub async fn page() -> Result<String, PageError> {
     let folder = tempfile::tempdir().map_err(PageError::Folder)?;
     let engine = local::start_engine(|| ()).await?;
     let stateless = Api::stateless(&Stateless::new(engine.clone(), Limits::default()));
-    let service = throwaway(engine, folder.path()).await?;
+    let service = temporary_service(engine, folder.path()).await?;
     let mut page = START.to_owned();
     for operation in Api::stateful(&service).operations() {
         describe(&mut page, operation);
@@ -51,7 +51,7 @@ pub async fn page() -> Result<String, PageError> {
     Ok(page)
 }
 
-async fn throwaway(engine: Engine, folder: &std::path::Path) -> Result<Service, PageError> {
+async fn temporary_service(engine: Engine, folder: &std::path::Path) -> Result<Service, PageError> {
     let heaps = local::open_heaps(&folder.join("heaps"))?;
     let database = local::open_database(&folder.join("sessions"))?;
     let place = ContextPlace::Sqlite { database: folder.join("context.db") };

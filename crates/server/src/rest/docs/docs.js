@@ -1,6 +1,6 @@
-// Draws the documentation from the OpenAPI document. Everything goes in as text, so nothing in the document can become markup.
+// Renders the documentation from the OpenAPI document. All text is inserted as text nodes, so the document cannot inject markup.
 
-/** An element with attributes and children; strings become text, with `code` in backquotes. */
+/** An element with attributes and children. Strings become text nodes. */
 function element(name, attributes = {}, ...children) {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
@@ -8,7 +8,7 @@ function element(name, attributes = {}, ...children) {
   return made;
 }
 
-/** Text in paragraphs, with what stands in backquotes as code. */
+/** Text as paragraphs; text in backquotes becomes code. */
 function prose(text = "") {
   return text.split(/\n{2,}/).map((paragraph) => element("p", {}, inline(paragraph)));
 }
@@ -17,7 +17,7 @@ function inline(text = "") {
   return text.split(/(`[^`]+`)/).filter(Boolean).map((part) => part.startsWith("`") ? element("code", {}, part.slice(1, -1)) : part);
 }
 
-/** A block that can be copied. */
+/** A code block with a copy button. */
 function block(text) {
   const button = element("button", { type: "button" }, "copy");
   button.addEventListener("click", async () => {
@@ -27,7 +27,7 @@ function block(text) {
   return element("pre", {}, element("code", {}, text), button);
 }
 
-/** What a schema says beside its description, in a few words. */
+/** Type and constraints of a schema, as short text. */
 function kind(schema = {}) {
   const types = [schema.type ?? []].flat().filter((type) => type !== "null");
   const words = [types.join(" or ") || "any"];
@@ -47,7 +47,7 @@ function table(head, rows) {
 
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** A line for a terminal that calls the endpoint with its example. */
+/** The curl command that calls the endpoint with its example. */
 function curl(method, path, endpoint, parameters) {
   const examples = Object.fromEntries(parameters.filter((parameter) => parameter.example !== undefined).map((parameter) => [parameter.name, parameter]));
   let target = location.origin + path.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(examples[name]?.example ?? name.toUpperCase()));
@@ -65,7 +65,7 @@ function curl(method, path, endpoint, parameters) {
   return parts.join(" ");
 }
 
-function drawEndpoint(api, path, method, endpoint) {
+function renderEndpoint(api, path, method, endpoint) {
   const resolve = (value) => value?.$ref ? value.$ref.slice(2).split("/").reduce((at, name) => at[name], api) : value;
   const parameters = (endpoint.parameters ?? []).map(resolve);
   const body = endpoint.requestBody?.content?.["application/json"]?.schema;
@@ -82,19 +82,19 @@ function drawEndpoint(api, path, method, endpoint) {
     element("p", { class: "route" }, element("span", { class: `method ${method}` }, method.toUpperCase()), path),
     prose(endpoint.description),
     rows.length ? table(["parameter", "where", "type", "meaning"], rows.map((row) => row.map((cell) => cell ?? ""))) : null,
-    element("h4", {}, `Answer ${status}`, mediaType ? `, ${mediaType}` : ""),
+    element("h4", {}, `Response ${status}`, mediaType ? `, ${mediaType}` : ""),
     fields.length ? table(["field", "type", "meaning"], fields.map(([name, schema]) => [`\`${name}\``, kind(schema), schema.description ?? ""])) : null,
     content?.example ? block(typeof content.example === "string" ? content.example : JSON.stringify(content.example, null, 2)) : null,
-    element("p", { class: "note" }, "Other answers: ", Object.entries(endpoint.responses).filter(([other]) => other !== status)
+    element("p", { class: "note" }, "Other responses: ", Object.entries(endpoint.responses).filter(([other]) => other !== status)
       .map(([other, response]) => `${other} ${resolve(response).description.replace(/\.$/, "")}`).join(" · ")),
     element("h4", {}, "Try it"),
     block(curl(method, path, endpoint, parameters)));
 }
 
-async function draw() {
+async function render() {
   const state = document.getElementById("state");
   const answer = await fetch("/api-doc/openapi.json");
-  if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
+  if (!answer.ok) throw new Error(`the server returned status ${answer.status}`);
   const api = await answer.json();
   const main = document.getElementById("document");
   const contents = document.getElementById("contents");
@@ -107,10 +107,10 @@ async function draw() {
     main.append(element("h2", {}, tag.name[0].toUpperCase() + tag.name.slice(1)), element("p", {}, tag.description));
     for (const [path, method, endpoint] of endpoints) {
       contents.append(element("a", { href: `#${endpoint.operationId}` }, endpoint.summary));
-      main.append(drawEndpoint(api, path, method, endpoint));
+      main.append(renderEndpoint(api, path, method, endpoint));
     }
   }
   if (location.hash) document.querySelector(CSS.escape ? `#${CSS.escape(location.hash.slice(1))}` : location.hash)?.scrollIntoView();
 }
 
-draw().catch((error) => { document.getElementById("state").textContent = `This page can't be drawn: ${error.message}. Reload it to try again.`; });
+render().catch((error) => { document.getElementById("state").textContent = `This page can't be rendered: ${error.message}. Reload it to try again.`; });

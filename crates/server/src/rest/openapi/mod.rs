@@ -1,4 +1,4 @@
-//! The OpenAPI document: the table of operations in that language, and what the table does not hold in `base.json` beside this file.
+//! The OpenAPI document: generated from the table of operations, and from `base.json` for what the table does not describe.
 
 mod operation;
 
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 pub const PATH: &str = "/api-doc/openapi.json";
-/// Title, servers, shared answers; and the endpoints for which the table has no form: `kept` only where anything is kept.
+/// Title, servers and shared responses; and under `stateful_paths` the endpoints that are not in the table, which stateless mode does not have.
 const BASE: &str = include_str!("base.json");
 const EXAMPLES: &str = include_str!("examples.json");
 
@@ -24,8 +24,8 @@ fn document(edge: &Edge) -> Value {
     let mut document: Value = serde_json::from_str(BASE).unwrap_or_default();
     let examples: Value = serde_json::from_str(EXAMPLES).unwrap_or_default();
     document["info"]["version"] = env!("CARGO_PKG_VERSION").into();
-    let kept = document.as_object_mut().and_then(|document| document.remove("kept"));
-    let mut paths = match kept {
+    let stateful_paths = document.as_object_mut().and_then(|document| document.remove("stateful_paths"));
+    let mut paths = match stateful_paths {
         Some(Value::Object(paths)) if edge.service.is_some() => paths,
         _ => Map::new(),
     };
@@ -37,16 +37,16 @@ fn document(edge: &Edge) -> Value {
     paths.sort_keys();
     document["paths"] = Value::Object(paths);
     if edge.authenticator.is_on() {
-        ask_for_credentials(&mut document);
+        require_credentials(&mut document);
     }
     document
 }
 
-/// Where callers are asked who they are, every operation may answer with 401.
-fn ask_for_credentials(document: &mut Value) {
+/// With authentication, every operation can return 401.
+fn require_credentials(document: &mut Value) {
     let refusal = json!({
         "description": "The credentials are missing or not valid.",
-        "headers": { "WWW-Authenticate": { "description": "What would help.", "required": true, "schema": { "type": "string" } } },
+        "headers": { "WWW-Authenticate": { "description": "The authentication scheme, and the error if a token was refused.", "required": true, "schema": { "type": "string" } } },
         "content": { "application/problem+json": { "schema": { "$ref": "#/components/schemas/Problem" } } },
     });
     document["components"]["responses"]["Unauthorized"] = refusal;
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_files_beside_this_one_are_json() {
+    fn the_included_files_are_json() {
         for text in [BASE, EXAMPLES] {
             serde_json::from_str::<Value>(text).expect("JSON");
         }

@@ -1,9 +1,9 @@
-//! One operation in the language of OpenAPI: where its arguments go, and every status it can answer with.
+//! Describes one operation in OpenAPI: its parameters, its body, and every status it can return.
 
 use crate::api::Operation;
 use serde_json::{Map, Value, json};
 
-pub fn describe(operation: &Operation, kept: bool, examples: &Value) -> Value {
+pub fn describe(operation: &Operation, stateful: bool, examples: &Value) -> Value {
     let has_body = matches!(operation.route.method, "POST" | "PUT");
     let mut described = json!({
         "operationId": operation.name,
@@ -11,7 +11,7 @@ pub fn describe(operation: &Operation, kept: bool, examples: &Value) -> Value {
         "summary": operation.title,
         "description": operation.text.trim(),
         "parameters": parameters(operation, has_body, examples),
-        "responses": responses(operation, has_body, kept, examples),
+        "responses": responses(operation, has_body, stateful, examples),
     });
     if has_body && let Some(body) = body(operation, examples) {
         described["requestBody"] = body;
@@ -71,7 +71,7 @@ fn without_description(schema: &Value) -> (Value, Value) {
     (text.unwrap_or_default(), schema)
 }
 
-/// The other arguments. None for those that may be left out means the same as leaving them out.
+/// The arguments that are not in the path. Optional ones may be null, which means the same as omitting them.
 fn body(operation: &Operation, examples: &Value) -> Option<Value> {
     let mut members = Map::new();
     let mut required = Vec::new();
@@ -103,36 +103,36 @@ fn allow_null(schema: &mut Value) {
     }
 }
 
-fn responses(operation: &Operation, has_body: bool, kept: bool, examples: &Value) -> Value {
+fn responses(operation: &Operation, has_body: bool, stateful: bool, examples: &Value) -> Value {
     let mut content = json!({ "schema": operation.output });
     if let Some(example) = examples.get("response") {
         content["example"] = example.clone();
     }
-    let mut answer = json!({ "description": "Done.", "content": { "application/json": content } });
+    let mut answer = json!({ "description": "Success.", "content": { "application/json": content } });
     let mut responses = Map::new();
     let runs = operation.runs_code;
-    if runs && kept {
+    if runs && stateful {
         answer["links"] = json!({
             "record": { "operationId": "get_execution", "parameters": { "execution_id": "$response.body#/execution_id" } },
             "output": { "operationId": "get_execution_output", "parameters": { "execution_id": "$response.body#/execution_id" } },
             "cancel": { "operationId": "cancel_execution", "parameters": { "execution_id": "$response.body#/execution_id" } },
         });
         let mut accepted = answer.clone();
-        accepted["description"] = "Accepted; it runs.".into();
+        accepted["description"] = "Accepted; the execution is running.".into();
         if let Some(content) = accepted["content"]["application/json"].as_object_mut() {
             content.insert("example".into(), json!({ "execution_id": examples["response"]["execution_id"] }));
         }
         responses.insert("202".into(), accepted);
-        answer["description"] = "It has ended within `wait_secs`.".into();
+        answer["description"] = "The execution ended within `wait_secs`.".into();
     }
     responses.insert("200".into(), answer);
     let mut refusals = vec![("400", "BadRequest"), ("403", "Forbidden"), ("406", "NotAcceptable"), ("503", "Unavailable")];
-    // What is named may not be there.
+    // An object that the request names may not exist.
     let names = |argument: &str| operation.input["properties"].get(argument).is_some();
     if operation.route.path.contains('{') || names("session") || names("logical_session_id") {
         refusals.push(("404", "NotFound"));
     }
-    // Of what names a session freely, only one that has ended is refused.
+    // As an optional argument, a session that has ended is refused.
     if names("session") && !is_in_path(operation, "session") {
         refusals.push(("410", "Gone"));
     }

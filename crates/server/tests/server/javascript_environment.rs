@@ -1,4 +1,4 @@
-//! The environment of code on the running server: every promise of that part of the specification, on fresh and on restored heaps.
+//! The environment of code on the running server: each rule of that section of SPECIFICATION.md, on fresh and on restored heaps.
 //!
 //! The engine's own tests cover the details; these show that the server does not change them.
 
@@ -54,8 +54,8 @@ async fn completion_values_are_json_or_a_readable_inspection() {
 async fn a_promise_that_can_never_settle_fails_immediately() {
     let server = Server::start();
     let began = std::time::Instant::now();
-    let said = error(&server, "await new Promise(() => {})", &Value::Null).await;
-    assert!(said.contains("can never settle"), "{said}");
+    let message = error(&server, "await new Promise(() => {})", &Value::Null).await;
+    assert!(message.contains("can never settle"), "{message}");
     assert!(began.elapsed() < std::time::Duration::from_secs(10), "the limit is 30 s: {:?}", began.elapsed());
 }
 
@@ -76,20 +76,20 @@ async fn declarations_persist_and_may_be_redeclared() {
     // Errors, their line numbers and the console are the same on a restored heap.
     let thrower = "\n\n  throw new RangeError('mine')";
     for heap in [&Value::Null, &heap] {
-        let said = error(&server, thrower, heap).await;
-        assert!(said.contains("RangeError: mine") && said.contains("main.js:3:9"), "{said}");
-        let said = error(&server, "let x: number = 1;\nlet y: string = missing", heap).await;
-        assert!(said.contains("ReferenceError: missing is not defined") && said.contains("main.ts:2:17"), "{said}");
-        let said = error(&server, "let a = 1;\nlet b = ;", heap).await;
-        assert!(said.contains("SyntaxError") && said.contains("2:9"), "{said}");
-        let said =
+        let message = error(&server, thrower, heap).await;
+        assert!(message.contains("RangeError: mine") && message.contains("main.js:3:9"), "{message}");
+        let message = error(&server, "let x: number = 1;\nlet y: string = missing", heap).await;
+        assert!(message.contains("ReferenceError: missing is not defined") && message.contains("main.ts:2:17"), "{message}");
+        let message = error(&server, "let a = 1;\nlet b = ;", heap).await;
+        assert!(message.contains("SyntaxError") && message.contains("2:9"), "{message}");
+        let record =
             server.run_with(json!({ "code": "console.log('%s is %d', 'n', 4, { a: [1] }); console.error('e')", "heap": heap })).await;
-        assert_eq!(output(&server, &said).await, "n is 4 { a: [ 1 ] }\ne\n");
+        assert_eq!(output(&server, &record).await, "n is 4 { a: [ 1 ] }\ne\n");
     }
 }
 
 #[tokio::test]
-async fn the_console_writes_as_node_does() {
+async fn console_output_matches_node() {
     let server = Server::start();
     let code = "console.info('i'); console.debug('d'); console.warn('w'); console.dir({ a: 1 }); console.assert(1 > 2, 'no'); console.count(); \
         console.count(); console.group('g'); console.log('in'); console.groupEnd(); console.table([{ a: 1 }]); console.log('%j', { a: 1 }); \
@@ -164,7 +164,7 @@ async fn the_memory_limit_error_says_how_to_raise_it() {
             "the run needed more memory than its cap of {cap} MB: keep less on the heap, or raise `heap_memory_max_mb` (at most 4096 MB)"
         );
         assert_eq!(record["error"], expected);
-        assert_eq!(output(&server, &record).await, "begins\n", "what was written before is kept");
+        assert_eq!(output(&server, &record).await, "begins\n", "output written before is kept");
     }
     let fits =
         json!({ "code": "const all = Array.from({ length: 100 }, () => new Array(1e5).fill(1.5)); all.length", "heap_memory_max_mb": 512 });

@@ -1,17 +1,17 @@
 //! A caller over one transport, which sees the whole response: status, headers and body.
 
 use crate::fixture::Folders;
+use crate::owners::{Owner, TestServers};
 use crate::peer::{Http, Sse, Stdio, modern};
 use crate::rows::Ask;
 use crate::talk::LEGACY;
-use crate::world::{Owner, World};
 use serde_json::{Map, Value, json};
 
 /// The id of every request, so that responses can be compared.
 const ID: u64 = 7;
 
 /// Fields that differ between two responses to the same request.
-const FLEETING: [&str; 12] = [
+const VARYING_FIELDS: [&str; 12] = [
     "execution_id",
     "started_at",
     "completed_at",
@@ -27,7 +27,7 @@ const FLEETING: [&str; 12] = [
     "session_id",
 ];
 
-pub enum Asker {
+pub enum Caller {
     Rest {
         owner: Owner,
         routes: Routes,
@@ -96,22 +96,22 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-impl Asker {
+impl Caller {
     /// An owner on every HTTP transport.
-    pub async fn all_of(world: &World, owner: &Owner) -> Vec<Self> {
+    pub async fn all_of(servers: &TestServers, owner: &Owner) -> Vec<Self> {
         let authorization = owner.authorization();
         let headers: Vec<_> = authorization.iter().map(|value| ("authorization", value.as_str())).collect();
-        let mut sse = Sse::open_with(world.sse_server(owner), &headers).await;
+        let mut sse = Sse::open_with(servers.sse_server(owner), &headers).await;
         sse.greet(LEGACY).await;
         vec![
             Self::Rest { owner: owner.clone(), routes: Routes::of(owner).await },
-            Self::Legacy(Http::connect(world.server(owner), LEGACY, &headers).await),
-            Self::Modern(Http::modern(world.server(owner), &headers)),
+            Self::Legacy(Http::connect(servers.server(owner), LEGACY, &headers).await),
+            Self::Modern(Http::modern(servers.server(owner), &headers)),
             Self::Sse(Box::new(sse), authorization),
         ]
     }
 
-    /// A local user with a server of their own, in both eras.
+    /// A local user with its own stdio server, in both protocol versions.
     pub async fn local(folders: &Folders) -> [Self; 2] {
         let quiet = ["--log", "error"];
         [Self::Stdio(Box::new(Stdio::connect(folders, LEGACY, &quiet).await)), Self::ModernStdio(Box::new(Stdio::start(folders, &quiet)))]
@@ -204,7 +204,7 @@ async fn whole(response: reqwest::Response) -> String {
 /// Replaces the fields that always differ. Each of them has a fixed length.
 fn masked(text: &str) -> String {
     let mut text = text.to_owned();
-    for name in FLEETING {
+    for name in VARYING_FIELDS {
         for before in [format!("\"{name}\":\""), format!("\\\"{name}\\\":\\\"")] {
             let mut from = 0;
             while let Some(at) = text[from..].find(&before) {

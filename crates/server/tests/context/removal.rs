@@ -8,7 +8,7 @@ use serde_json::json;
 use std::time::{Duration, Instant};
 
 /// Opens a session with a context, and another one that stays open.
-async fn remembered(server: &Server) -> String {
+async fn session_with_context(server: &Server) -> String {
     let (_, session) = server.post("/api/sessions", json!({})).await;
     let id = session["session_id"].as_str().expect("an id").to_owned();
     for session in [&id, "stays"] {
@@ -18,7 +18,7 @@ async fn remembered(server: &Server) -> String {
 }
 
 /// Waits until the session is gone and only the other context is left in the store.
-async fn only_the_other_is_left(server: &Server, id: &str) {
+async fn wait_until_removed(server: &Server, id: &str) {
     let begun = Instant::now();
     loop {
         let status = server.get(&format!("/api/sessions/{id}")).await.0;
@@ -44,36 +44,36 @@ async fn the_context_of_a_connection_is_removed_with_it() {
     assert_eq!(leave.send().await.expect("an answer").status(), 204);
     let begun = Instant::now();
     while count().await != 0 {
-        assert!(begun.elapsed() < Duration::from_secs(30), "nobody could ever ask for it again");
+        assert!(begun.elapsed() < Duration::from_secs(30), "the context was not removed with its connection");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
 #[tokio::test]
-async fn when_it_expires() {
+async fn the_context_of_an_expired_session_is_removed() {
     let redis = RedisServer::start();
     for store in
         [&["--context-store", "sqlite"][..], &["--context-store", "memory"], &["--context-store", "redis", "--redis-url", &redis.url()]]
     {
         let server = Server::start_with(&Folders::new(), &[store, &["--session-ttl", "2s"]].concat());
-        let id = remembered(&server).await;
+        let id = session_with_context(&server).await;
         run_in(&server, &id, "1").await;
-        only_the_other_is_left(&server, &id).await;
+        wait_until_removed(&server, &id).await;
     }
 }
 
 #[tokio::test]
-async fn when_it_is_ended() {
+async fn the_context_of_an_ended_session_is_removed() {
     let redis = RedisServer::start();
     for store in
         [&["--context-store", "sqlite"][..], &["--context-store", "memory"], &["--context-store", "redis", "--redis-url", &redis.url()]]
     {
         let server = Server::start_with(&Folders::new(), store);
-        let id = remembered(&server).await;
+        let id = session_with_context(&server).await;
         run_in(&server, &id, "1").await;
         context_when(&server, &id, |context| calls(context) == 1).await;
         assert_eq!(server.delete(&format!("/api/sessions/{id}")).await.0, 200);
-        only_the_other_is_left(&server, &id).await;
+        wait_until_removed(&server, &id).await;
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Servers with and without authentication on one database, which share its tables.
-pub struct World {
+pub struct TestServers {
     pub folders: Folders,
     closed: Server,
     closed_sse: Server,
@@ -24,7 +24,7 @@ pub struct Owner {
     pub sse: String,
 }
 
-impl World {
+impl TestServers {
     pub fn start() -> Self {
         Self::start_with(&[])
     }

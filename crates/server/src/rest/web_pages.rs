@@ -1,4 +1,4 @@
-//! Pages for people: the way in at `/`, and documentation at `/docs`, which is drawn from the OpenAPI document by its own small program.
+//! Web pages: the index at `/`, and the API documentation at `/docs`, which a script renders from the OpenAPI document.
 
 use super::{JSON, openapi};
 use crate::http;
@@ -9,9 +9,9 @@ use axum::routing::get;
 use serde_json::json;
 
 const PAGE: &str = include_str!("docs/docs.html");
-const PROGRAM: &str = include_str!("docs/docs.js");
+const SCRIPT: &str = include_str!("docs/docs.js");
 const STYLE: &str = include_str!("docs/docs.css");
-/// The page needs nothing but its own files.
+/// The page loads only its own files.
 const POLICY: &str =
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; frame-ancestors 'none'";
 
@@ -19,7 +19,7 @@ pub fn router() -> Router {
     Router::new()
         .route("/", get(index))
         .route("/docs", get(async || file("text/html; charset=utf-8", PAGE)))
-        .route("/docs/docs.js", get(async || file("text/javascript; charset=utf-8", PROGRAM)))
+        .route("/docs/docs.js", get(async || file("text/javascript; charset=utf-8", SCRIPT)))
         .route("/docs/docs.css", get(async || file("text/css; charset=utf-8", STYLE)))
 }
 

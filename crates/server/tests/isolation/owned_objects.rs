@@ -1,13 +1,13 @@
 //! One object of every kind for an owner, and for each an unused name of the same form.
 
+use crate::owners::{Owner, TestServers};
 use crate::peer::{Http, Sse};
-use crate::world::{Owner, World};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Kinds of named objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Thing {
+pub enum ObjectKind {
     /// An ended execution; also the name of its task and a cursor.
     Execution,
     /// A running execution.
@@ -33,8 +33,8 @@ pub enum Thing {
     SseConnection,
 }
 
-pub struct Belongings {
-    names: BTreeMap<Thing, String>,
+pub struct OwnedObjects {
+    names: BTreeMap<ObjectKind, String>,
     /// A marker in everything the owner's runs produce, to search for.
     pub secret: String,
     /// The sealed session state that the owner's client holds.
@@ -43,8 +43,8 @@ pub struct Belongings {
     _connections: (Http, Sse),
 }
 
-impl Belongings {
-    pub async fn of(world: &World, owner: &Owner) -> Self {
+impl OwnedObjects {
+    pub async fn of(servers: &TestServers, owner: &Owner) -> Self {
         let secret = format!("mene-tekel-of-{}", owner.name.replace('/', "-"));
         let code = format!("console.log('{secret}'); var secret = '{secret}'");
         let logged = owner.run(json!({ "code": code, "session": format!("{secret}-log"), "tags": { "mine": secret } })).await;
@@ -70,40 +70,40 @@ impl Belongings {
         let of_logical = listed["sessions"].as_array().expect("sessions").iter().find(|other| other["session_id"] != session);
         let authorization = owner.authorization();
         let headers: Vec<_> = authorization.iter().map(|value| ("authorization", value.as_str())).collect();
-        let http = Http::connect(world.server(owner), "2025-11-25", &headers).await;
-        let sse = Sse::open_with(world.sse_server(owner), &headers).await;
+        let http = Http::connect(servers.server(owner), "2025-11-25", &headers).await;
+        let sse = Sse::open_with(servers.sse_server(owner), &headers).await;
         let resumed = http.ask("sessions/resume", json!({ "sessionId": session })).await;
         let text = |value: &Value| value.as_str().unwrap_or_else(|| panic!("a name: {value}")).to_owned();
         let mut names = BTreeMap::from([
-            (Thing::Execution, text(&logged["execution_id"])),
-            (Thing::Running, text(&running["execution_id"])),
-            (Thing::Heap, text(&logged["heap"])),
-            (Thing::Session, text(&session)),
-            (Thing::EndedSession, text(&ended)),
-            (Thing::Logical, text(&logical["logical_session_id"])),
-            (Thing::Log, format!("{secret}-log")),
-            (Thing::TagValue, secret.clone()),
-            (Thing::Connection, http.connection.clone().expect("a connection")),
-            (Thing::SseConnection, sse.endpoint.rsplit('=').next().expect("an id").to_owned()),
+            (ObjectKind::Execution, text(&logged["execution_id"])),
+            (ObjectKind::Running, text(&running["execution_id"])),
+            (ObjectKind::Heap, text(&logged["heap"])),
+            (ObjectKind::Session, text(&session)),
+            (ObjectKind::EndedSession, text(&ended)),
+            (ObjectKind::Logical, text(&logical["logical_session_id"])),
+            (ObjectKind::Log, format!("{secret}-log")),
+            (ObjectKind::TagValue, secret.clone()),
+            (ObjectKind::Connection, http.connection.clone().expect("a connection")),
+            (ObjectKind::SseConnection, sse.endpoint.rsplit('=').next().expect("an id").to_owned()),
         ]);
         // Without credentials, the ref is the id, and there is no list.
-        names.insert(Thing::Ref, text(&logical["logical_session_ref"]));
-        names.extend(of_logical.map(|session| (Thing::LogicalSession, text(&session["session_id"]))));
+        names.insert(ObjectKind::Ref, text(&logical["logical_session_ref"]));
+        names.extend(of_logical.map(|session| (ObjectKind::LogicalSession, text(&session["session_id"]))));
         Self { names, secret, state: text(&resumed["result"]["session"]["state"]), _connections: (http, sse) }
     }
 
     /// `None` if this owner cannot have such an object.
-    pub fn name(&self, thing: Thing) -> Option<&str> {
-        self.names.get(&thing).map(String::as_str)
+    pub fn name(&self, kind: ObjectKind) -> Option<&str> {
+        self.names.get(&kind).map(String::as_str)
     }
 
-    pub fn names(&self) -> impl Iterator<Item = (Thing, &str)> {
-        self.names.iter().map(|(thing, name)| (*thing, name.as_str()))
+    pub fn names(&self) -> impl Iterator<Item = (ObjectKind, &str)> {
+        self.names.iter().map(|(kind, name)| (*kind, name.as_str()))
     }
 
     /// An unused name of the same form, which differs only in its last character.
-    pub fn missing(&self, thing: Thing) -> Option<String> {
-        self.name(thing).map(other)
+    pub fn missing(&self, kind: ObjectKind) -> Option<String> {
+        self.name(kind).map(other)
     }
 }
 

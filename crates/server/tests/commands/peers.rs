@@ -7,14 +7,14 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::time::{Duration, Instant};
 
 /// Starts two servers on the same folders.
-fn neighbours() -> (Server, Server) {
+fn two_servers() -> (Server, Server) {
     let folders = Folders::new();
     (Server::start_with(&folders, &[]), Server::start_with(&folders, &[]))
 }
 
 #[tokio::test]
 async fn an_execution_of_another_process_is_cancelled() {
-    let (one, other) = neighbours();
+    let (one, other) = two_servers();
     for code in ["for (;;);", "await new Promise(done => setTimeout(done, 1e6))"] {
         let id = started(&one, code).await;
         assert_eq!(other.post(&format!("/api/executions/{id}/cancel"), json!({})).await, (200, json!({ "ok": true })), "{code}");
@@ -27,7 +27,7 @@ async fn an_execution_of_another_process_is_cancelled() {
 
 #[tokio::test]
 async fn waiting_for_the_end_and_for_output_works_across_processes() {
-    let (one, other) = neighbours();
+    let (one, other) = two_servers();
     let id = started(&one, "console.log('a'); await new Promise(done => setTimeout(done, 700)); console.log('b'); 7").await;
     let (_, first) = other.get(&format!("/api/executions/{id}/output?wait_secs=60")).await;
     assert_eq!((&first["data"], &first["status"]), (&json!("a\n"), &json!("running")), "{first}");
@@ -41,7 +41,7 @@ async fn waiting_for_the_end_and_for_output_works_across_processes() {
 
 #[tokio::test]
 async fn waiting_ends_at_its_timeout() {
-    let (one, other) = neighbours();
+    let (one, other) = two_servers();
     let id = started(&one, "await new Promise(done => setTimeout(done, 1e6))").await;
     let began = Instant::now();
     let (_, record) = other.get(&format!("/api/executions/{id}?wait_secs=0.5")).await;
@@ -51,7 +51,7 @@ async fn waiting_ends_at_its_timeout() {
 
 #[tokio::test]
 async fn an_execution_fails_if_its_process_dies_while_a_caller_waits() {
-    let (mut one, other) = neighbours();
+    let (mut one, other) = two_servers();
     let id = started(&one, "console.log('a'); await new Promise(done => setTimeout(done, 1e6))").await;
     let (path, output) = (format!("/api/executions/{id}?wait_secs=60"), format!("/api/executions/{id}/output?wait_secs=60&byte_offset=2"));
     let waiting = async { tokio::join!(other.get(&path), other.get(&output)) };

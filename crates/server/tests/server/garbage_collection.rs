@@ -86,7 +86,7 @@ async fn the_head_of_a_session_stays_as_long_as_the_session() {
 
 /// Two servers may share a folder, each with its own database. Regression: heaps of one server looked unreferenced to the other.
 #[tokio::test]
-async fn heaps_of_another_server_stay_unless_requested() {
+async fn heaps_of_another_server_are_collected_only_with_unknown() {
     let (folders, other) = (Folders::new(), Server::start());
     let server = Server::start_with(&folders, &[]);
     let own = key(&server.run("var own = 1").await);

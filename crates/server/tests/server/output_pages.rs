@@ -75,7 +75,7 @@ async fn follow(server: &Server, id: &str, mode: Mode, text: &str) {
         let (status, page) = server.get(&format!("/api/executions/{id}/output?{query}&wait_secs=10")).await;
         assert_eq!(status, 200, "{page}");
         check(&page, mode, text);
-        assert!(number(&page, "next_line_offset") >= line && number(&page, "next_byte_offset") >= byte, "a cursor fell back: {page}");
+        assert!(number(&page, "next_line_offset") >= line && number(&page, "next_byte_offset") >= byte, "a cursor moved backwards: {page}");
         match mode {
             Mode::Lines(_) => assert_eq!(number(&page, "start_line"), line, "{page}"),
             Mode::Bytes(_) => assert_eq!(number(&page, "start_byte"), byte, "{page}"),
@@ -123,7 +123,7 @@ fn check(page: &Value, mode: Mode, text: &str) {
 }
 
 #[tokio::test]
-async fn past_the_end_the_cursor_stays_and_the_output_is_kept() {
+async fn a_cursor_past_the_end_does_not_move_and_output_is_kept() {
     let server = Server::start();
     let code = "console.log('one'); await new Promise(done => setTimeout(done, 3000))";
     let (_, accepted) = server.post("/api/exec", json!({ "code": code })).await;
@@ -139,7 +139,7 @@ async fn past_the_end_the_cursor_stays_and_the_output_is_kept() {
 }
 
 #[tokio::test]
-async fn bytes_come_before_lines_and_characters_stay_whole() {
+async fn byte_parameters_take_precedence_and_characters_are_not_split() {
     let server = Server::start();
     let record = server.run("console.log('é€𝄞\\n' + 'x'.repeat(5000)); for (let i = 0; i < 150; i++) console.log(i)").await;
     let id = record["execution_id"].as_str().expect("an id");
@@ -147,7 +147,7 @@ async fn bytes_come_before_lines_and_characters_stay_whole() {
     let both = page("byte_offset=0&byte_limit=2&line_offset=7&line_limit=3").await;
     assert_eq!((&both["data"], &both["start_byte"], &both["end_byte"]), (&json!("é"), &json!(0), &json!(2)), "lines are ignored: {both}");
     let lines = page("line_offset=3&line_limit=2&byte_limit=1").await;
-    assert_eq!(lines["data"], "0\n1\n", "`byte_limit` means nothing without `byte_offset`: {lines}");
+    assert_eq!(lines["data"], "0\n1\n", "`byte_limit` is ignored without `byte_offset`: {lines}");
     assert_eq!(page("byte_offset=0").await["end_byte"], 4096);
     assert_eq!(page("").await["end_line"], 100);
     let inside = page("byte_offset=6&byte_limit=1").await;
@@ -176,7 +176,7 @@ async fn output_is_visible_within_50_ms() {
 }
 
 #[tokio::test]
-async fn waiting_for_output_ends_when_there_is_some_or_the_time_is_over() {
+async fn waiting_for_output_ends_with_output_or_the_timeout() {
     let server = Server::start();
     let (_, accepted) =
         server.post("/api/exec", json!({ "code": "await new Promise(done => setTimeout(done, 700)); console.log('late')" })).await;
@@ -187,5 +187,5 @@ async fn waiting_for_output_ends_when_there_is_some_or_the_time_is_over() {
     assert!(began.elapsed().as_millis() >= 90, "it waited");
     let (_, page) = server.get(&format!("/api/executions/{id}/output?wait_secs=30")).await;
     assert_eq!(page["data"], "late\n");
-    assert!(began.elapsed().as_secs() < 20, "it did not wait longer than it had to");
+    assert!(began.elapsed().as_secs() < 20, "it returned when there was output");
 }

@@ -12,31 +12,31 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
-/// Anybody may ask whether the server is ready, and to find out costs something: an answer stays true for this long.
-const READY_FOR: Duration = Duration::from_secs(1);
+/// Readiness is cached for this long, because the check is expensive and the endpoint needs no authentication.
+const READY_CACHE_TTL: Duration = Duration::from_secs(1);
 
 pub fn router(rest: &Rest) -> Router {
     let (ready, measured) = (rest.clone(), rest.clone());
-    let known: Arc<Mutex<Option<(Instant, bool)>>> = Arc::default();
+    let cached: Arc<Mutex<Option<(Instant, bool)>>> = Arc::default();
     Router::new()
         .route("/healthz", get(async || "ok\n"))
-        .route("/readyz", get(async move || is_ready(&ready, &known).await))
+        .route("/readyz", get(async move || is_ready(&ready, &cached).await))
         .route("/metrics", get(async move |request: Request| page(&measured, request).await))
 }
 
-async fn is_ready(rest: &Rest, known: &Mutex<Option<(Instant, bool)>>) -> Result<&'static str, Problem> {
-    // Held while somebody finds out, so that the others wait for the same answer.
-    let mut known = known.lock().await;
-    let fresh = known.filter(|(at, _)| at.elapsed() < READY_FOR);
-    let yes = match fresh {
-        Some((_, yes)) => yes,
+async fn is_ready(rest: &Rest, cached: &Mutex<Option<(Instant, bool)>>) -> Result<&'static str, Problem> {
+    // The lock is held during the check, so that concurrent requests share one check.
+    let mut cached = cached.lock().await;
+    let fresh = cached.filter(|(at, _)| at.elapsed() < READY_CACHE_TTL);
+    let ready_now = match fresh {
+        Some((_, ready_now)) => ready_now,
         None => {
-            let yes = !rest.shutdown.asked.is_cancelled() && rest.edge.is_ready().await;
-            *known = Some((Instant::now(), yes));
-            yes
+            let ready_now = !rest.shutdown.requested.is_cancelled() && rest.edge.is_ready().await;
+            *cached = Some((Instant::now(), ready_now));
+            ready_now
         }
     };
-    if yes { Ok("ready\n") } else { Err(Problem::unavailable("the server can't serve now: GET /api/health says why")) }
+    if ready_now { Ok("ready\n") } else { Err(Problem::unavailable("the server can't serve now: GET /api/health says why")) }
 }
 
 async fn page(rest: &Rest, request: Request) -> Result<Response, Problem> {

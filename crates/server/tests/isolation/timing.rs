@@ -5,11 +5,11 @@
 //! machine may cause that once, so it has to happen again with three times as many samples and in the same direction. With a hundred kinds
 //! of requests, a false alarm then occurs about once in two million runs.
 
-use crate::asker::Asker;
-use crate::belongings::{Belongings, Thing};
+use crate::caller::Caller;
 use crate::fixture::torture;
+use crate::owned_objects::{ObjectKind, OwnedObjects};
+use crate::owners::TestServers;
 use crate::rows::Ask;
-use crate::world::World;
 use serde_json::json;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -18,60 +18,60 @@ const ALARM: f64 = 1e-4;
 const SAMPLES: usize = 200;
 const WARM_UP: usize = 20;
 
-type Way = (Thing, fn(&str) -> Ask);
+type Way = (ObjectKind, fn(&str) -> Ask);
 
 /// The most exposed ways to name an object.
 const WAYS: [Way; 12] = [
-    (Thing::Execution, |id| Ask::Operation("get_execution", json!({ "execution_id": id }))),
-    (Thing::Running, |id| Ask::Operation("get_execution", json!({ "execution_id": id }))),
-    (Thing::Heap, |key| Ask::Operation("run_js", json!({ "code": "1", "heap": key, "on_missing_heap": "fail", "wait_secs": 60 }))),
-    (Thing::Heap, |key| Ask::Operation("get_heap_tags", json!({ "heap": key }))),
-    (Thing::Heap, |key| Ask::Route { method: "GET", path: format!("/api/heaps/{key}/file"), headers: Vec::new(), body: None }),
-    (Thing::Session, |id| Ask::Operation("show_session", json!({ "session": id }))),
-    (Thing::Session, |id| Ask::Operation("context_get", json!({ "session": id }))),
-    (Thing::EndedSession, |id| Ask::Operation("context_get", json!({ "session": id }))),
-    (Thing::EndedSession, |id| Ask::Operation("list_session_snapshots", json!({ "session": id }))),
-    (Thing::Session, |id| Ask::In(id.into(), "tools/list", json!({}))),
-    (Thing::Session, |id| Ask::Operation("run_js", json!({ "code": "1", "session": id }))),
-    (Thing::Logical, |id| Ask::Operation("run_js", json!({ "code": "1", "session": id }))),
+    (ObjectKind::Execution, |id| Ask::Operation("get_execution", json!({ "execution_id": id }))),
+    (ObjectKind::Running, |id| Ask::Operation("get_execution", json!({ "execution_id": id }))),
+    (ObjectKind::Heap, |key| Ask::Operation("run_js", json!({ "code": "1", "heap": key, "on_missing_heap": "fail", "wait_secs": 60 }))),
+    (ObjectKind::Heap, |key| Ask::Operation("get_heap_tags", json!({ "heap": key }))),
+    (ObjectKind::Heap, |key| Ask::Route { method: "GET", path: format!("/api/heaps/{key}/file"), headers: Vec::new(), body: None }),
+    (ObjectKind::Session, |id| Ask::Operation("show_session", json!({ "session": id }))),
+    (ObjectKind::Session, |id| Ask::Operation("context_get", json!({ "session": id }))),
+    (ObjectKind::EndedSession, |id| Ask::Operation("context_get", json!({ "session": id }))),
+    (ObjectKind::EndedSession, |id| Ask::Operation("list_session_snapshots", json!({ "session": id }))),
+    (ObjectKind::Session, |id| Ask::In(id.into(), "tools/list", json!({}))),
+    (ObjectKind::Session, |id| Ask::Operation("run_js", json!({ "code": "1", "session": id }))),
+    (ObjectKind::Logical, |id| Ask::Operation("run_js", json!({ "code": "1", "session": id }))),
 ];
 
 #[tokio::test]
 async fn foreign_objects_take_as_long_as_missing_ones() {
-    let world = World::start();
-    let anns = Belongings::of(&world, &world.owner("acme/ann")).await;
+    let servers = TestServers::start();
+    let anns = OwnedObjects::of(&servers, &servers.owner("acme/ann")).await;
     let mut random = Random::new();
-    for stranger in [world.owner("acme/bob"), world.anonymous()] {
-        for mut asker in Asker::all_of(&world, &stranger).await {
-            check(&mut asker, stranger.name, &anns, &mut random).await;
+    for stranger in [servers.owner("acme/bob"), servers.anonymous()] {
+        for mut caller in Caller::all_of(&servers, &stranger).await {
+            check(&mut caller, stranger.name, &anns, &mut random).await;
         }
     }
-    for mut asker in Asker::local(&world.folders).await {
-        check(&mut asker, "local", &anns, &mut random).await;
+    for mut caller in Caller::local(&servers.folders).await {
+        check(&mut caller, "local", &anns, &mut random).await;
     }
 }
 
-async fn check(asker: &mut Asker, who: &str, anns: &Belongings, random: &mut Random) {
+async fn check(caller: &mut Caller, who: &str, anns: &OwnedObjects, random: &mut Random) {
     let samples = if torture() { 10 * SAMPLES } else { SAMPLES };
-    for (thing, ask) in WAYS {
-        let asks = [ask(anns.name(thing).expect("a name")), ask(&anns.missing(thing).expect("a name"))];
-        let what = format!("{:?} by {who} over {}", asks[0], asker.way());
-        let Some(first) = compare(asker, &asks, samples, random).await.filter(|first| first.probability < ALARM) else { continue };
+    for (kind, ask) in WAYS {
+        let asks = [ask(anns.name(kind).expect("a name")), ask(&anns.missing(kind).expect("a name"))];
+        let what = format!("{:?} by {who} over {}", asks[0], caller.way());
+        let Some(first) = compare(caller, &asks, samples, random).await.filter(|first| first.probability < ALARM) else { continue };
         eprintln!("{what}: {first:?}, so once more");
-        let again = compare(asker, &asks, 3 * samples, random).await.expect("it could be asked before");
+        let again = compare(caller, &asks, 3 * samples, random).await.expect("the request was possible before");
         let told_apart = again.probability < ALARM && (again.shift > 0.0) == (first.shift > 0.0);
         assert!(!told_apart, "{what}: {first:?}, then {again:?}; seed {}", random.seed);
     }
 }
 
 /// `None` if the request is not possible on this transport.
-async fn compare(asker: &mut Asker, asks: &[Ask; 2], samples: usize, random: &mut Random) -> Option<Comparison> {
+async fn compare(caller: &mut Caller, asks: &[Ask; 2], samples: usize, random: &mut Random) -> Option<Comparison> {
     let mut times = [Vec::new(), Vec::new()];
     for round in 0..samples + WARM_UP {
         let first = usize::from(random.bit());
         for which in [first, 1 - first] {
             let began = Instant::now();
-            asker.ask(&asks[which]).await?;
+            caller.ask(&asks[which]).await?;
             if round >= WARM_UP {
                 times[which].push(began.elapsed());
             }
@@ -140,7 +140,7 @@ impl Random {
 
 /// A test that detects no difference would prove nothing.
 #[test]
-fn the_test_detects_a_difference_of_a_tenth_and_accepts_equal_times() {
+fn the_statistic_detects_a_difference_of_a_tenth_and_accepts_equal_times() {
     let mut random = Random { seed: 1, state: 0x9e37_79b9_7f4a_7c15 };
     let mut noisy = |base: u64| Duration::from_micros(base + (0..8).map(|_| u64::from(random.bit()) * 50).sum::<u64>());
     let times = |base: u64, noisy: &mut dyn FnMut(u64) -> Duration| (0..SAMPLES).map(|_| noisy(base)).collect::<Vec<_>>();
