@@ -4,7 +4,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
-/// The tenant or session that a job belongs to. Lanes take turns; within a lane jobs start in order of arrival.
+/// The queue that a job waits in: of its owner, or without authentication of its connection, session name or IP address. Lanes are served
+/// round-robin; within a lane jobs start in order of arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Lane(pub u64);
 

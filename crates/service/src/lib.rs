@@ -10,6 +10,7 @@
 //!   events/       subscriptions and what they deliver
 //! caller.rs     on whose behalf a request is made, and in which session
 //! monitoring/   health and metrics
+//! retention.rs  deletes what is older than its retention
 //! ```
 //!
 //! ```text
@@ -28,6 +29,7 @@ mod heaps;
 mod monitoring;
 mod page_room;
 mod policy;
+mod retention;
 pub mod schema;
 mod service;
 mod sessions;

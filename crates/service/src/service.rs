@@ -9,6 +9,7 @@ use crate::executions::{
 use crate::heaps::{HeapCache, Heaps};
 use crate::monitoring::Meter;
 use crate::policy::Policy;
+use crate::retention;
 use crate::sessions::{Sessions, access_audit, expiry};
 use crate::{ServiceError, Stores};
 use heapstead_catalog::Catalogs;
@@ -56,7 +57,7 @@ impl Service {
         }
         peer_questions::respond(stores);
         orphans::fail_all(stores).await?;
-        orphans::start_sweeping(stores);
+        retention::start(stores);
         expiry::start(stores);
         followers::start(stores);
         access_audit::start(stores);

@@ -1,4 +1,4 @@
-//! Every limit of one execution, each with its reason.
+//! The limits of one execution, each with its reason. `docs/limits.md` lists all limits of the product.
 
 /// Default V8 heap limit of one run.
 pub const HEAP_MB_DEFAULT: u32 = 64;

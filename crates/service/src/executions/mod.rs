@@ -7,7 +7,7 @@
 //! running.rs      executions of this process: progress, waiting callers, stop requests
 //! turn_queue.rs   turns of this process; turn.rs waits for those of others
 //! queries.rs, output.rs   records, lists and output as callers see them
-//! orphans.rs      executions of servers that died; retention
+//! orphans.rs      executions of servers that died
 //! ```
 
 pub(crate) mod driver;

@@ -1,5 +1,5 @@
-//! Which heap a run starts from, and what happens if that heap does not exist. In a logical session the chosen heap is then prepared: see
-//! `sessions/logical/preparation.rs`.
+//! Which heap a run starts from, and what happens if that heap does not exist. In a logical session,
+//! `sessions/logical/preparation.rs` replaces the head if the execute session is lost; it imports the catalogs into a heap that the caller names.
 
 use crate::heaps::{HeapCache, parse_heap_key};
 use crate::{ServiceError, SessionTarget};

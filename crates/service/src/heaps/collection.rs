@@ -1,4 +1,5 @@
-//! Garbage collection of heaps that nothing refers to: on request of their owner, and periodically by the server.
+//! Garbage collection of heaps that nothing refers to: on request of their owner, and every ten minutes by the server (`retention.rs`). What
+//! refers to a heap is decided in `store/src/sqlite/heaps.rs` (`uses_heap`).
 
 use super::Heaps;
 use crate::error::blocking;

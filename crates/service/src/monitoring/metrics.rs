@@ -161,7 +161,7 @@ mod tests {
         meter.ended(Status::TimedOut);
         let exported = meter.view(heapstead_engine::Load { running: 1, queued: 2 }).executions.collect();
         let counts: Vec<(&str, f64)> =
-            exported[0].get_metric().iter().map(|metric| (metric.get_label()[0].value(), metric.get_counter().value())).collect();
+            exported[0].get_metric().iter().map(|metric| (metric.get_label()[0].value(), metric.get_counter().get_value())).collect();
         assert_eq!(counts.len(), Status::ALL.len() - 1);
         assert!(counts.contains(&("timed_out", 1.0)) && counts.contains(&("completed", 0.0)), "{counts:?}");
     }

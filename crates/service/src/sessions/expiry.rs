@@ -32,7 +32,7 @@ async fn expire(stores: &Stores) -> Result<Option<Timestamp>, ServiceError> {
     let records = &stores.records;
     loop {
         let now = Timestamp::now();
-        // A session in which code runs is in use, however long that takes.
+        // An execute session does not expire while a run is running in it.
         let soon = now.saturating_add(stores.policy.ttl() / 2).unwrap_or(Timestamp::MAX);
         records.extend_running_execute_sessions(soon, stores.policy.expiry(now)).await?;
         for id in records.expire_execute_sessions(now).await? {

@@ -3,9 +3,10 @@
 //! In order: the `session` argument, the session in `_meta`, the session of the connection. If they name different opened sessions, the request
 //! is refused.
 //!
-//! Every request refreshes the TTL of its opened session once: when it resolves the session, or, if it runs code, in the transaction that
-//! accepts the run. A logical session has no TTL of its own; the execute session that it is bound to has, and is also refreshed when a run
-//! ends and while one runs.
+//! A request that uses an opened session refreshes its TTL once: when it resolves the session, or, if it runs code, in the transaction that
+//! accepts the run. Not refreshed: a session that is only shown or forked, the session of an execution that is read or cancelled by its id, and
+//! an expiry that would move by less than a hundredth of the TTL. A logical session has no TTL of its own; the execute session that it is bound
+//! to has, and is also refreshed when a run ends and while one runs.
 
 use super::Sessions;
 use super::access_audit::Requested;

@@ -1,7 +1,7 @@
 //! Turns: the order in which work happens in an opened session, across all servers. At most the first turn of a session may change its head.
 //!
-//! A run takes its turn in the transaction that accepts it, and gives it up in the transaction that ends it. Preparing a logical session takes
-//! a turn of its own. A turn of a server that has died is removed by the first server that waits for it.
+//! A run takes its turn in the transaction that accepts it, and gives it up in the transaction that ends it. A run in a
+//! logical session prepares it within that turn; `session_context`, which runs no user code, takes a turn of its own. A turn of a server that has died is removed by the first server that waits for it.
 
 use super::RecordsError;
 use async_trait::async_trait;

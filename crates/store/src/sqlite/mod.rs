@@ -1,4 +1,8 @@
 //! Records in SQLite: one database in a folder, which several processes may open at once. SQL is only in this folder and in `migrations/`.
+//!
+//! If another process holds the lock, a statement waits for up to `BUSY_TIMEOUT`. Then all transactions of the same commit fail as
+//! `RecordsError::Unavailable`, which clients see as `unavailable` (HTTP 503 with `Retry-After`). Only the end of an execution is
+//! retried (`service/src/executions/driver.rs`, `record_end`).
 
 mod columns;
 mod damaged_heaps;

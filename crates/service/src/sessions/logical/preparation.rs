@@ -1,4 +1,8 @@
-//! Prepares a logical session for a call that has its turn: checks the execute session, replaces it if it is lost, and exposes new entities.
+//! Prepares a logical session for a call that has its turn: checks the execute session, replaces it if it is lost, and imports new entities.
+//!
+//! An execute session is lost if it has expired, its catalogs have changed, or its head is missing, damaged or of another engine. All entities
+//! are then imported again, as they are into a heap that the caller names. A run prepares within its own turn (`executions/driver.rs`).
+//! `session_context` takes a turn only if something changes, and prepares the first opening before the session exists (`session_context.rs`).
 
 use super::continuity::{Continuity, Reason, SessionNotice, Wave, WaveMode};
 use super::symbol_space;
