@@ -2,7 +2,7 @@
 
 use crate::json_size::json_bytes;
 use crate::limits::{
-    CONTENT_HASH_BYTES_MAX, QUERY_BYTES_MAX, RESOURCE_ID_BYTES_MAX, RESOURCE_SUMMARY_BYTES_MAX, RESOURCES_BYTES_MAX, RESOURCES_MAX,
+    CONTENT_HASH_CHARS_MAX, QUERY_CHARS_MAX, RESOURCE_ID_CHARS_MAX, RESOURCE_SUMMARY_CHARS_MAX, RESOURCES_BYTES_MAX, RESOURCES_MAX,
     SEARCHES_BYTES_MAX, SEARCHES_MAX, TOOL_NAME_BYTES_MAX,
 };
 use crate::preferences::{refused, shown};
@@ -37,9 +37,9 @@ impl Record {
 
     /// Replaces an earlier entry for the same resource.
     pub fn add_resource(&mut self, new: NewResource, now: Timestamp) -> Result<(), Refused> {
-        check_text("resource_id", &new.resource_id, 1, RESOURCE_ID_BYTES_MAX)?;
-        check_text("content_hash", &new.content_hash, 0, CONTENT_HASH_BYTES_MAX)?;
-        check_text("summary", &new.summary, 0, RESOURCE_SUMMARY_BYTES_MAX)?;
+        check_text("resource_id", &new.resource_id, 1, RESOURCE_ID_CHARS_MAX)?;
+        check_text("content_hash", &new.content_hash, 0, CONTENT_HASH_CHARS_MAX)?;
+        check_text("summary", &new.summary, 0, RESOURCE_SUMMARY_CHARS_MAX)?;
         let NewResource { resource_id, resource_type, content_hash, summary } = new;
         self.fetched_resources.retain(|known| (known.resource_type, &known.resource_id) != (resource_type, &resource_id));
         self.fetched_resources.push(Resource { resource_id, resource_type, fetched_at: now, content_hash, summary });
@@ -49,7 +49,7 @@ impl Record {
 
     /// Replaces an earlier entry for the same query.
     pub fn add_search(&mut self, query: &str, results: u64, now: Timestamp) -> Result<(), Refused> {
-        check_text("query", query, 1, QUERY_BYTES_MAX)?;
+        check_text("query", query, 1, QUERY_CHARS_MAX)?;
         let query_hash = query_hash(query);
         self.searches.retain(|known| known.query_hash != query_hash);
         self.searches.push(Search { query_hash, query: query.to_owned(), searched_at: now, results });
@@ -68,11 +68,12 @@ fn check_text(parameter: &str, text: &str, min: usize, max: usize) -> Result<(),
     if text.trim().len() < min {
         return Err(refused(parameter, format!("`{}`", shown(text)), "it must not be empty".into()));
     }
-    if text.len() > max {
+    let chars = text.chars().count();
+    if chars > max {
         return Err(refused(
             parameter,
-            format!("{} bytes long (`{}`)", text.len(), shown(text)),
-            format!("at most {max} bytes are allowed"),
+            format!("{chars} characters long (`{}`)", shown(text)),
+            format!("at most {max} characters are allowed"),
         ));
     }
     Ok(())
@@ -164,7 +165,7 @@ mod tests {
         let mut record = record();
         let wide = |bytes: usize, index: usize| format!("{index}{}", "\u{1}".repeat(bytes - 4));
         for index in 0..220 {
-            let summary = wide(RESOURCE_SUMMARY_BYTES_MAX, index);
+            let summary = wide(RESOURCE_SUMMARY_CHARS_MAX, index);
             record
                 .add_resource(NewResource { summary, ..resource(&wide(512, index), &wide(128, index)) }, Timestamp::from_ms(0))
                 .expect("added");

@@ -21,14 +21,14 @@ pub const ARG_CHARS_MAX: usize = 400;
 pub const RESULT_SUMMARY_CHARS_MAX: usize = 280;
 
 pub const RESOURCES_MAX: usize = 200;
-pub const RESOURCE_ID_BYTES_MAX: usize = 512;
-pub const CONTENT_HASH_BYTES_MAX: usize = 128;
-pub const RESOURCE_SUMMARY_BYTES_MAX: usize = 1024;
+pub const RESOURCE_ID_CHARS_MAX: usize = 512;
+pub const CONTENT_HASH_CHARS_MAX: usize = 128;
+pub const RESOURCE_SUMMARY_CHARS_MAX: usize = 1024;
 /// All resources together as JSON. Beyond it, the oldest are removed.
 pub const RESOURCES_BYTES_MAX: usize = 80 * 1024;
 
 pub const SEARCHES_MAX: usize = 200;
-pub const QUERY_BYTES_MAX: usize = 1024;
+pub const QUERY_CHARS_MAX: usize = 1024;
 /// All searches together as JSON. Beyond it, the oldest are removed.
 pub const SEARCHES_BYTES_MAX: usize = 80 * 1024;
 

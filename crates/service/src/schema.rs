@@ -68,7 +68,7 @@ pub fn pattern_in_words(pattern: &str) -> Option<&'static str> {
         ("^([0-9a-f]{64})?$", "a heap key, which is 64 lowercase hex digits"),
         ("^[0-9]{1,18}$", "a `next_cursor` from an earlier answer"),
         (SESSION_NAME_PATTERN, "a session name: 1 to 256 characters, none of them a control character"),
-        (NOT_EMPTY, "code that is not empty"),
+        (NOT_EMPTY, "JavaScript or TypeScript source"),
         (FIELDS_PATTERN, "field names, separated by commas: `index`, `input_heap`, `output_heap`, `code`, `timestamp`, `execution_id`"),
     ];
     let known = words.iter().find(|(known, _)| *known == pattern).map(|(_, words)| *words);

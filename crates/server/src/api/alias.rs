@@ -2,7 +2,7 @@
 
 use super::operation::Arguments;
 use heapstead_service::ServiceError;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 #[derive(Clone, Copy)]
 pub struct Alias {
@@ -72,21 +72,22 @@ fn run_input(mut schema: Value) -> Value {
 
 fn context_input(mut schema: Value) -> Value {
     schema["properties"]["seeds"]["minItems"] = json!(1);
-    schema["properties"]["seeds"]["items"] = json!({ "anyOf": CATALOG_MEMBERS.map(seed) });
+    if let Some(seed) = schema["properties"]["seeds"]["items"].as_object_mut() {
+        name_catalog_by_alias(seed);
+    }
     schema["required"] = json!(["intent", "seeds"]);
     schema
 }
 
-fn seed(catalog: &str) -> Value {
-    json!({
-        "type": "object",
-        "properties": {
-            catalog: { "type": "string", "description": "Name of the catalog." },
-            "entity": { "type": "string", "description": "Name of the entity." },
-        },
-        "required": [catalog, "entity"],
-        "additionalProperties": false,
-    })
+/// Each seed has exactly one of the members that name its catalog.
+fn name_catalog_by_alias(seed: &mut Map<String, Value>) {
+    if let Some(properties) = seed.get_mut("properties").and_then(Value::as_object_mut)
+        && let Some(catalog) = properties.get("catalog").cloned()
+    {
+        properties.extend(CATALOG_MEMBERS.map(|name| (name.to_owned(), catalog.clone())));
+    }
+    seed.insert("required".into(), json!(["entity"]));
+    seed.insert("oneOf".into(), CATALOG_MEMBERS.map(|name| json!({ "required": [name] })).into_iter().collect());
 }
 
 #[cfg(test)]

@@ -40,18 +40,18 @@ struct Set {
 #[derive(Deserialize, JsonSchema)]
 struct NewEntry {
     /// Id of the fetched resource, such as a path, a URL or a key. Either this or `query`.
-    #[schemars(length(min = 1, max = limits::RESOURCE_ID_BYTES_MAX))]
+    #[schemars(length(min = 1, max = limits::RESOURCE_ID_CHARS_MAX))]
     resource_id: Option<String>,
     /// Type of the resource. Default `document`.
     resource_type: Option<Kind>,
     /// Hash of its content, to detect a change later.
-    #[schemars(length(max = limits::CONTENT_HASH_BYTES_MAX))]
+    #[schemars(length(max = limits::CONTENT_HASH_CHARS_MAX))]
     content_hash: Option<String>,
     /// Summary of its content in a sentence or two.
-    #[schemars(length(max = limits::RESOURCE_SUMMARY_BYTES_MAX))]
+    #[schemars(length(max = limits::RESOURCE_SUMMARY_CHARS_MAX))]
     summary: Option<String>,
     /// Text of the search. Either this or `resource_id`.
-    #[schemars(length(min = 1, max = limits::QUERY_BYTES_MAX))]
+    #[schemars(length(min = 1, max = limits::QUERY_CHARS_MAX))]
     query: Option<String>,
     /// Number of results of the search. Default 0.
     #[schemars(range(min = 0, max = 9_007_199_254_740_991u64))]
@@ -65,15 +65,15 @@ struct NewEntry {
 #[derive(Deserialize, JsonSchema)]
 struct Check {
     /// Id of the resource to check. Either this or `query`.
-    #[schemars(length(min = 1, max = limits::RESOURCE_ID_BYTES_MAX))]
+    #[schemars(length(min = 1, max = limits::RESOURCE_ID_CHARS_MAX))]
     resource_id: Option<String>,
     /// Filter by type. If omitted, any type.
     resource_type: Option<Kind>,
     /// Hash of its current content: if it differs from the recorded one, the resource counts as changed.
-    #[schemars(length(max = limits::CONTENT_HASH_BYTES_MAX))]
+    #[schemars(length(max = limits::CONTENT_HASH_CHARS_MAX))]
     content_hash: Option<String>,
     /// Text of the search to check; only its words are compared. Either this or `resource_id`.
-    #[schemars(length(min = 1, max = limits::QUERY_BYTES_MAX))]
+    #[schemars(length(min = 1, max = limits::QUERY_CHARS_MAX))]
     query: Option<String>,
     /// The session: its handle, or over REST its name. If omitted, the session of this call or connection.
     #[schemars(schema_with = "heapstead_service::schema::session_name")]

@@ -15,7 +15,7 @@ const SEED_CHARS_MAX: usize = 256;
 #[derive(Deserialize, JsonSchema)]
 struct SessionContextParams {
     /// Describes the task: any text of 1 to 512 bytes that stays the same as long as the task does. The same text gives the same session.
-    #[schemars(length(min = 1, max = 512))]
+    #[schemars(length(min = 1))]
     intent: String,
     /// Entities of catalogs to expose in the session, as `catalog_search` finds them. If omitted, none.
     #[schemars(length(min = 1, max = SEEDS_MAX))]

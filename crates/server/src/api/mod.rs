@@ -73,9 +73,12 @@ impl Api {
 }
 
 impl Operation {
-    /// The arguments of an alias as the tool itself takes them. Parameters that the alias does not have are refused.
+    /// The arguments of an alias as the tool itself takes them. They are checked before, so that errors name the alias's parameters.
     pub fn translate(&self, alias: &Alias, arguments: Arguments) -> Result<Arguments, ServiceError> {
-        Parameters::new(alias.name, &self.under(alias).input).check_names(&arguments)?;
-        (alias.translate)(arguments)
+        let parameters = Parameters::new(alias.name, &self.under(alias).input);
+        parameters.check_names(&arguments)?;
+        let translated = (alias.translate)(arguments.clone())?;
+        parameters.parse::<Arguments>(arguments)?;
+        Ok(translated)
     }
 }

@@ -60,16 +60,16 @@ pub enum CheckRequest {
 impl CheckRequest {
     /// Refuses values that could not have been recorded.
     fn check_bounds(&self) -> Result<(), ServiceError> {
-        let bounded = |name: &str, text: &str, min: usize, max: usize| match (min..=max).contains(&text.len()) {
-            true => Ok(()),
-            false => Err(ServiceError::bad_value(name, format!("{} bytes long", text.len()), format!("{min} to {max} bytes are allowed"))),
+        let bounded = |name: &str, text: &str, min: usize, max: usize| match text.chars().count() {
+            chars if (min..=max).contains(&chars) => Ok(()),
+            chars => Err(ServiceError::bad_value(name, format!("{chars} characters long"), format!("{min} to {max} characters are allowed"))),
         };
         match self {
             Self::Resource { id, content_hash, .. } => {
-                bounded("resource_id", id, 1, limits::RESOURCE_ID_BYTES_MAX)?;
-                bounded("content_hash", content_hash.as_deref().unwrap_or_default(), 0, limits::CONTENT_HASH_BYTES_MAX)
+                bounded("resource_id", id, 1, limits::RESOURCE_ID_CHARS_MAX)?;
+                bounded("content_hash", content_hash.as_deref().unwrap_or_default(), 0, limits::CONTENT_HASH_CHARS_MAX)
             }
-            Self::Search { query } => bounded("query", query, 1, limits::QUERY_BYTES_MAX),
+            Self::Search { query } => bounded("query", query, 1, limits::QUERY_CHARS_MAX),
         }
     }
 }
