@@ -174,7 +174,7 @@ fn a_worker_refuses_a_request_out_of_order_and_says_why() {
             vec![open(true), run(1, "1"), commit(1), run(1, "1")],
             "protocol: the server sent `Run` 1, which is not higher than the run before",
         ),
-        (vec![open(true), run(1, "1"), commit(1), run(2, "1")], "this worker has made its run already"),
+        (vec![open(true), run(1, "1"), commit(1), run(2, "1")], "this worker has already served its run"),
     ] {
         let (mut worker, heap) = (zygote.fork(), blank());
         for request in &requests {

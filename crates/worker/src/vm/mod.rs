@@ -16,14 +16,14 @@ mod snapshot;
 mod state;
 
 pub use isolate::CODE_RANGE_MB;
-pub use memory::end_if_running;
+pub use memory::exit_if_out_of_memory;
 pub use natives::digests as natives_digests;
 pub use platform::{engine_id, initialize};
 pub use repl::CompileError;
 
 use crate::{Channel, channel};
 
-/// What a worker does once it is confined.
+/// The runner of production workers: serves requests, then exits.
 pub fn run(channel: &Channel) {
     match machine::serve(channel) {
         Ok(()) => channel::quit(),
