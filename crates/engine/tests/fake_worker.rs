@@ -250,9 +250,9 @@ async fn a_zygote_that_breaks_the_protocol_fails_the_run_it_was_asked_for() {
     for (way, message) in [
         ("refuses", "no worker could be started: it would rather not"),
         ("sends no pidfd", "no worker could be started: no pidfd came with the worker"),
-        ("babbles", "no worker could be started: the zygote died or gave no answer, and so did the ones after it"),
-        ("dies", "no worker could be started: the zygote died or gave no answer, and so did the ones after it"),
-        ("never answers", "no worker could be started: the zygote died or gave no answer, and so did the ones after it"),
+        ("babbles", "no worker could be started: the zygote died or did not answer, and so did its replacements"),
+        ("dies", "no worker could be started: the zygote died or did not answer, and so did its replacements"),
+        ("never answers", "no worker could be started: the zygote died or did not answer, and so did its replacements"),
     ] {
         let engine = start_with(Config { fork_timeout: Duration::from_millis(300), ..config(fake_zygote(way)) }).await;
         for _ in 0..2 {
