@@ -165,7 +165,7 @@ fn what_the_zygote_gives_up_is_gone_without_the_filter_too() {
         ("take capabilities", "EPERM", 1),
         ("bind a TCP port", "EACCES", 4),
         ("connect to a TCP port", "EACCES", 4),
-        ("signal the process above", "EPERM", 6),
+        ("signal the parent process", "EPERM", 6),
     ] {
         if landlock >= since_landlock {
             assert!(said.lines().any(|line| line == format!("{attempt}: {outcome}")), "{attempt}: {outcome} expected of\n{said}");

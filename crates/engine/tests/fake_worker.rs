@@ -45,9 +45,9 @@ const WAYS: &[(&str, Asked, End)] = &[
     ("call of one byte too many", NoHeap, Misbehaved("a frame `Call` with 16777227 bytes, at most 16777226 are allowed")),
     ("end without a status", NoHeap, Misbehaved("a frame `Ended` whose payload can't be read")),
     ("failure of unknown kind", NoHeap, Misbehaved("a frame `Ended` whose payload can't be read")),
-    ("result that is no text", NoHeap, Misbehaved("a frame `Ended` whose payload can't be read")),
+    ("result that is not text", NoHeap, Misbehaved("a frame `Ended` whose payload can't be read")),
     ("call without a kind", NoHeap, Misbehaved("a frame `Call` whose payload can't be read")),
-    ("heap of seven bytes' digest", Heap, Misbehaved("a frame `Snapshot` whose payload can't be read")),
+    ("heap with a digest of seven bytes", Heap, Misbehaved("a frame `Snapshot` whose payload can't be read")),
     ("result without a run number", NoHeap, Misbehaved("a frame `Ended` without a run number")),
     ("opened with a run number", NoHeap, Misbehaved("a frame `Opened` with a run number, which belongs to no run")),
     // Out of order. Without a heap to wait for, the result is the end, and what follows it is never read.
@@ -68,11 +68,11 @@ const WAYS: &[(&str, Asked, End)] = &[
     ("call after the result", Heap, Misbehaved("`Call` for run 1, which has ended")),
     ("failure after the result", Heap, Misbehaved("`Ended` for run 1, which has ended")),
     ("result after the failure", Heap, NeverSettles),
-    ("output after the word that it is dropped", NoHeap, Misbehaved("`Output` after `OutputDropped`")),
-    ("two words that output is dropped", NoHeap, Misbehaved("`OutputDropped` a second time")),
+    ("output after the notice that it is dropped", NoHeap, Misbehaved("`Output` after `OutputDropped`")),
+    ("two notices that output is dropped", NoHeap, Misbehaved("`OutputDropped` a second time")),
     ("heap without a result", Heap, Misbehaved("`Snapshot` before `Ended`")),
-    ("heap that nobody asked for", NoHeap, Misbehaved("`Snapshot` that was not asked for")),
-    ("commit that nobody asked for", NoHeap, Misbehaved("`Committed` that was not asked for")),
+    ("heap that was not requested", NoHeap, Misbehaved("`Snapshot` that was not asked for")),
+    ("commit that was not requested", NoHeap, Misbehaved("`Committed` that was not asked for")),
     ("commit of its result", Heap, Misbehaved("`Committed` that was not asked for")),
     // Of another run.
     ("start of another run", NoHeap, Misbehaved("`Started` for run 2, which is not the run in progress")),
@@ -90,9 +90,9 @@ const WAYS: &[(&str, Asked, End)] = &[
     ("call with a number too high", NoHeap, Misbehaved("call number 2, expected 1")),
     ("calls without end", NoHeap, Misbehaved("`Call` of kind 7, but no capability exists")),
     // Refusals.
-    ("refusal", NoHeap, Refused("it would rather not")),
-    ("refusal after the start", NoHeap, Refused("it would rather not")),
-    ("refusal after the result", Heap, Refused("it would rather not")),
+    ("refusal", NoHeap, Refused("refused by the test")),
+    ("refusal after the start", NoHeap, Refused("refused by the test")),
+    ("refusal after the result", Heap, Refused("refused by the test")),
     // Heaps that are not what they are said to be.
     ("heap that can't be written", Heap, Unsaveable("full")),
     ("wrong digest", Heap, Misbehaved("the heap it wrote is not the one it announced")),
@@ -101,7 +101,7 @@ const WAYS: &[(&str, Asked, End)] = &[
     // Too much.
     ("a million outputs", NoHeap, Completed),
     ("a million empty outputs", NoHeap, Completed),
-    ("a million words that output is dropped", NoHeap, Misbehaved("`OutputDropped` a second time")),
+    ("a million notices that output is dropped", NoHeap, Misbehaved("`OutputDropped` a second time")),
     ("output without end", NoHeap, TimedOut),
     ("starts without end", NoHeap, Misbehaved("`Started` a second time")),
     ("parsing without end", NoHeap, Misbehaved("`Parsing` a second time")),
@@ -216,7 +216,7 @@ async fn output_is_told_up_to_its_cap_and_the_rest_is_dropped_once() {
     let engine = start(probes()).await;
     for (way, bytes, drops) in [
         ("a million outputs", 1_000_000, 0),
-        ("two words that output is dropped", 0, 1),
+        ("two notices that output is dropped", 0, 1),
         ("output without end", 2 << 20, 1),
         ("death after output", "last words".len(), 0),
         ("output after the result", 0, 0),
@@ -236,9 +236,9 @@ fn fake_zygote(way: &str) -> Artifacts {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_zygote_that_is_none_stops_the_start() {
     for (way, message) in [
-        ("unfit", "the engine refuses to run on this machine: it would rather not"),
+        ("unfit", "the engine refuses to run on this machine: refused by the test"),
         ("dies at once", "the zygote ended before it was ready"),
-        ("babbles at once", "the zygote ended before it was ready"),
+        ("sends garbage at once", "the zygote ended before it was ready"),
     ] {
         let error = Engine::start(config(fake_zygote(way))).await.err().expect("no engine").to_string();
         assert!(error.starts_with(message), "{way}: {error}");
@@ -248,9 +248,9 @@ async fn a_zygote_that_is_none_stops_the_start() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_zygote_that_breaks_the_protocol_fails_the_run_it_was_asked_for() {
     for (way, message) in [
-        ("refuses", "no worker could be started: it would rather not"),
+        ("refuses", "no worker could be started: refused by the test"),
         ("sends no pidfd", "no worker could be started: no pidfd came with the worker"),
-        ("babbles", "no worker could be started: the zygote died or did not answer, and so did its replacements"),
+        ("sends garbage", "no worker could be started: the zygote died or did not answer, and so did its replacements"),
         ("dies", "no worker could be started: the zygote died or did not answer, and so did its replacements"),
         ("never answers", "no worker could be started: the zygote died or did not answer, and so did its replacements"),
     ] {

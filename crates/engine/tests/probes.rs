@@ -138,7 +138,7 @@ async fn a_heap_that_changes_while_it_is_saved_is_what_its_key_says_or_nothing()
             Outcome::Completed { heap: Some(heap), .. } => {
                 let payload = heap.payload().expect("payload");
                 assert_eq!(heap.key().digest(), &<[u8; 32]>::from(Sha256::digest(&payload)));
-                assert_eq!(payload, b"a heap as good as any");
+                assert_eq!(payload, b"the bytes of one heap");
             }
             Outcome::Failed(Failure::WorkerMisbehaved(what)) => assert_eq!(what, "the heap it wrote is not the one it announced"),
             other => panic!("{other:?}"),
