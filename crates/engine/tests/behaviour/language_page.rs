@@ -223,7 +223,7 @@ async fn what_does_not_survive() {
 }
 
 #[tokio::test]
-async fn not_as_in_node() {
+async fn differences_from_node() {
     check_both(&[
         (
             "['require', 'process', 'Buffer', 'global', 'module', 'fetch', 'navigator', 'localStorage', 'Blob', 'File', 'FormData', 'Headers', 'Request', 'Response', \
