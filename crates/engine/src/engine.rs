@@ -166,7 +166,7 @@ impl Engine {
 
     /// Runs a job without waiting for a slot, for health checks: a busy engine is healthy. One job at a time.
     pub async fn run_unqueued(&self, job: Job) -> (Vec<u8>, Outcome) {
-        let _trial = self.unqueued.lock().await;
+        let _one_at_a_time = self.unqueued.lock().await;
         let (start, permit) = oneshot::channel();
         // Can't fail, because this function holds the receiver.
         let _ = start.send(Permit::uncounted());

@@ -244,6 +244,6 @@ const localePrototype = standInPrototype("Locale", NativeLocale.prototype, [], {
 standInConstructor("Locale", NativeLocale, false, localePrototype, (wanted, tag, options) =>
   makeLocale(NativeLocale, nativeToTag, wanted, tag, options));
 
-// Natives that take locales accept only native Locale objects; instead of ours they receive a list of one tag.
+// Natives that take locales accept only native Locale objects; for a Locale of this file they receive a list of one tag.
 defineProperty(localePrototype, "length", { get() { return 1; }, configurable: true });
 defineProperty(localePrototype, "0", { get() { return stateOf(this, "Locale")?.source; }, configurable: true });

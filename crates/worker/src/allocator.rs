@@ -107,7 +107,7 @@ pub unsafe fn try_calloc(count: usize, size: usize) -> *mut c_void {
 
 fn or_exit(data: *mut c_void) -> *mut c_void {
     if data.is_null() {
-        vm::exit_if_out_of_memory();
+        vm::exit_if_run_in_progress();
     }
     data
 }

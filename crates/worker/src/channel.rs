@@ -81,7 +81,7 @@ impl Channel {
         quit()
     }
 
-    /// Sends a message. Exits if the server is gone.
+    /// Sends a message. Exits if the server has closed the socket.
     pub fn send(&self, message: &FromWorker) {
         if !self.opened_due.get() {
             if message.write_to(&mut Socket(self.socket.as_raw_fd())).is_err() {

@@ -111,12 +111,12 @@ fn encode(message: &FromWorker) -> Vec<u8> {
 
 /// Reports that memory has run out and exits, without allocating.
 fn exit_out_of_memory() -> ! {
-    exit_if_out_of_memory();
+    exit_if_run_in_progress();
     channel::quit()
 }
 
 /// Reports that memory has run out and exits, if this process has a run. Returns otherwise.
-pub fn exit_if_out_of_memory() {
+pub fn exit_if_run_in_progress() {
     // SAFETY: null, or pointers to the channel of this process and to leaked messages. Both live until the process exits.
     let (channel, messages) = unsafe { (CHANNEL.load(Relaxed).as_ref(), LAST_MESSAGES.load(Relaxed).as_ref()) };
     if let (Some(channel), Some(messages)) = (channel, messages) {

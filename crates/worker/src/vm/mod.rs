@@ -16,7 +16,7 @@ mod snapshot;
 mod state;
 
 pub use isolate::CODE_RANGE_MB;
-pub use memory::exit_if_out_of_memory;
+pub use memory::exit_if_run_in_progress;
 pub use natives::digests as natives_digests;
 pub use platform::{engine_id, initialize};
 pub use repl::CompileError;
