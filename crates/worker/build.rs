@@ -31,8 +31,8 @@ fn compile_shim() {
         .compile("heapstead_shim");
 }
 
-/// `[("00_base.js", include_str!(…)), …]`, in the order of the numbers. The paths are found by the compiler, not written out here, because
-/// checkouts in different folders may share a target directory.
+/// Writes `[("00_base.js", include_str!(…)), …]`, in the order of the numbers. The paths are relative to `CARGO_MANIFEST_DIR`, because checkouts
+/// in different folders may share a target directory.
 fn list_sources() {
     println!("cargo:rerun-if-changed=js");
     let mut files: Vec<PathBuf> = std::fs::read_dir("js").expect("js").map(|entry| entry.expect("entry").path()).collect();

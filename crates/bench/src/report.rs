@@ -64,7 +64,7 @@ impl Report {
     }
 
     pub fn print(&self) {
-        println!("\n{:<58} {:>10}  {:<17} {:<12} {:<7} behind it", "what", "measured", "p10 – p90", "bar", "");
+        println!("\n{:<58} {:>10}  {:<17} {:<12} {:<7} details", "what", "measured", "p10 – p90", "bar", "");
         for Row { what, unit, measured, spread, bar, detail, met } in &self.rows {
             let bar = match bar {
                 Bar::AtMost(most) => format!("≤ {most}{unit}"),
@@ -77,7 +77,7 @@ impl Report {
                 format!("{:.2} – {:.2}", spread.0, spread.1)
             );
         }
-        println!("\nnoise: the slowest tenth of a fixed computation took {:.2} × the fastest (1.0 is a machine of one's own)", self.noise);
+        println!("\nnoise: the slowest tenth of a fixed computation took {:.2} × the fastest (1.0: an idle machine)", self.noise);
     }
 
     pub fn write(&self) -> Result<PathBuf> {

@@ -1,4 +1,4 @@
-//! Where the engine's parts lie: the V8 host, the worker library and the base heap, together in one folder.
+//! The engine's files: the V8 host, the worker library and the base heap, together in one folder.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ pub struct Artifacts {
 pub const HOST: &str = "heapstead-v8-host";
 pub const WORKER: &str = "libheapstead_v8.so";
 pub const BASE_HEAP: &str = "heapstead-base.heap";
-/// Says where the parts are when they are not beside the executable.
+/// Names the folder with the engine's files, if they are not next to the executable.
 pub const FOLDER_VARIABLE: &str = "HEAPSTEAD_ENGINE_DIR";
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -29,7 +29,7 @@ impl Artifacts {
         Self { host: folder.join(HOST), worker: folder.join(WORKER), base_heap: folder.join(BASE_HEAP) }
     }
 
-    /// The folder that is named by the environment, else the one the executable is in, or the one above it.
+    /// Finds the files in the folder that the environment variable names, otherwise in the folder of the executable or its parent.
     pub fn find() -> Result<Self, ArtifactsError> {
         let searched: Vec<PathBuf> = match std::env::var_os(FOLDER_VARIABLE) {
             Some(folder) => vec![folder.into()],

@@ -1,4 +1,4 @@
-//! Limits of an engine, and where its parts are.
+//! Configuration of an engine: its limits, and the paths of its files.
 
 use crate::Artifacts;
 use heapstead_types::limits::HEAP_MB_DEFAULT;
@@ -9,7 +9,7 @@ pub struct Config {
     pub artifacts: Artifacts,
     pub concurrent_max: usize,
     pub queued_max: usize,
-    /// Over all workers that run at once: the sum of their heap caps.
+    /// Limit on the sum of the heap caps of all concurrent workers.
     pub memory_mb_max: u64,
     /// Workers forked ahead of need, so that a run does not wait for the fork.
     pub spares: Spares,

@@ -1,6 +1,6 @@
 //! The engine's interface: submit a job, follow its events, cancel it.
 
-use crate::driver;
+use crate::job_driver;
 use crate::scheduler::{self, Load, Permit, Scheduler};
 use crate::zygote::{Zygote, ZygoteError};
 use crate::{Config, HeapImage, Lane, Refused, v8_version};
@@ -32,7 +32,7 @@ impl EngineInfo {
         self.id.check(heap, |count| self.natives.get(count as usize).copied())
     }
 
-    /// Whether a snapshot of which nothing else is known may be tried here: one of another V8 never loads.
+    /// Whether a snapshot without an engine id may be loaded here. A snapshot of another V8 version never loads.
     pub fn check_payload(&self, payload: &[u8]) -> Result<(), EngineMismatch> {
         match v8_version::read(payload) {
             Some(version) if version == self.id.v8 => Ok(()),
@@ -55,32 +55,32 @@ pub struct Job {
 
 #[derive(Debug, Clone)]
 pub enum Kind {
-    /// From this heap, or the base heap, to a new heap.
+    /// Starts from this heap, or from the base heap, and produces a new heap.
     Stateful(Option<HeapImage>),
-    /// From the base heap to nothing. Has `WebAssembly`.
+    /// Starts from the base heap and produces no heap. Has `WebAssembly`.
     Stateless,
 }
 
 #[derive(Debug)]
 pub enum Event {
-    /// The worker has its requests: the time limit counts from here. Comes again in the rare case that the worker died before it read them.
+    /// The worker was sent its requests: the time limit counts from here. Sent again in the rare case that the worker died before it read them.
     Started,
     /// Console output as it was written.
     Output(Vec<u8>),
-    /// Output passed its cap: further output is dropped. Comes at most once.
+    /// Output reached its cap: further output is dropped. Sent at most once.
     OutputDropped,
     /// The last event.
     Ended(Outcome),
 }
 
-/// How a run ended. One of these per run, decided once.
+/// How a run ended. Each run has exactly one outcome.
 #[derive(Debug)]
 pub enum Outcome {
     Completed {
         result: String,
-        /// None in stateless runs.
+        /// None for stateless runs.
         heap: Option<HeapImage>,
-        /// The JavaScript that ran, when types were stripped from the source.
+        /// The JavaScript that ran, if types were stripped from the source.
         javascript: Option<String>,
     },
     Failed(Failure),
@@ -100,7 +100,7 @@ pub struct Execution {
 pub struct Canceller(mpsc::Sender<oneshot::Sender<()>>);
 
 impl Canceller {
-    /// Cancels the run. True when this ended it, and then its worker is dead; false when it had ended already.
+    /// Cancels the run. Returns true if this ended it, and its worker is dead then; false if it had already ended.
     pub async fn cancel(&self) -> bool {
         let (done, cancelled) = oneshot::channel();
         self.0.send(done).await.is_ok() && cancelled.await.is_ok()
@@ -116,7 +116,7 @@ impl Execution {
         self.canceller.clone()
     }
 
-    /// Waits for the end, gathering output.
+    /// Waits for the end and collects the output.
     pub async fn finish(mut self) -> (Vec<u8>, Outcome) {
         let mut output = Vec::new();
         loop {
@@ -136,8 +136,8 @@ pub struct Engine {
     scheduler: Scheduler,
     info: EngineInfo,
     generation: String,
-    /// Locked during [`Engine::try_out`].
-    trial: Arc<Mutex<()>>,
+    /// Locked during [`Engine::run_unqueued`].
+    unqueued: Arc<Mutex<()>>,
 }
 
 impl Engine {
@@ -145,10 +145,10 @@ impl Engine {
         let base_heap = config.artifacts.base_heap.clone();
         let scheduler = Scheduler::new(config.concurrent_max, config.memory_mb_max, config.queued_max);
         let (zygote, info) = Zygote::start(config).await?;
-        // The zygote has read it, so it is there; where that changes meanwhile, so does the name.
+        // The zygote has loaded this file. If it can't be read now, the generation differs, which is safe.
         let base = std::fs::read(base_heap).map(|heap| hex::encode(Sha256::digest(heap))).unwrap_or_default();
         let generation = format!("{}/base-{base}", info.id);
-        Ok(Self { zygote, scheduler, info, generation, trial: Arc::default() })
+        Ok(Self { zygote, scheduler, info, generation, unqueued: Arc::default() })
     }
 
     pub fn info(&self) -> &EngineInfo {
@@ -164,12 +164,12 @@ impl Engine {
         Ok(self.reserve(job.lane, job.limits.heap_mb)?.submit(job))
     }
 
-    /// Health check: runs a job without waiting for a slot, because a busy engine is not a broken one. One at a time.
-    pub async fn try_out(&self, job: Job) -> (Vec<u8>, Outcome) {
-        let _trial = self.trial.lock().await;
+    /// Runs a job without waiting for a slot, for health checks: a busy engine is healthy. One job at a time.
+    pub async fn run_unqueued(&self, job: Job) -> (Vec<u8>, Outcome) {
+        let _one_at_a_time = self.unqueued.lock().await;
         let (start, permit) = oneshot::channel();
-        // The receiver is right here.
-        let _ = start.send(Permit::beside());
+        // Can't fail, because this function holds the receiver.
+        let _ = start.send(Permit::uncounted());
         Place { permit, zygote: self.zygote.clone() }.submit(job).finish().await
     }
 
@@ -178,7 +178,7 @@ impl Engine {
         Ok(Held { held: self.scheduler.hold(heap_mb)?, zygote: self.zygote.clone() })
     }
 
-    /// What a fresh heap depends on: this engine, and the heap it begins with.
+    /// Identifies what a fresh heap depends on: this engine and its base heap.
     pub fn generation(&self) -> &str {
         &self.generation
     }
@@ -212,7 +212,7 @@ impl Place {
     pub fn submit(self, job: Job) -> Execution {
         let (sender, events) = mpsc::channel(EVENTS_MAX);
         let (cancel, cancels) = mpsc::channel(1);
-        tokio::spawn(driver::drive(self.zygote, job, self.permit, sender, cancels));
+        tokio::spawn(job_driver::drive(self.zygote, job, self.permit, sender, cancels));
         Execution { events, canceller: Canceller(cancel) }
     }
 }

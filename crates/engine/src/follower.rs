@@ -10,12 +10,12 @@ use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use tokio::sync::mpsc;
 
-/// Read from a worker at once.
+/// Read buffer for messages of a worker.
 const READ_BYTES: usize = 64 << 10;
-/// One message makes at most this many events: output, and the word that more is dropped.
+/// One message produces at most this many events: output, and the notice that further output is dropped.
 const EVENTS_PER_MESSAGE: usize = 2;
 
-/// Cancel-safe: a future that is dropped loses nothing that was read.
+/// Cancel-safe: dropping a future of this loses no message.
 pub struct Follower<'a> {
     worker: Worker,
     events: &'a mpsc::Sender<Event>,
@@ -55,7 +55,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Reads messages until the run has ended, one way or another.
+    /// Reads messages until the run has ended or the worker has died.
     pub async fn follow(&mut self) -> Followed {
         Followed::Ended(loop {
             match self.next_message().await {
@@ -68,7 +68,7 @@ impl<'a> Follower<'a> {
         })
     }
 
-    /// Kills the worker, waits until it is dead.
+    /// Kills the worker and waits until it is dead.
     pub async fn kill(&mut self) {
         self.worker.kill();
         let _ = self.worker.dead().await;
@@ -81,7 +81,7 @@ impl<'a> Follower<'a> {
 
     /// Waits for one message and handles it. Returns the outcome if it was the last.
     async fn next_message(&mut self) -> Result<Option<Outcome>, Gone> {
-        // Room for its events first: a message that is decoded is passed on at once, so dropping this future loses nothing.
+        // Reserves room for its events first, so that a decoded message is forwarded immediately, and dropping this future loses nothing.
         let room = self.events.reserve_many(EVENTS_PER_MESSAGE).await.map_err(|_| Gone::Closed)?;
         let message = loop {
             if let Some(message) = self.decoder.next_message().map_err(|error| Gone::NotAFrame(error.to_string()))? {
@@ -123,7 +123,7 @@ impl<'a> Follower<'a> {
                 self.drop_output(emit);
                 None
             }
-            // There are no capabilities yet, and nothing in a heap that could ask for one: this is not our code.
+            // There are no capabilities yet, and the worker's code never calls one. So this worker does not run our code any more.
             FromWorker::Call { kind, .. } => Some(self.misbehaved(&format!("`Call` of kind {kind}, but no capability exists"))),
             FromWorker::Ended { outcome: Ok(result), .. } => {
                 self.result = Some(result);
@@ -134,13 +134,13 @@ impl<'a> Follower<'a> {
             FromWorker::Ended { outcome: Err(failure), .. } | FromWorker::Snapshot { outcome: Err(failure), .. } => {
                 Some(Outcome::Failed(failure))
             }
-            // Never asked for, so it was refused above.
+            // The server never sends `Commit`, so this was refused above.
             FromWorker::Committed { .. } => None,
             FromWorker::Unfit { why } => Some(Outcome::Failed(Failure::NoWorker(why))),
         })
     }
 
-    /// Passes output on, up to the cap, whatever the worker takes the cap for.
+    /// Forwards output up to the cap. The cap is enforced here, even if the worker does not enforce it.
     fn output(&mut self, mut text: Vec<u8>, mut emit: impl FnMut(Event)) {
         let fitting = self.output_bytes_left.min(text.len() as u64);
         let over = fitting < text.len() as u64;
@@ -154,7 +154,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Tells, once, that output is dropped.
+    /// Sends the notice that output is dropped, once.
     fn drop_output(&mut self, mut emit: impl FnMut(Event)) {
         if !std::mem::replace(&mut self.output_dropped, true) {
             emit(Event::OutputDropped);
@@ -164,7 +164,7 @@ impl<'a> Follower<'a> {
     /// Seals and hashes the heap that the worker wrote, and compares it with what the worker announced.
     async fn seal(&mut self, announced: Written) -> Outcome {
         let Some(descriptor) = self.snapshot.take() else { return self.misbehaved("a second snapshot") };
-        // Hashing a large heap takes a while, during which a cancel must take effect.
+        // On a blocking thread, because a cancel must take effect while a large heap is hashed.
         let sealed = tokio::task::spawn_blocking(move || HeapImage::seal(descriptor)).await;
         match sealed.unwrap_or(Err(Errno::CANCELED)) {
             Ok(heap) if heap.length() != announced.length || heap.key().digest() != &announced.sha256 => {
@@ -186,7 +186,7 @@ impl<'a> Follower<'a> {
 
     /// Why the socket closed before the run had ended.
     async fn death(&mut self) -> Failure {
-        // It may have closed its socket and live on.
+        // The worker may have closed its socket and still be alive.
         self.worker.kill();
         match self.worker.exit_status().await {
             None => Failure::ZygoteDied,
@@ -202,14 +202,14 @@ impl<'a> Follower<'a> {
 /// How following a worker ended.
 pub enum Followed {
     Ended(Outcome),
-    /// It died, of this, before it had read its requests: nothing of the code has run.
+    /// The worker died before it had read its requests, with this failure. No code has run.
     Unread(Failure),
 }
 
-/// Why no further message comes.
+/// Why there are no further messages.
 enum Gone {
     Closed,
-    /// Closed with requests unread: the kernel resets the socket then, and only then.
+    /// Closed with requests unread: only then does the kernel reset the socket.
     Unread,
     NotAFrame(String),
 }

@@ -8,9 +8,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 const SEALS: SealFlags = SealFlags::WRITE.union(SealFlags::SHRINK).union(SealFlags::GROW).union(SealFlags::SEAL);
-/// Each waits up to 150 ms, in the kernel, for references to pages to be dropped.
+/// In each attempt the kernel waits up to 150 ms for references to pages to be released.
 const SEAL_TRIES_MAX: usize = 7;
-/// Read at once while hashing: little enough that the allocator has it at hand, without asking the kernel for fresh pages each time.
+/// Read buffer for hashing: small enough for the allocator to reuse it, without new pages from the kernel each time.
 const CHUNK_BYTES: usize = 64 << 10;
 
 #[derive(Debug, Clone)]
@@ -52,7 +52,7 @@ impl HeapImage {
         self.length
     }
 
-    /// Reads the payload piece by piece.
+    /// Reads the payload in chunks.
     pub fn read_chunks(&self, mut each: impl FnMut(&[u8]) -> std::io::Result<()>) -> std::io::Result<()> {
         read_chunks(&self.descriptor, self.length, &mut each)
     }
@@ -73,8 +73,8 @@ impl AsFd for HeapImage {
     }
 }
 
-/// Retries while a page is in use elsewhere for a moment (the kernel reclaims or moves it). A worker that can still write through a mapping is
-/// refused at once, every time.
+/// Retries while the kernel holds a page for a moment, to reclaim or move it. If a worker still has a writable mapping, every attempt fails
+/// immediately.
 fn add_seals(descriptor: &OwnedFd) -> rustix::io::Result<()> {
     let mut sealed = fcntl_add_seals(descriptor, SEALS);
     for _ in 1..SEAL_TRIES_MAX {
@@ -118,7 +118,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn an_image_has_the_key_of_its_bytes_and_can_no_longer_change() {
+    fn an_image_has_the_key_of_its_bytes_and_is_immutable() {
         let payload = vec![7; CHUNK_BYTES * 2 + 3];
         let image = HeapImage::from_payload(&payload).expect("image");
         assert_eq!(image.key(), HeapKey::from_digest(Sha256::digest(&payload).into()));
@@ -127,16 +127,16 @@ mod tests {
         assert_eq!(rustix::io::write(&image, b"x"), Err(Errno::PERM));
         assert_eq!(rustix::fs::ftruncate(&image, 0), Err(Errno::PERM));
     }
-    /// A pipe that a page was spliced into holds on to it, as the kernel itself does while it reclaims or moves one.
+    /// A pipe holds a reference to a page that was spliced into it, as the kernel does while it reclaims or moves a page.
     #[test]
-    fn a_page_that_is_held_for_a_moment_is_waited_for() {
+    fn sealing_waits_for_a_page_that_is_held_for_a_moment() {
         let descriptor = HeapImage::blank().expect("memory");
         rustix::io::write(&descriptor, &[7; 4096]).expect("write");
         let (from, to) = std::io::pipe().expect("pipe");
         // SAFETY: both descriptors are open, and the offset lives through the call.
         let spliced = unsafe { libc::splice(descriptor.as_raw_fd(), &mut 0, to.as_raw_fd(), std::ptr::null_mut(), 4096, 0) };
         assert_eq!(spliced, 4096);
-        assert_eq!(fcntl_add_seals(&descriptor, SEALS), Err(Errno::BUSY), "it is held");
+        assert_eq!(fcntl_add_seals(&descriptor, SEALS), Err(Errno::BUSY), "the page is held");
         let letting_go = std::thread::spawn(move || {
             // Longer than the kernel waits.
             std::thread::sleep(Duration::from_millis(200));

@@ -1,16 +1,16 @@
-//! The engine: runs code in workers of their own and brings back output, result and heap. It knows processes, not protocols or stores.
+//! The engine: runs each job in its own worker process and returns output, result and heap. It knows nothing of protocols and stores.
 //!
 //! ```text
-//! Engine::submit ─► Scheduler (slots, memory, fairness) ─► Zygote (fork) ─► driver: messages in, events out, kill at the end
+//! Engine::submit ─► Scheduler (slots, memory, fairness) ─► Zygote (fork) ─► job driver: messages in, events out, kill at the end
 //! ```
 
 mod artifacts;
 mod config;
-mod driver;
 mod engine;
 mod follower;
 mod heap_image;
-mod one_shot;
+mod job_driver;
+mod run_requests;
 mod scheduler;
 mod v8_version;
 mod worker;

@@ -1,4 +1,4 @@
-//! Which job runs next: slots and memory over all workers, a bounded queue, and round robin between lanes for fairness.
+//! Decides which job runs next: limits on slots and memory of all workers, a bounded queue, and round robin between lanes for fairness.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Lane(pub u64);
 
-/// How many jobs may overtake a job that does not fit into memory yet. After that, memory is kept free until it fits.
+/// How many jobs may overtake a job that does not fit into the free memory. After that, memory is reserved until it fits.
 const PASSED_MAX: u32 = 16;
 
 /// Why a job was not accepted.
@@ -40,7 +40,7 @@ struct State {
     queued: usize,
     /// Places reserved for jobs that are not in the queue yet.
     held: usize,
-    /// Lanes that have waiting jobs, the one whose turn is next in front.
+    /// Lanes with waiting jobs, the next one first.
     turns: VecDeque<Lane>,
     waiting: HashMap<Lane, VecDeque<Waiting>>,
 }
@@ -94,7 +94,7 @@ impl Scheduler {
         })))
     }
 
-    /// Queues a job. The receiver gets the permit when its turn has come. Dropping the receiver leaves the queue.
+    /// Queues a job. The receiver gets the permit when the job may run. Dropping the receiver removes the job from the queue.
     pub fn enter(&self, lane: Lane, heap_mb: u32) -> Result<oneshot::Receiver<Permit>, Refused> {
         Ok(self.hold(heap_mb)?.enter(lane))
     }
@@ -105,7 +105,7 @@ impl Scheduler {
         if u64::from(heap_mb) > state.memory_mb_max {
             return Err(Refused::TooLarge { heap_mb, memory_mb_max: state.memory_mb_max });
         }
-        state.forget_gone();
+        state.remove_cancelled();
         let queued = state.queued + state.held;
         if queued >= state.queued_max {
             return Err(Refused::QueueFull { queued });
@@ -129,7 +129,7 @@ impl Scheduler {
 
     pub fn load(&self) -> Load {
         let mut state = self.state();
-        state.forget_gone();
+        state.remove_cancelled();
         Load { running: state.running, queued: state.queued + state.held }
     }
 
@@ -142,15 +142,15 @@ impl Scheduler {
             let permit = Permit { heap_mb: waiting.heap_mb, scheduler: Some(self.clone()) };
             if let Err(mut permit) = waiting.start.send(permit) {
                 permit.scheduler = None;
-                state.give_back(permit.heap_mb);
+                state.release(permit.heap_mb);
             }
         }
     }
 }
 
 impl State {
-    /// The next job that a slot and memory are free for; its lane goes to the back. A job that needs more memory than is free is overtaken by
-    /// a few others.
+    /// Takes the next job for which a slot and memory are free, and moves its lane to the back. A job that needs more memory than is free may be
+    /// overtaken by up to [`PASSED_MAX`] others.
     fn next_that_fits(&mut self) -> Option<Waiting> {
         if self.slots_free == 0 {
             return None;
@@ -159,7 +159,7 @@ impl State {
             0 => 0,
             later => {
                 let front = self.waiting.get_mut(self.turns.front()?)?.front_mut()?;
-                // A job that was cancelled holds up no other.
+                // A cancelled job does not block others.
                 if front.passed >= PASSED_MAX && !front.start.is_closed() {
                     return None;
                 }
@@ -187,14 +187,14 @@ impl State {
         first.is_some_and(|job| u64::from(job.heap_mb) <= self.memory_mb_free)
     }
 
-    fn give_back(&mut self, heap_mb: u32) {
+    fn release(&mut self, heap_mb: u32) {
         self.slots_free += 1;
         self.memory_mb_free += u64::from(heap_mb);
         self.running -= 1;
     }
 
-    /// Drops jobs that were cancelled while they waited.
-    fn forget_gone(&mut self) {
+    /// Removes jobs that were cancelled while they waited.
+    fn remove_cancelled(&mut self) {
         if self.queued < self.queued_max && self.queued < 64 {
             return;
         }
@@ -209,8 +209,8 @@ impl State {
 }
 
 impl Permit {
-    /// A permit that counts towards no limit.
-    pub fn beside() -> Self {
+    /// A permit that does not count towards the limits.
+    pub fn uncounted() -> Self {
         Self { heap_mb: 0, scheduler: None }
     }
 }
@@ -219,7 +219,7 @@ impl Drop for Permit {
     fn drop(&mut self) {
         let Some(scheduler) = self.scheduler.take() else { return };
         let mut state = scheduler.state();
-        state.give_back(self.heap_mb);
+        state.release(self.heap_mb);
         scheduler.start_what_fits(state);
     }
 }
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_bound_what_runs_and_the_queue_bounds_what_waits() {
+    fn slots_limit_running_jobs_and_the_queue_limits_waiting_jobs() {
         let scheduler = Scheduler::new(1, 100, 1);
         let mut first = scheduler.enter(Lane(0), 10).expect("accepted");
         let permit = got(&mut first).expect("runs");
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_bounds_what_runs() {
+    fn memory_limits_running_jobs() {
         let scheduler = Scheduler::new(10, 100, 10);
         let first = got(&mut scheduler.enter(Lane(0), 60).expect("accepted"));
         let mut second = scheduler.enter(Lane(0), 60).expect("waits");
@@ -275,20 +275,20 @@ mod tests {
         let mut large = scheduler.enter(Lane(1), 80).expect("waits");
         for _ in 0..PASSED_MAX {
             let small = got(&mut scheduler.enter(Lane(2), 40).expect("accepted"));
-            assert!(small.is_some(), "it fits beside the one that runs");
+            assert!(small.is_some(), "it fits next to the running job");
         }
         let mut late = scheduler.enter(Lane(2), 40).expect("waits");
-        assert!(got(&mut late).is_none(), "memory is kept for the large one now");
+        assert!(got(&mut late).is_none(), "memory is reserved for the large job now");
         assert!(got(&mut large).is_none());
         drop(held);
-        let running = got(&mut large).expect("its memory is there");
-        assert!(got(&mut late).is_none(), "it does not fit beside the large one");
+        let running = got(&mut large).expect("enough memory is free");
+        assert!(got(&mut late).is_none(), "it does not fit next to the large job");
         drop(running);
         assert!(got(&mut late).is_some());
     }
 
     #[test]
-    fn a_large_job_that_was_cancelled_holds_up_no_other() {
+    fn a_cancelled_large_job_does_not_block_others() {
         let scheduler = Scheduler::new(10, 100, 100);
         let _held = got(&mut scheduler.enter(Lane(0), 60).expect("accepted")).expect("runs");
         drop(scheduler.enter(Lane(1), 80).expect("waits"));
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_of_one_lane_never_pass_each_other() {
+    fn jobs_of_one_lane_start_in_order() {
         let scheduler = Scheduler::new(10, 100, 100);
         let _held = got(&mut scheduler.enter(Lane(0), 60).expect("accepted")).expect("runs");
         let _large = scheduler.enter(Lane(1), 80).expect("waits");

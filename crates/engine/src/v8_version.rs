@@ -1,15 +1,15 @@
-//! The version of V8 that wrote a snapshot, as the snapshot itself tells it.
+//! Reads the version of V8 that wrote a snapshot from its header.
 //!
 //! ```text
 //! 0                                    16                                        80
 //! | contexts, rehashable, two checksums | version, ASCII, zero bytes to the end | …
 //! ```
-//! V8 ends its process over a version that is not its own, so it is looked at here first.
+//! V8 aborts the process if the version is not its own, so it is checked here first.
 
 const VERSION_AT: usize = 16;
 const VERSION_BYTES: usize = 64;
 
-/// None for bytes that hold no version where V8 writes it.
+/// None if there is no version at the place where V8 writes it.
 pub fn read(snapshot: &[u8]) -> Option<&str> {
     let field = snapshot.get(VERSION_AT..VERSION_AT + VERSION_BYTES)?;
     let length = field.iter().position(|byte| *byte == 0)?;
@@ -36,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_version_is_none() {
+    fn bytes_without_a_version_are_rejected() {
         for bytes in [snapshot(b""), snapshot(b"14.6\0x"), snapshot(b"14.\xff"), snapshot(&[b'1'; 64]), vec![b'1'; 20], vec![7; 200]] {
             assert_eq!(read(&bytes), None, "{bytes:?}");
         }

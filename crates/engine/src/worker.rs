@@ -33,13 +33,13 @@ impl Worker {
         self.pid
     }
 
-    /// Sends requests that are encoded, with the descriptors beside their first byte.
+    /// Sends encoded requests, with the descriptors attached to the first byte.
     pub async fn send(&self, requests: &[u8], descriptors: &[BorrowedFd<'_>]) -> Result<()> {
         let mut sent = 0;
         while sent < requests.len() {
             self.socket.writable().await?;
-            let beside = if sent == 0 { descriptors } else { &[] };
-            match self.socket.try_io(Interest::WRITABLE, || Ok(send_with_descriptors(&self.socket, &requests[sent..], beside)?)) {
+            let attached = if sent == 0 { descriptors } else { &[] };
+            match self.socket.try_io(Interest::WRITABLE, || Ok(send_with_descriptors(&self.socket, &requests[sent..], attached)?)) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
                 Ok(count) => sent += count,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
@@ -49,8 +49,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Reads what has arrived. A plain `read`: descriptors that a worker might send along never reach this process. `ConnectionReset` says that
-    /// the worker is gone and has left requests unread.
+    /// Reads what has arrived, with a plain `read`, so this process never receives descriptors that a worker might send. `ConnectionReset` means
+    /// that the worker exited with requests unread.
     pub async fn read(&self, buffer: &mut [u8]) -> Result<usize> {
         loop {
             self.socket.readable().await?;
@@ -70,13 +70,13 @@ impl Worker {
         self.pidfd.readable().await.map(drop)
     }
 
-    /// Whether the process has ended already.
+    /// Whether the process has ended.
     pub fn is_dead(&self) -> bool {
         let mut watched = [PollFd::new(self.pidfd.get_ref(), PollFlags::IN)];
         matches!(poll(&mut watched, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(1..))
     }
 
-    /// Its exit status; none when the zygote is dead too.
+    /// Waits for its exit status. None if the zygote is dead too.
     pub async fn exit_status(&mut self) -> Option<ExitStatus> {
         (&mut self.exit).await.ok()
     }

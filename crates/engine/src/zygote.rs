@@ -1,4 +1,4 @@
-//! The zygote as the server sees it: started, asked for forks, started again when it dies.
+//! Starts a zygote, forwards fork requests to it, and restarts it when it dies.
 
 use crate::Config;
 use crate::engine::EngineInfo;
@@ -9,11 +9,11 @@ use std::time::Duration;
 use tokio::sync::mpsc::{self, error::TryRecvError};
 use tokio::sync::oneshot;
 
-/// Between two starts of a zygote that keeps dying.
+/// Pause between two starts of a zygote that keeps dying.
 const RESTART_PAUSE: Duration = Duration::from_millis(100);
-/// How many zygotes a job asks for its worker, each gone before it answered; and how many starts in a row may fail before waiting jobs fail.
+/// How many zygotes may die while a job waits for its fork, and how many consecutive starts may fail, before waiting jobs fail.
 const ZYGOTES_MAX: usize = 3;
-/// Fork requests that are queued; each belongs to a job that holds a slot.
+/// Capacity of the queue of fork requests. Each request belongs to a job with a slot.
 const REQUESTS_MAX: usize = 1024;
 
 #[derive(Debug, thiserror::Error)]
@@ -26,11 +26,11 @@ pub enum ZygoteError {
     Unfit(String),
     #[error("the zygote ended before it was ready (is the V8 host the right one?)")]
     Died,
-    #[error("the zygote did not get ready in {} s", START_TIMEOUT.as_secs())]
+    #[error("the zygote was not ready after {} s", START_TIMEOUT.as_secs())]
     TooSlow,
 }
 
-/// How a worker ended: what `wait` said of it.
+/// The wait status of a worker, as `waitpid` returns it.
 pub type ExitStatus = i32;
 
 pub struct ForkRequest {
@@ -52,17 +52,17 @@ impl Zygote {
         Ok((Self { requests }, info))
     }
 
-    /// A new worker, which confines itself and waits for requests. An error when none can be had now.
+    /// Returns a worker, which confines itself and waits for requests. An error if none can be forked.
     pub async fn fork(&self, heap_mb: u32) -> Result<Worker, String> {
         for _ in 0..ZYGOTES_MAX {
             let (answer, answered) = oneshot::channel();
             self.requests.send(ForkRequest { heap_mb, answer }).await.map_err(|_| "the engine is shut down".to_owned())?;
-            // No answer: the zygote died before the fork. Nothing has run, so the next one is asked.
+            // No answer: the zygote died before the fork. No code has run, so the request is sent to the next zygote.
             if let Ok(answer) = answered.await {
                 return answer;
             }
         }
-        Err("the zygote died or gave no answer, and so did the ones after it".into())
+        Err("the zygote died or did not answer, and so did its replacements".into())
     }
 }
 
@@ -70,10 +70,10 @@ impl Zygote {
 async fn keep_alive(config: Config, mut process: Process, mut incoming: mpsc::Receiver<ForkRequest>) {
     loop {
         let why = process.serve(&mut incoming).await;
-        if why == Ended::Unneeded {
+        if why == Ended::EngineDropped {
             return;
         }
-        tracing::warn!(?why, "the zygote is gone; starting another");
+        tracing::warn!(?why, "the zygote has ended; starting another");
         drop(process);
         match start_another(&config, &mut incoming).await {
             Ok(another) => process = another,
@@ -82,7 +82,7 @@ async fn keep_alive(config: Config, mut process: Process, mut incoming: mpsc::Re
     }
 }
 
-/// Tries until a zygote starts. Jobs that wait for a fork meanwhile fail with the reason once [`ZYGOTES_MAX`] starts in a row have failed.
+/// Retries until a zygote starts. Once [`ZYGOTES_MAX`] consecutive starts have failed, jobs that wait for a fork fail with the reason.
 async fn start_another(config: &Config, incoming: &mut mpsc::Receiver<ForkRequest>) -> Result<Process, Ended> {
     let mut failed = 0;
     loop {
@@ -91,9 +91,9 @@ async fn start_another(config: &Config, incoming: &mut mpsc::Receiver<ForkReques
             Err(error) => error,
         };
         failed += 1;
-        // Logged a few times only: it is tried ten times a second.
+        // Logged only a few times, because it is retried ten times per second.
         if failed <= ZYGOTES_MAX {
-            tracing::error!(%error, "no zygote can be started; trying again until one can");
+            tracing::error!(%error, "the zygote can't be started; retrying");
         }
         if failed >= ZYGOTES_MAX {
             refuse_waiting(incoming, &error)?;
@@ -108,7 +108,7 @@ fn refuse_waiting(incoming: &mut mpsc::Receiver<ForkRequest>, error: &ZygoteErro
             // The job may have been cancelled.
             Ok(request) => drop(request.answer.send(Err(error.to_string()))),
             Err(TryRecvError::Empty) => return Ok(()),
-            Err(TryRecvError::Disconnected) => return Err(Ended::Unneeded),
+            Err(TryRecvError::Disconnected) => return Err(Ended::EngineDropped),
         }
     }
 }

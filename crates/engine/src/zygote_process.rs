@@ -1,4 +1,4 @@
-//! One zygote process: started, asked for forks, and abandoned when it dies or no longer answers.
+//! One zygote process: starts it, sends it fork requests, and abandons it when it dies or does not answer in time.
 
 use crate::engine::EngineInfo;
 use crate::worker::Worker;
@@ -15,9 +15,9 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
-/// Where the zygote finds its control socket.
+/// The zygote's descriptor for its control socket.
 const CONTROL: i32 = 3;
-/// V8 starts in a few milliseconds; a machine under heavy load gets this long.
+/// V8 starts in a few milliseconds. This is for machines under heavy load.
 pub const START_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Why a zygote is no longer used.
@@ -27,7 +27,7 @@ pub enum Ended {
     /// It did not answer a request in time.
     Silent,
     /// The engine was dropped.
-    Unneeded,
+    EngineDropped,
 }
 
 /// One zygote process.
@@ -35,25 +35,25 @@ pub struct Process {
     child: Child,
     control: AsyncFd<OwnedFd>,
     last_worker: u64,
-    /// Forks asked for and not yet answered, in the order they were asked for.
+    /// Unanswered fork requests, in order.
     pending: BTreeMap<u64, Pending>,
     fork_timeout: Duration,
     wanted: Spares,
     spares: VecDeque<Worker>,
-    /// A fork was refused: no spares are forked until one succeeds again, so that jobs get what is left.
+    /// A fork was refused. No spares are forked until a fork succeeds again, so that jobs get the remaining resources.
     refused: bool,
-    /// Workers that are alive, and where to send their exit status.
+    /// Live workers, and where to send their exit status.
     alive: HashMap<u64, oneshot::Sender<ExitStatus>>,
 }
 
 struct Pending {
-    /// Our end of the worker's socket.
+    /// The server's end of the worker's socket.
     socket: OwnedFd,
-    asker: Asker,
+    requester: Requester,
     asked: Instant,
 }
 
-enum Asker {
+enum Requester {
     Job(oneshot::Sender<Result<Worker, String>>),
     /// A worker forked ahead of need.
     Spare,
@@ -91,7 +91,7 @@ impl Process {
         }
     }
 
-    /// Serves requests until this zygote is to be abandoned. Requests that are still waiting then get no answer.
+    /// Serves requests until this zygote is abandoned. Requests that are still waiting then get no answer.
     pub async fn serve(&mut self, incoming: &mut mpsc::Receiver<ForkRequest>) -> Ended {
         loop {
             if let Err(ended) = self.serve_once(incoming).await {
@@ -104,14 +104,14 @@ impl Process {
         self.fork_spares().await?;
         let overdue = self.pending.values().next().map(|oldest| oldest.asked + self.fork_timeout);
         tokio::select! {
-            // Answers first: one that has arrived is in time.
+            // Answers first, because an answer that has arrived is in time.
             biased;
             message = self.receive() => {
                 let (message, descriptor) = message.ok_or(Ended::Died)?;
                 self.take(message, descriptor);
                 Ok(())
             }
-            request = incoming.recv() => self.serve_job(request.ok_or(Ended::Unneeded)?).await,
+            request = incoming.recv() => self.serve_job(request.ok_or(Ended::EngineDropped)?).await,
             () = at(overdue) => Err(Ended::Silent),
         }
     }
@@ -134,7 +134,7 @@ impl Process {
                 let _ = answer.send(Ok(worker));
                 Ok(())
             }
-            None => self.ask(heap_mb, Asker::Job(answer)).await,
+            None => self.ask(heap_mb, Requester::Job(answer)).await,
         }
     }
 
@@ -142,20 +142,20 @@ impl Process {
         if self.refused {
             return Ok(());
         }
-        let coming = self.pending.values().filter(|pending| matches!(pending.asker, Asker::Spare)).count();
+        let coming = self.pending.values().filter(|pending| matches!(pending.requester, Requester::Spare)).count();
         for _ in self.spares.len() + coming..self.wanted.count {
-            self.ask(self.wanted.heap_mb, Asker::Spare).await?;
+            self.ask(self.wanted.heap_mb, Requester::Spare).await?;
         }
         Ok(())
     }
 
-    /// Asks the zygote for a worker.
-    async fn ask(&mut self, heap_mb: u32, asker: Asker) -> Result<(), Ended> {
+    /// Sends a fork request to the zygote.
+    async fn ask(&mut self, heap_mb: u32, requester: Requester) -> Result<(), Ended> {
         let sockets = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
         let (ours, theirs) = match sockets {
             Ok(sockets) => sockets,
             Err(error) => {
-                asker.refuse(format!("a socket can't be made: {error}"));
+                requester.refuse(format!("a socket can't be made: {error}"));
                 return Ok(());
             }
         };
@@ -167,7 +167,7 @@ impl Process {
             Ok(Err(_)) => return Err(Ended::Died),
             Ok(Ok(())) => {}
         }
-        self.pending.insert(worker, Pending { socket: ours, asker, asked: Instant::now() });
+        self.pending.insert(worker, Pending { socket: ours, requester, asked: Instant::now() });
         Ok(())
     }
 
@@ -184,7 +184,7 @@ impl Process {
     fn take(&mut self, message: FromZygote, descriptor: Option<OwnedFd>) {
         match message {
             FromZygote::Forked { worker, pid } => {
-                let Some(Pending { socket, asker, .. }) = self.pending.remove(&worker) else { return };
+                let Some(Pending { socket, requester, .. }) = self.pending.remove(&worker) else { return };
                 self.refused = false;
                 let (exited, exit) = oneshot::channel();
                 self.alive.insert(worker, exited);
@@ -192,17 +192,17 @@ impl Process {
                     Some(pidfd) => Worker::new(pid, socket, pidfd, exit).map_err(|error| error.to_string()),
                     None => Err("no pidfd came with the worker".into()),
                 };
-                match (asker, made) {
-                    // A job that was cancelled meanwhile drops its worker, which kills it.
-                    (Asker::Job(answer), made) => drop(answer.send(made)),
-                    (Asker::Spare, Ok(worker)) => self.spares.push_back(worker),
-                    (Asker::Spare, Err(why)) => Asker::Spare.refuse(why),
+                match (requester, made) {
+                    // A job that was cancelled meanwhile drops its worker, which kills the worker.
+                    (Requester::Job(answer), made) => drop(answer.send(made)),
+                    (Requester::Spare, Ok(worker)) => self.spares.push_back(worker),
+                    (Requester::Spare, Err(why)) => Requester::Spare.refuse(why),
                 }
             }
             FromZygote::NotForked { worker, why } => {
                 self.refused = true;
                 if let Some(pending) = self.pending.remove(&worker) {
-                    pending.asker.refuse(why);
+                    pending.requester.refuse(why);
                 }
             }
             FromZygote::Exited { worker, wait_status } => {
@@ -215,7 +215,7 @@ impl Process {
     }
 }
 
-/// Waits until `instant`; for ever, where there is none.
+/// Waits until `instant`, or forever if there is none.
 async fn at(instant: Option<Instant>) {
     match instant {
         Some(instant) => sleep_until(instant).await,
@@ -223,7 +223,7 @@ async fn at(instant: Option<Instant>) {
     }
 }
 
-impl Asker {
+impl Requester {
     fn refuse(self, why: String) {
         match self {
             Self::Job(answer) => drop(answer.send(Err(why))),
@@ -239,18 +239,18 @@ impl Drop for Process {
     }
 }
 
-/// Starts the V8 host with the worker library in it, an empty environment, and nothing open but the control socket.
+/// Starts the V8 host with the worker library preloaded, no other environment variables of the server, and only the control socket open.
 fn spawn(artifacts: &Artifacts, control: &OwnedFd) -> Result<Child, ZygoteError> {
     let mut command = Command::new(&artifacts.host);
     command
         .args(["zygote".as_ref(), artifacts.base_heap.as_os_str()])
         .env_clear()
         .env("LD_PRELOAD", &artifacts.worker)
-        // Symbols are looked up once, here, and not by every worker.
+        // Symbols are resolved once, in the zygote, and not in every worker.
         .env("LD_BIND_NOW", "1")
-        // Code sees UTC wherever it runs; without this V8 would look for the machine's zone in files it can't open.
+        // The time zone is UTC on every machine. Without this, V8 would read the machine's time zone from files that it can't open.
         .env("TZ", "UTC")
-        // Ctrl-C on a terminal is for the server, which cancels what runs; the zygote ends with it.
+        // Ctrl-C on a terminal must reach only the server, which cancels its runs. The zygote ends with the server.
         .process_group(0)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -260,14 +260,14 @@ fn spawn(artifacts: &Artifacts, control: &OwnedFd) -> Result<Child, ZygoteError>
     unsafe {
         command.pre_exec(move || {
             if control == CONTROL {
-                // Already in its place: only the close-on-exec flag has to go.
+                // The descriptor is already the right one. Only its close-on-exec flag is cleared.
                 if libc::fcntl(CONTROL, libc::F_SETFD, 0) != 0 {
                     return Err(std::io::Error::last_os_error());
                 }
             } else if libc::dup2(control, CONTROL) != CONTROL {
                 return Err(std::io::Error::last_os_error());
             }
-            // What the server has open is none of the zygote's business: where that can't be kept from it, there is no zygote.
+            // The zygote must not inherit other descriptors of the server. If they can't be closed, the zygote does not start.
             match libc::close_range(CONTROL as u32 + 1, u32::MAX, libc::CLOSE_RANGE_CLOEXEC as i32) {
                 0 => Ok(()),
                 _ => Err(std::io::Error::last_os_error()),

@@ -98,7 +98,7 @@ async fn a_production_worker_has_its_limits() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_production_worker_holds_nothing_of_ours() {
+async fn a_production_worker_inherits_no_descriptor_or_variable_of_the_server() {
     while_one_runs(|Running { worker, .. }| {
         let folder = format!("/proc/{worker}/fd");
         let Ok(entries) = std::fs::read_dir(&folder) else {
@@ -124,7 +124,7 @@ async fn a_production_worker_holds_nothing_of_ours() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_sees_nothing_of_ours() {
+async fn a_worker_sees_no_descriptor_or_variable_of_the_server() {
     let engine = start(probes()).await;
     let seen = brief(&run(&engine, job("inside", Kind::Stateful(None))).await);
     let (open, environment) = seen.split_once('\n').expect("two parts");
@@ -134,7 +134,7 @@ async fn a_worker_sees_nothing_of_ours() {
 
 /// V8 uses more system calls with larger heaps. None of them may be one that kills the worker.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_of_any_size_gets_by_with_the_calls_it_has() {
+async fn the_policy_is_sufficient_for_workers_of_any_size() {
     let engine = start_with(Config { memory_mb_max: u64::MAX, ..config(production()) }).await;
     for heap_mb in [8, 64, 512, 1024, 2047, 2048, 4095, 4096] {
         for kind in [Kind::Stateless, Kind::Stateful(None)] {
@@ -147,7 +147,7 @@ async fn a_worker_of_any_size_gets_by_with_the_calls_it_has() {
 
 /// In a worker the seccomp filter hides the layer below it. That layer must hold on its own as well.
 #[test]
-fn what_the_zygote_gives_up_is_gone_without_the_filter_too() {
+fn the_confinement_of_the_zygote_holds_without_the_filter() {
     let parts = probes();
     let output = Command::new(&parts.host).arg("outer-layer").env_clear().env("LD_PRELOAD", &parts.worker).output().expect("a process");
     let said = String::from_utf8(output.stdout).expect("text");
@@ -165,7 +165,7 @@ fn what_the_zygote_gives_up_is_gone_without_the_filter_too() {
         ("take capabilities", "EPERM", 1),
         ("bind a TCP port", "EACCES", 4),
         ("connect to a TCP port", "EACCES", 4),
-        ("signal the process above", "EPERM", 6),
+        ("signal the parent process", "EPERM", 6),
     ] {
         if landlock >= since_landlock {
             assert!(said.lines().any(|line| line == format!("{attempt}: {outcome}")), "{attempt}: {outcome} expected of\n{said}");
@@ -208,7 +208,7 @@ impl Refusal {
 }
 
 /// Starts an engine with a refused system call. Returns the error of the engine or of its first run.
-fn on_a_machine_with(refusal: &Refusal) -> String {
+fn start_with_refused_call(refusal: &Refusal) -> String {
     let (parts, program) = (production(), refusal.compile());
     // A filter applies to its thread and to the processes which that thread starts.
     let machine = std::thread::spawn(move || {
@@ -225,7 +225,7 @@ fn on_a_machine_with(refusal: &Refusal) -> String {
 }
 
 #[test]
-fn an_engine_does_not_start_where_the_zygote_can_not_be_confined() {
+fn an_engine_does_not_start_if_the_zygote_can_not_be_confined() {
     let no_landlock = Refusal { error: libc::EOPNOTSUPP, ..refusal(libc::SYS_landlock_create_ruleset) };
     for (refusal, step) in [
         (prctl(libc::PR_SET_NO_NEW_PRIVS), "no_new_privs"),
@@ -238,14 +238,14 @@ fn an_engine_does_not_start_where_the_zygote_can_not_be_confined() {
         (no_landlock, "landlock"),
         (refusal(libc::SYS_landlock_restrict_self), "landlock"),
     ] {
-        let said = on_a_machine_with(&refusal);
+        let said = start_with_refused_call(&refusal);
         let expected = format!("the engine refuses to run on this machine: confinement: {step}: ");
         assert!(said.starts_with(&expected), "`{expected}…` expected, not `{said}`");
     }
 }
 
 #[test]
-fn no_code_runs_where_a_worker_can_not_be_confined() {
+fn no_code_runs_if_a_worker_can_not_be_confined() {
     let close_range = Refusal { argument: Some((2, 0)), ..refusal(libc::SYS_close_range) };
     for (refusal, step) in [
         (prctl(libc::PR_SET_PDEATHSIG), "parent-death signal"),
@@ -256,7 +256,7 @@ fn no_code_runs_where_a_worker_can_not_be_confined() {
         (limit(libc::RLIMIT_DATA), "limit on data"),
         (refusal(libc::SYS_seccomp), "seccomp"),
     ] {
-        let said = on_a_machine_with(&refusal);
+        let said = start_with_refused_call(&refusal);
         let expected = format!("confinement: {step}: ");
         assert!(said.starts_with("no worker could be started: ") && said.contains(&expected), "`{expected}…` expected, not `{said}`");
     }

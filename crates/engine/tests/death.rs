@@ -1,4 +1,4 @@
-//! Nothing outlives its parent: what is left when a zygote or a whole server is killed.
+//! No process outlives its parent: tests that kill workers, zygotes and a whole server.
 
 mod common;
 
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const SOON: Duration = Duration::from_secs(1);
 
-/// A run that lasts until something ends it.
+/// A run that does not end by itself.
 fn long(code: &str, kind: Kind) -> Job {
     let mut job = job(code, kind);
     job.limits.timeout_secs = 60;
@@ -21,7 +21,7 @@ fn long(code: &str, kind: Kind) -> Job {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_zygote_takes_its_workers_along_and_queued_runs_wait_for_the_next() {
+async fn workers_die_with_their_zygote_and_queued_runs_wait_for_the_next() {
     let parts = probes();
     let engine = start_with(Config { concurrent_max: 2, ..config(parts.clone()) }).await;
     let mut running = submit(&engine, long("fake silence while it runs", Kind::Stateless));
@@ -47,9 +47,9 @@ async fn a_killed_zygote_takes_its_workers_along_and_queued_runs_wait_for_the_ne
     assert!(next.is_some_and(|next| next != zygote), "another zygote");
 }
 
-/// A run that was not yet running when the zygote died has lost nothing, so it must not fail.
+/// A run that had not started when the zygote died must not fail.
 #[tokio::test(flavor = "multi_thread")]
-async fn only_what_ran_is_lost_when_zygotes_keep_dying() {
+async fn only_running_jobs_are_lost_when_zygotes_keep_dying() {
     let parts = probes();
     let engine = start_with(Config { concurrent_max: 8, ..config(parts.clone()) }).await;
     for _ in 0..20 {
@@ -63,36 +63,36 @@ async fn only_what_ran_is_lost_when_zygotes_keep_dying() {
     assert!(matches!(run(&engine, job("fake nothing", Kind::Stateless)).await, Outcome::Completed { .. }));
 }
 
-/// What waited for a worker waited for ever while no zygote could be started.
+/// Regression: runs waited forever for a worker while no zygote could be started.
 #[tokio::test(flavor = "multi_thread")]
-async fn when_no_zygote_can_be_started_runs_fail_with_the_reason_until_one_can() {
+async fn runs_fail_with_the_reason_while_no_zygote_can_be_started() {
     let (all, own) = (probes(), Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("host-{}", std::process::id())));
     let (host, away) = (own.with_extension("here"), own.with_extension("away"));
     std::os::unix::fs::symlink(&all.host, &host).expect("a link");
     let parts = Artifacts { host: host.clone(), ..all };
     let engine = start_with(config(parts.clone())).await;
-    std::fs::rename(&host, &away).expect("taken away");
+    std::fs::rename(&host, &away).expect("renamed");
     kill(zygote_of(processes::this(), &parts.base_heap).expect("a zygote"));
     let waiting: Vec<_> = (0..20).map(|_| submit(&engine, job("fake nothing", Kind::Stateless))).collect();
     for execution in waiting {
         match end_of(execution).await.1 {
             Outcome::Failed(Failure::NoWorker(why)) => assert!(why.contains("can't be started"), "{why}"),
-            // Its worker was there before the zygote was gone.
+            // Its worker was forked before the zygote was killed.
             Outcome::Failed(Failure::ZygoteDied) | Outcome::Completed { .. } => {}
             other => panic!("{other:?}"),
         }
     }
     let none = run(&engine, job("fake nothing", Kind::Stateless)).await;
     assert!(matches!(none, Outcome::Failed(Failure::NoWorker(_))), "{none:?}");
-    std::fs::rename(&away, &host).expect("put back");
+    std::fs::rename(&away, &host).expect("renamed back");
     wait_for(SOON * 10, || zygote_of(processes::this(), &parts.base_heap)).expect("another zygote");
     assert!(matches!(run(&engine, job("fake nothing", Kind::Stateless)).await, Outcome::Completed { .. }));
     std::fs::remove_file(host).expect("removed");
 }
 
-/// A worker that waits for its run may die of anything, like any process; a run that gets a dead one has lost nothing.
+/// A pre-forked worker may be killed while it waits. A run that gets a dead worker has not started, so it gets another one.
 #[tokio::test(flavor = "multi_thread")]
-async fn workers_that_die_while_they_wait_are_replaced() {
+async fn spare_workers_that_die_are_replaced() {
     const SPARES: usize = 8;
     let parts = probes();
     let job = || job("fake nothing", Kind::Stateless);
@@ -109,7 +109,7 @@ async fn workers_that_die_while_they_wait_are_replaced() {
     }
 }
 
-/// Requests that lie unread in the socket of a worker that dies have begun nothing, so another worker gets them.
+/// If a worker dies with its requests unread in the socket, no code has run, so another worker gets them.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_dies_with_its_requests_unread_is_replaced() {
     let job = || job("fake nothing", Kind::Stateless);
@@ -121,7 +121,7 @@ async fn a_worker_that_dies_with_its_requests_unread_is_replaced() {
         let spare = wait_for(SOON, || children_of(zygote).first().copied()).expect("a spare");
         freeze(spare);
         let execution = submit(&engine, job());
-        // Once there is another spare, this one has been given away.
+        // Once there is another spare, this one was assigned to the run.
         wait_for(SOON, || (children_of(zygote).len() == 2).then_some(())).expect("another spare");
         kill(spare);
         let (_, outcome) = end_of(execution).await;
@@ -129,7 +129,7 @@ async fn a_worker_that_dies_with_its_requests_unread_is_replaced() {
     }
 }
 
-/// What runs in a zygote that is stuck is lost with it; what waits for a fork gets it from the next.
+/// The running jobs of a stuck zygote are lost. Jobs that wait for a fork get it from the next zygote.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_zygote_that_no_longer_answers_is_replaced() {
     let parts = probes();
@@ -146,7 +146,7 @@ async fn a_zygote_that_no_longer_answers_is_replaced() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dropped_engine_leaves_no_process() {
+async fn dropping_an_engine_ends_all_its_processes() {
     let parts = production();
     let engine = start(parts.clone()).await;
     let mut running = submit(&engine, long("console.log('here'); for (;;);", Kind::Stateful(None)));
@@ -158,10 +158,10 @@ async fn a_dropped_engine_leaves_no_process() {
     assert!(wait_for(SOON, || family().then_some(())).is_some(), "a process outlived its engine");
 }
 
-/// Set in a process that plays the server to be killed.
+/// Set in the process that acts as the server to be killed.
 const DOOMED: &str = "HEAPSTEAD_DOOMED_SERVER";
 
-/// The server that the next test kills. It has nothing to do when it is run like other tests.
+/// The server that the next test kills. As an ordinary test it does nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_to_be_killed() {
     if std::env::var_os(DOOMED).is_none() {
@@ -179,7 +179,7 @@ async fn a_server_to_be_killed() {
 }
 
 #[test]
-fn a_killed_server_takes_zygote_and_workers_along() {
+fn zygote_and_workers_die_with_the_server() {
     let mut server = Command::new(std::env::current_exe().expect("this test"))
         .args(["--exact", "a_server_to_be_killed", "--nocapture"])
         .env(DOOMED, "")
@@ -187,7 +187,7 @@ fn a_killed_server_takes_zygote_and_workers_along() {
         .spawn()
         .expect("a server");
     let output = BufReader::new(server.stdout.take().expect("its output"));
-    assert!(output.lines().any(|line| line.expect("a line").ends_with(DOOMED)), "the server did not come up");
+    assert!(output.lines().any(|line| line.expect("a line").ends_with(DOOMED)), "the server did not start");
     let pid = i32::try_from(server.id()).expect("a pid");
     let [zygote] = children_of(pid)[..] else { panic!("one zygote") };
     let workers = children_of(zygote);

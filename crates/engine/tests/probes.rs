@@ -49,68 +49,68 @@ where
     let running: Vec<_> = cases.into_iter().map(|(case, job)| (case, submit(engine, job))).collect();
     let mut wrong = Vec::new();
     for (case, execution) in running {
-        let told = brief(&common::end_of(execution).await.1);
-        if !is_right(&case, &told) {
-            wrong.push(format!("{case:?}: {told}"));
+        let outcome = brief(&common::end_of(execution).await.1);
+        if !is_right(&case, &outcome) {
+            wrong.push(format!("{case:?}: {outcome}"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_system_call_that_the_policy_does_not_name_is_death() {
+async fn system_calls_outside_the_policy_kill_the_worker() {
     let allowed = allowed();
     let engine = start(probes()).await;
     let cases = (0..=511).map(|number| (number, job(format!("call {number}"), Kind::Stateless))).collect();
     let exempt = |number| PAST_ANY_FILTER.iter().find(|(exempt, _)| *exempt == number);
-    check_all(&engine, cases, |number, told| match (allowed.get(number), exempt(*number)) {
-        (Some(true), _) => !["SIGSYS", "timed out"].contains(&told),
+    check_all(&engine, cases, |number, outcome| match (allowed.get(number), exempt(*number)) {
+        (Some(true), _) => !["SIGSYS", "timed out"].contains(&outcome),
         // The policy decides whether these arguments are allowed; the call must end.
-        (Some(false), _) => told != "timed out",
-        (None, Some((_, refusal))) => told == "SIGSYS" || told.contains(refusal),
-        (None, None) => told == "SIGSYS",
+        (Some(false), _) => outcome != "timed out",
+        (None, Some((_, refusal))) => outcome == "SIGSYS" || outcome.contains(refusal),
+        (None, None) => outcome == "SIGSYS",
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_attempt_to_get_out_is_death() {
+async fn every_escape_attempt_kills_the_worker() {
     let engine = start(probes()).await;
     let names = brief(&run(&engine, job("attempts", Kind::Stateless)).await);
     let cases: Vec<_> = names.lines().map(|name| (name, job(format!("attempt {name}"), Kind::Stateless))).collect();
     assert!(cases.len() > 60, "only {} attempts", cases.len());
-    check_all(&engine, cases, |name, told| match *name {
+    check_all(&engine, cases, |name, outcome| match *name {
         // A kernel without 32-bit calls treats the gate as a plain fault.
-        "getpid as a 32-bit process calls it" => told == "SIGSYS" || told.contains("(signal 11)"),
-        _ => told == "SIGSYS",
+        "getpid as a 32-bit process calls it" => outcome == "SIGSYS" || outcome.contains("(signal 11)"),
+        _ => outcome == "SIGSYS",
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_socket_of_any_family_is_death() {
+async fn creating_a_socket_of_any_family_kills_the_worker() {
     let engine = start(probes()).await;
     let cases = (0..=45).map(|family| (family, job(format!("socket {family}"), Kind::Stateless))).collect();
-    check_all(&engine, cases, |_, told| told == "SIGSYS").await;
+    check_all(&engine, cases, |_, outcome| outcome == "SIGSYS").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn memory_ends_at_the_limit_whichever_way_it_is_taken() {
+async fn memory_is_limited_in_every_way_of_allocation() {
     /// The maximum memory of a run with the minimum heap (8 MB) beyond what it was forked with.
     const MEMORY_MB_MAX: usize = 256;
     /// A refusal below this is not caused by the limit.
     const MEMORY_MB_MIN: usize = 64;
     let engine = start(probes()).await;
     for way in ["map", "commit", "grow", "break", "allocate"] {
-        let told = brief(&run(&engine, job(format!("memory {way}"), Kind::Stateless)).await);
-        let got_mb: usize = told.parse().unwrap_or_else(|_| panic!("memory {way}: {told}"));
+        let outcome = brief(&run(&engine, job(format!("memory {way}"), Kind::Stateless)).await);
+        let got_mb: usize = outcome.parse().unwrap_or_else(|_| panic!("memory {way}: {outcome}"));
         assert!((MEMORY_MB_MIN..=MEMORY_MB_MAX).contains(&got_mb), "memory {way}: {got_mb} MB");
     }
 }
 
 /// The kernel does not count these as data, so no limit would apply.
 #[tokio::test(flavor = "multi_thread")]
-async fn memory_that_the_limit_does_not_count_is_death() {
+async fn allocating_memory_that_the_limit_does_not_count_kills_the_worker() {
     let engine = start(probes()).await;
     for way in ["shared", "stack"] {
         assert_eq!(brief(&run(&engine, job(format!("memory {way}"), Kind::Stateless)).await), "SIGSYS", "memory {way}");
@@ -118,27 +118,27 @@ async fn memory_that_the_limit_does_not_count_is_death() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_heap_that_has_a_key_can_not_be_changed() {
+async fn a_heap_with_a_key_can_not_be_changed() {
     let engine = start(probes()).await;
     let content = vec![7; 8192];
     let heap = HeapImage::from_payload(&content).expect("a heap");
     // The seal refuses shared mappings. If the policy refuses them first, the worker is killed.
     for (way, outcomes) in [("write", &["EPERM"][..]), ("map", &["EPERM", "SIGSYS"]), ("unprotect", &["EACCES", "SIGSYS"])] {
-        let told = brief(&run(&engine, job(format!("heap {way}"), Kind::Stateful(Some(heap.clone())))).await);
-        assert!(outcomes.contains(&told.as_str()), "heap {way}: {told}");
+        let outcome = brief(&run(&engine, job(format!("heap {way}"), Kind::Stateful(Some(heap.clone())))).await);
+        assert!(outcomes.contains(&outcome.as_str()), "heap {way}: {outcome}");
         assert_eq!(heap.payload().expect("payload"), content, "heap {way}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_heap_that_changes_while_it_is_saved_is_what_its_key_says_or_nothing() {
+async fn a_heap_that_changes_while_it_is_saved_matches_its_key_or_is_rejected() {
     let engine = start(probes()).await;
     for _ in 0..100 {
         match run(&engine, job("fake heap that changes", Kind::Stateful(None))).await {
             Outcome::Completed { heap: Some(heap), .. } => {
                 let payload = heap.payload().expect("payload");
                 assert_eq!(heap.key().digest(), &<[u8; 32]>::from(Sha256::digest(&payload)));
-                assert_eq!(payload, b"a heap as good as any");
+                assert_eq!(payload, b"the bytes of one heap");
             }
             Outcome::Failed(Failure::WorkerMisbehaved(what)) => assert_eq!(what, "the heap it wrote is not the one it announced"),
             other => panic!("{other:?}"),
@@ -154,7 +154,7 @@ fn lower_quota(parts: &Artifacts, bytes: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_heap_ends_at_the_limit_on_files() {
+async fn writing_a_heap_stops_at_the_file_size_limit() {
     let parts = probes();
     let engine = start(parts.clone()).await;
     lower_quota(&parts, 16 << 20);
@@ -168,7 +168,7 @@ async fn a_heap_ends_at_the_limit_on_files() {
 
 /// No code produces a snapshot above the real quota, which is larger than heap and buffers together: memory runs out first.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_snapshot_over_the_quota_says_how_long_it_is_and_may_be() {
+async fn a_snapshot_over_the_quota_fails_with_its_length_and_the_quota() {
     let parts = production();
     let engine = start(parts.clone()).await;
     lower_quota(&parts, 4 << 20);

@@ -27,20 +27,20 @@ fn run_of(code: &str, timeout_secs: u32) -> Job {
     job
 }
 
-struct House {
+struct SingleSlot {
     engine: Engine,
     base_heap: PathBuf,
 }
 
 /// An engine with one slot.
-async fn house() -> House {
+async fn single_slot() -> SingleSlot {
     let parts = production();
     let base_heap = parts.base_heap.clone();
     let engine = start_with(Config { concurrent_max: 1, ..config(parts) }).await;
-    House { engine, base_heap }
+    SingleSlot { engine, base_heap }
 }
 
-impl House {
+impl SingleSlot {
     fn workers(&self) -> Vec<i32> {
         processes::children_of(processes::zygote_of(processes::this(), &self.base_heap).expect("a zygote"))
     }
@@ -59,18 +59,18 @@ async fn best_of_a_few(mut measure: impl AsyncFnMut() -> Duration) -> Duration {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn cancel_kills_the_worker_whatever_it_does() {
-    let house = house().await;
+async fn cancel_kills_the_worker_in_every_state() {
+    let slot = single_slot().await;
     for code in STATES {
         let took = best_of_a_few(async || {
-            let mut execution = submit(&house.engine, run_of(code, 60));
+            let mut execution = submit(&slot.engine, run_of(code, 60));
             begun(&mut execution).await;
             // There is no signal for the start of the snapshot, but after its last line the code has nothing else to do.
             tokio::time::sleep(Duration::from_millis(50)).await;
-            assert_eq!(house.workers().len(), 1, "{code}");
+            assert_eq!(slot.workers().len(), 1, "{code}");
             let asked = Instant::now();
             assert!(execution.canceller().cancel().await, "{code}: it had ended already");
-            assert!(house.workers().is_empty(), "{code}: the worker lives");
+            assert!(slot.workers().is_empty(), "{code}: the worker is still alive");
             let (_, outcome) = end_of(execution).await;
             assert!(matches!(outcome, Outcome::Cancelled), "{code}: {outcome:?}");
             asked.elapsed()
@@ -82,7 +82,7 @@ async fn cancel_kills_the_worker_whatever_it_does() {
 
 /// The server's own work on a run does not delay a cancel either.
 #[tokio::test(flavor = "multi_thread")]
-async fn cancel_is_heard_while_a_large_heap_is_hashed() {
+async fn cancel_takes_effect_while_a_large_heap_is_hashed() {
     let engine = start(probes()).await;
     let mut job = run_of("fake large heap", 60);
     job.limits.heap_mb = 1024;
@@ -90,7 +90,7 @@ async fn cancel_is_heard_while_a_large_heap_is_hashed() {
         let mut execution = submit(&engine, job.clone());
         begun(&mut execution).await;
         let asked = Instant::now();
-        assert!(execution.canceller().cancel().await, "it was hashed to its end first");
+        assert!(execution.canceller().cancel().await, "hashing was not interrupted");
         asked.elapsed()
     })
     .await;
@@ -98,12 +98,12 @@ async fn cancel_is_heard_while_a_large_heap_is_hashed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn cancel_takes_a_queued_run_out_of_the_queue() {
-    let house = house().await;
-    let mut first = submit(&house.engine, run_of(COMPUTING, 60));
+async fn cancel_removes_a_queued_run_from_the_queue() {
+    let slot = single_slot().await;
+    let mut first = submit(&slot.engine, run_of(COMPUTING, 60));
     first.next_event().await.expect("output");
     let took = best_of_a_few(async || {
-        let queued = submit(&house.engine, run_of("1 + 1", 60));
+        let queued = submit(&slot.engine, run_of("1 + 1", 60));
         let asked = Instant::now();
         assert!(queued.canceller().cancel().await, "it had ended already");
         let (_, outcome) = end_of(queued).await;
@@ -112,13 +112,13 @@ async fn cancel_takes_a_queued_run_out_of_the_queue() {
     })
     .await;
     assert!(took <= BOUND, "cancelled after {took:?}");
-    assert_eq!(house.workers().len(), 1, "the other run goes on");
+    assert_eq!(slot.workers().len(), 1, "the other run continues");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn cancel_comes_too_late_for_a_run_that_has_ended() {
-    let house = house().await;
-    let execution = submit(&house.engine, run_of("1 + 1", 60));
+async fn cancel_has_no_effect_on_a_run_that_has_ended() {
+    let slot = single_slot().await;
+    let execution = submit(&slot.engine, run_of("1 + 1", 60));
     let canceller = execution.canceller();
     let (_, outcome) = end_of(execution).await;
     assert!(matches!(outcome, Outcome::Completed { .. }), "{outcome:?}");
@@ -126,14 +126,14 @@ async fn cancel_comes_too_late_for_a_run_that_has_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_time_limit_ends_a_run_whatever_it_does() {
-    let house = house().await;
+async fn the_time_limit_ends_a_run_in_every_state() {
+    let slot = single_slot().await;
     for code in STATES {
         let over = best_of_a_few(async || {
             let begun = Instant::now();
-            let (_, outcome) = end_of(submit(&house.engine, run_of(code, TIMEOUT_SECS))).await;
+            let (_, outcome) = end_of(submit(&slot.engine, run_of(code, TIMEOUT_SECS))).await;
             assert!(matches!(outcome, Outcome::TimedOut { timeout_secs: TIMEOUT_SECS }), "{code}: {outcome:?}");
-            assert!(house.workers().is_empty(), "{code}: the worker lives");
+            assert!(slot.workers().is_empty(), "{code}: the worker is still alive");
             begun.elapsed().saturating_sub(Duration::from_secs(TIMEOUT_SECS.into()))
         })
         .await;
@@ -143,9 +143,9 @@ async fn the_time_limit_ends_a_run_whatever_it_does() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn waiting_in_the_queue_does_not_count_towards_the_time_limit() {
-    let house = house().await;
-    let first = submit(&house.engine, run_of(COMPUTING, TIMEOUT_SECS));
-    let second = submit(&house.engine, run_of("await new Promise(done => setTimeout(done, 500)); 2", TIMEOUT_SECS));
+    let slot = single_slot().await;
+    let first = submit(&slot.engine, run_of(COMPUTING, TIMEOUT_SECS));
+    let second = submit(&slot.engine, run_of("await new Promise(done => setTimeout(done, 500)); 2", TIMEOUT_SECS));
     let (_, outcome) = end_of(first).await;
     assert!(matches!(outcome, Outcome::TimedOut { .. }), "{outcome:?}");
     let (_, outcome) = end_of(second).await;

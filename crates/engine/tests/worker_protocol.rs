@@ -1,4 +1,4 @@
-//! A production worker that gets its requests from this test: one after another, out of order, or wrong. No engine is in between.
+//! Tests of the worker protocol on a production worker, without an engine: requests in order, out of order, and malformed.
 
 mod common;
 
@@ -18,7 +18,7 @@ use std::process::{Child, Command};
 
 const CONTROL: i32 = 3;
 
-/// A zygote of the shipped parts, as the engine would start it.
+/// A production zygote, started as the engine starts it.
 struct Zygote {
     child: Child,
     control: OwnedFd,
@@ -48,7 +48,7 @@ impl Zygote {
         let (socket, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).expect("sockets");
         control::send(&self.control, &ToZygote::Fork { worker: 1, heap_mb: 64 }, Some(theirs.as_fd())).expect("send");
         loop {
-            // Workers of before may have exited meanwhile.
+            // Earlier workers may have exited meanwhile.
             match control::receive(&self.control).expect("a message") {
                 Some((FromZygote::Exited { .. }, _)) => {}
                 Some((FromZygote::Forked { .. }, _)) => return Worker { socket, decoder: Decoder::default() },
@@ -78,7 +78,7 @@ impl Worker {
         assert_eq!(send_with_descriptors(&self.socket, &bytes, &descriptors), Ok(bytes.len()));
     }
 
-    /// Waits for the next message; none when the worker has exited.
+    /// Waits for the next message. None if the worker has exited.
     fn next(&mut self) -> Option<FromWorker> {
         loop {
             if let Some(message) = self.decoder.next_message().expect("a message") {
@@ -127,7 +127,7 @@ fn blank() -> File {
     File::from(memfd_create("heap", MemfdFlags::CLOEXEC).expect("memory"))
 }
 
-/// One request after the other, each when the one before is answered; with numbers as a later run would have them.
+/// Sends each request after the previous one was answered. The run number is not 1, as for a later run.
 #[test]
 fn a_worker_answers_each_request_with_the_number_of_its_run() {
     let zygote = Zygote::start();
@@ -155,7 +155,7 @@ fn a_worker_answers_each_request_with_the_number_of_its_run() {
 }
 
 #[test]
-fn a_worker_refuses_a_request_out_of_order_and_says_why() {
+fn requests_out_of_order_are_refused_with_a_reason() {
     let zygote = Zygote::start();
     let snapshot = |run| ToWorker::Snapshot { run: number(run) };
     let commit = |run| ToWorker::Commit { run: number(run) };
@@ -174,7 +174,7 @@ fn a_worker_refuses_a_request_out_of_order_and_says_why() {
             vec![open(true), run(1, "1"), commit(1), run(1, "1")],
             "protocol: the server sent `Run` 1, which is not higher than the run before",
         ),
-        (vec![open(true), run(1, "1"), commit(1), run(2, "1")], "this worker has made its run already"),
+        (vec![open(true), run(1, "1"), commit(1), run(2, "1")], "this worker has already served its run"),
     ] {
         let (mut worker, heap) = (zygote.fork(), blank());
         for request in &requests {
@@ -189,7 +189,7 @@ fn a_worker_refuses_a_request_out_of_order_and_says_why() {
 }
 
 #[test]
-fn a_worker_refuses_bytes_that_are_no_request() {
+fn malformed_requests_are_refused_with_a_reason() {
     let zygote = Zygote::start();
     for (bytes, why) in [
         (&[0xff; 13][..], "protocol: a frame of unknown kind 255"),
@@ -208,9 +208,9 @@ fn a_worker_refuses_bytes_that_are_no_request() {
     }
 }
 
-/// A run that failed is the end of its worker, whatever was asked for beyond it.
+/// If a run fails, its worker exits, even if further requests were sent.
 #[test]
-fn a_run_that_fails_ends_its_worker() {
+fn a_worker_exits_after_a_failed_run() {
     let zygote = Zygote::start();
     let (mut worker, heap) = (zygote.fork(), blank());
     worker.send(&open(true), None);

@@ -1,18 +1,18 @@
-//! System calls by number, and how their outcome is written.
+//! System calls by number, and the text of their outcome.
 
 use std::ffi::c_long;
 
-/// Makes a system call with every argument all ones: a bad descriptor, a bad address, a bad length, unknown flags. Nothing that could wait or
-/// change anything accepts that.
+/// Makes a system call with all bits of every argument set: a bad descriptor, a bad address, a bad length, unknown flags. No call that could
+/// block or change anything accepts that.
 pub fn with_all_ones(number: &str) -> String {
-    let Ok(number) = number.parse::<c_long>() else { return format!("`{number}` is no number") };
+    let Ok(number) = number.parse::<c_long>() else { return format!("`{number}` is not a number") };
     let ones: c_long = -1;
-    // SAFETY: no call can do anything with these arguments, but end this process.
-    said(unsafe { libc::syscall(number, ones, ones, ones, ones, ones, ones) })
+    // SAFETY: with these arguments no call has an effect, except to end this process.
+    outcome_of(unsafe { libc::syscall(number, ones, ones, ones, ones, ones, ones) })
 }
 
-/// What a call returned, or the name of its error.
-pub fn said(returned: c_long) -> String {
+/// The return value of a call, or the name of its error.
+pub fn outcome_of(returned: c_long) -> String {
     if returned != -1 {
         return returned.to_string();
     }

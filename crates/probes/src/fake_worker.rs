@@ -1,6 +1,6 @@
-//! A worker that breaks the protocol with its server, one way per name. `engine/tests/fake_worker.rs` says what must come of each.
+//! A worker that violates the protocol with its server in one way per name. `engine/tests/fake_worker.rs` has the expected outcomes.
 
-use crate::one_shot::OneShot;
+use crate::received_run::ReceivedRun;
 use crate::socket::{SOCKET, quit, socket, write_all};
 use heapstead_types::Failure;
 use heapstead_wire::{CALL_BYTES_MAX, CallNumber, FromWorker, OUTPUT_BYTES_MAX, RunNumber, Written};
@@ -9,18 +9,18 @@ use sha2::{Digest, Sha256};
 use std::ptr::{null, null_mut};
 
 const MILLION: usize = 1_000_000;
-/// Takes a while to hash.
+/// Large enough that hashing takes a while.
 const LARGE_MIB: usize = 512;
-pub const HEAP: &[u8] = b"a heap as good as any";
+pub const HEAP: &[u8] = b"the bytes of one heap";
 
 struct Fake<'a> {
     channel: &'a Channel,
-    requests: OneShot,
+    requests: ReceivedRun,
 }
 
 type Way = fn(&Fake);
 
-// Kinds of frames, for those that no message could be.
+// Kinds of frames, for frames that are not valid messages.
 const OPENED: u8 = 11;
 const PARSING: u8 = 12;
 const STARTED: u8 = 13;
@@ -43,9 +43,9 @@ const WAYS: &[(&str, Way)] = &[
     ("call of one byte too many", |_| write_all(&raw(CALL_BYTES_MAX as u32 + 11, CALL, &[]))),
     ("end without a status", |_| write_all(&raw(0, ENDED, &[]))),
     ("failure of unknown kind", |_| write_all(&raw(1, ENDED, &[99]))),
-    ("result that is no text", |_| write_all(&raw(2, ENDED, &[0, 0xff]))),
+    ("result that is not text", |_| write_all(&raw(2, ENDED, &[0, 0xff]))),
     ("call without a kind", |_| write_all(&raw(8, CALL, &[1, 0, 0, 0, 0, 0, 0, 0]))),
-    ("heap of seven bytes' digest", |_| write_all(&raw(8, SNAPSHOT, &[0, 1, 2, 3, 4, 5, 6, 7]))),
+    ("heap with a digest of seven bytes", |_| write_all(&raw(8, SNAPSHOT, &[0, 1, 2, 3, 4, 5, 6, 7]))),
     ("result without a run number", |_| write_all(&raw_of(0, 1, ENDED, &[0]))),
     ("opened with a run number", |_| write_all(&raw(0, OPENED, &[]))),
     // Out of order.
@@ -64,13 +64,13 @@ const WAYS: &[(&str, Way)] = &[
     ("call after the result", |fake| { fake.complete(); fake.call(1, 7) }),
     ("failure after the result", |fake| { fake.complete(); fake.end(Err(Failure::NeverSettles)) }),
     ("result after the failure", |fake| { fake.end(Err(Failure::NeverSettles)); fake.complete() }),
-    ("output after the word that it is dropped", |fake| { fake.start(); fake.drop_output(); fake.output("more") }),
-    ("two words that output is dropped", |fake| { fake.start(); fake.drop_output(); fake.drop_output() }),
+    ("output after the notice that it is dropped", |fake| { fake.start(); fake.drop_output(); fake.output("more") }),
+    ("two notices that output is dropped", |fake| { fake.start(); fake.drop_output(); fake.drop_output() }),
     ("heap without a result", |fake| { fake.start(); fake.write(HEAP); fake.announce(HEAP) }),
-    ("heap that nobody asked for", |fake| { fake.start(); fake.announce(HEAP) }),
-    ("commit that nobody asked for", |fake| { fake.start(); fake.send(FromWorker::Committed { run: fake.run() }) }),
+    ("heap that was not requested", |fake| { fake.start(); fake.announce(HEAP) }),
+    ("commit that was not requested", |fake| { fake.start(); fake.send(FromWorker::Committed { run: fake.run() }) }),
     ("commit of its result", |fake| { fake.complete(); fake.send(FromWorker::Committed { run: fake.run() }) }),
-    // Of another run.
+    // With the number of another run.
     ("start of another run", |fake| fake.send(FromWorker::Started { run: other_run(), javascript: None })),
     ("output of another run", |fake| { fake.start(); fake.send(FromWorker::Output { run: other_run(), text: b"here".to_vec() }) }),
     ("call of another run", |fake| { fake.start(); fake.send(FromWorker::Call { run: other_run(), call: CallNumber(1), kind: 7, payload: vec![] }) }),
@@ -78,7 +78,7 @@ const WAYS: &[(&str, Way)] = &[
     ("failure of another run", |fake| fake.send(FromWorker::Ended { run: other_run(), outcome: Err(Failure::NeverSettles) })),
     ("result of the highest run", |fake| { fake.start(); write_all(&raw_of(u64::MAX, 1, ENDED, &[0])) }),
     ("heap of another run", |fake| { fake.complete(); fake.send(FromWorker::Snapshot { run: other_run(), outcome: Ok(written(HEAP)) }) }),
-    // Calls, of which there are none yet.
+    // Calls, which no worker may make yet.
     ("call of unknown kind", |fake| { fake.start(); fake.call(1, 7) }),
     ("call of kind 0", |fake| { fake.start(); fake.call(1, 0) }),
     ("call with a large payload", |fake| {
@@ -91,31 +91,31 @@ const WAYS: &[(&str, Way)] = &[
     ("refusal", |fake| fake.refuse()),
     ("refusal after the start", |fake| { fake.start(); fake.refuse() }),
     ("refusal after the result", |fake| { fake.complete(); fake.refuse() }),
-    // Heaps that are not what they are said to be.
+    // Heaps that differ from what the worker announces.
     ("heap that can't be written", |fake| { fake.complete(); fake.send(FromWorker::Snapshot { run: fake.run(), outcome: Err(Failure::Unsaveable("full".into())) }) }),
-    ("wrong digest", |fake| { fake.write(HEAP); fake.complete(); fake.announce(b"a heap as bad as any!") }),
+    ("wrong digest", |fake| { fake.write(HEAP); fake.complete(); fake.announce(b"the bytes of a heap 2") }),
     ("wrong length", |fake| { fake.write(HEAP); fake.complete(); fake.announce(&HEAP[1..]) }),
     ("heap never written", |fake| { fake.complete(); fake.announce(HEAP) }),
     ("heap that changes", |fake| { fake.save(); loop { fake.write(b"!"); } }),
-    ("large heap", |fake| { for _ in 0..LARGE_MIB { fake.write(&[7; 1 << 20]); } fake.complete_and_announce(); sleep_for_ever() }),
+    ("large heap", |fake| { for _ in 0..LARGE_MIB { fake.write(&[7; 1 << 20]); } fake.complete_and_announce(); sleep_forever() }),
     ("heap without end", |fake| { fake.complete(); while fake.write(&[7; 1 << 20]) {} quit() }),
-    // Too much.
+    // Floods.
     ("a million outputs", |fake| { fake.start(); repeat(&raw(1, OUTPUT, b"x"), MILLION); fake.end(Ok("done".into())) }),
     ("a million empty outputs", |fake| { fake.start(); repeat(&raw(0, OUTPUT, &[]), MILLION); fake.end(Ok("done".into())) }),
-    ("a million words that output is dropped", |fake| { fake.start(); repeat(&raw(0, OUTPUT_DROPPED, &[]), MILLION); fake.end(Ok("done".into())) }),
+    ("a million notices that output is dropped", |fake| { fake.start(); repeat(&raw(0, OUTPUT_DROPPED, &[]), MILLION); fake.end(Ok("done".into())) }),
     ("output without end", |fake| { fake.start(); repeat(&raw(OUTPUT_BYTES_MAX as u32, OUTPUT, &[b'x'; OUTPUT_BYTES_MAX]), usize::MAX) }),
     ("starts without end", |fake| { fake.start(); repeat(&raw(0, STARTED, &[]), usize::MAX) }),
     ("parsing without end", |fake| { fake.start(); repeat(&raw(0, PARSING, &[]), usize::MAX) }),
-    // Too little.
-    ("silence", |_| sleep_for_ever()),
-    ("silence after it is opened", |fake| { fake.send(FromWorker::Parsing { run: fake.run() }); sleep_for_ever() }),
-    ("silence while it runs", |fake| { fake.start(); fake.output("here"); sleep_for_ever() }),
-    ("silence while it saves", |fake| { fake.start(); fake.output("here"); fake.end(Ok("done".into())); fake.write(&HEAP[..7]); sleep_for_ever() }),
-    ("silence after the result", |fake| { fake.complete(); sleep_for_ever() }),
-    ("silence in the middle of a frame", |_| { write_all(&raw(9, ENDED, b"\0ha")); sleep_for_ever() }),
-    ("close ignored", |fake| { if fake.requests.snapshot.is_some() { fake.save() } else { fake.complete() } sleep_for_ever() }),
-    ("closed socket", |_| { close_socket(); sleep_for_ever() }),
-    ("closed socket after the result", |fake| { fake.complete(); close_socket(); sleep_for_ever() }),
+    // Silence.
+    ("silence", |_| sleep_forever()),
+    ("silence after it is opened", |fake| { fake.send(FromWorker::Parsing { run: fake.run() }); sleep_forever() }),
+    ("silence while it runs", |fake| { fake.start(); fake.output("here"); sleep_forever() }),
+    ("silence while it saves", |fake| { fake.start(); fake.output("here"); fake.end(Ok("done".into())); fake.write(&HEAP[..7]); sleep_forever() }),
+    ("silence after the result", |fake| { fake.complete(); sleep_forever() }),
+    ("silence in the middle of a frame", |_| { write_all(&raw(9, ENDED, b"\0ha")); sleep_forever() }),
+    ("close ignored", |fake| { if fake.requests.snapshot.is_some() { fake.save() } else { fake.complete() } sleep_forever() }),
+    ("closed socket", |_| { close_socket(); sleep_forever() }),
+    ("closed socket after the result", |fake| { fake.complete(); close_socket(); sleep_forever() }),
     // Death.
     ("death after its requests", |_| quit()),
     ("death in the middle of a head", |_| { write_all(&[9, 0, 0]); quit() }),
@@ -136,10 +136,10 @@ pub fn run(channel: &Channel, code: &str) {
     let name = code.lines().next().unwrap_or_default();
     match name {
         "death with its requests unread" => quit(),
-        "requests never read" => sleep_for_ever(),
+        "requests never read" => sleep_forever(),
         _ => {}
     }
-    let Some(requests) = OneShot::receive(socket()) else { return };
+    let Some(requests) = ReceivedRun::receive(socket()) else { return };
     let fake = Fake { channel, requests };
     let way = WAYS.iter().find(|(known, _)| *known == name);
     if !name.ends_with("before it is opened") {
@@ -149,7 +149,7 @@ pub fn run(channel: &Channel, code: &str) {
         Some((_, way)) => way(&fake),
         None => {
             fake.start();
-            fake.end(Ok(format!("no fake is called `{name}`")));
+            fake.end(Ok(format!("there is no fake `{name}`")));
         }
     }
 }
@@ -184,16 +184,16 @@ impl Fake<'_> {
     }
 
     fn refuse(&self) {
-        self.send(FromWorker::Unfit { why: "it would rather not".into() });
+        self.send(FromWorker::Unfit { why: "refused by the test".into() });
     }
 
-    /// All that a run needs, as it should be.
+    /// Sends the messages of a run that completes.
     fn complete(&self) {
         self.start();
         self.end(Ok("done".into()));
     }
 
-    /// Writes to the descriptor for the new heap. False when it can't be written to.
+    /// Writes to the descriptor for the new heap. False if that fails.
     fn write(&self, bytes: &[u8]) -> bool {
         self.requests.snapshot.as_ref().is_some_and(|snapshot| rustix::io::write(snapshot, bytes).is_ok())
     }
@@ -202,7 +202,7 @@ impl Fake<'_> {
         self.send(FromWorker::Snapshot { run: self.run(), outcome: Ok(written(heap)) });
     }
 
-    /// Sends everything at once, so that it is read at once; the digest is wrong.
+    /// Sends all messages with one write, so that they are read together. The digest is wrong.
     fn complete_and_announce(&self) {
         let run = self.run();
         self.start();
@@ -213,7 +213,7 @@ impl Fake<'_> {
         ]));
     }
 
-    /// All that a stateful run does at its end, as it should be.
+    /// Completes a stateful run and writes its heap.
     fn save(&self) {
         self.write(HEAP);
         self.complete();
@@ -225,7 +225,7 @@ fn written(heap: &[u8]) -> Written {
     Written { length: heap.len() as u64, sha256: Sha256::digest(heap).into() }
 }
 
-/// A frame of run 1 that may be none.
+/// The bytes of a frame of run 1, which may be invalid.
 fn raw(length: u32, kind: u8, payload: &[u8]) -> Vec<u8> {
     raw_of(1, length, kind, payload)
 }
@@ -245,7 +245,7 @@ fn other_run() -> RunNumber {
     RunNumber::new(2).unwrap_or(RunNumber::FIRST)
 }
 
-/// Writes `bytes` that many times, many of them at once.
+/// Writes `bytes` that many times, many per system call.
 fn repeat(bytes: &[u8], times: usize) {
     let at_once = (OUTPUT_BYTES_MAX / bytes.len()).max(1);
     let many = bytes.repeat(at_once);
@@ -257,9 +257,9 @@ fn repeat(bytes: &[u8], times: usize) {
     }
 }
 
-pub fn sleep_for_ever() -> ! {
+pub fn sleep_forever() -> ! {
     loop {
-        // SAFETY: waits for no descriptor, for any length of time.
+        // SAFETY: waits forever, for no descriptor.
         unsafe { libc::ppoll(null_mut(), 0, null(), null()) };
     }
 }
@@ -270,7 +270,7 @@ fn close_socket() {
 }
 
 fn crash() {
-    // SAFETY: none: this is meant to end the process by a signal.
+    // SAFETY: none. This is meant to kill the process by a signal.
     unsafe { null_mut::<u8>().write_volatile(1) };
 }
 

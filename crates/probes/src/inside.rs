@@ -1,8 +1,8 @@
-//! What a worker sees of itself: which descriptors are open, and its environment.
+//! Reports which descriptors of a worker are open, and its environment variables.
 
 use std::ptr::null;
 
-/// Far past any descriptor a worker may have.
+/// Far above any descriptor that a worker may have.
 const DESCRIPTORS_SEEN: i32 = 4096;
 
 pub fn report() -> String {
@@ -12,7 +12,7 @@ pub fn report() -> String {
     format!("open: {}\n{environment}", open.join(" "))
 }
 
-/// Asks without a wait what could be done with a descriptor: with one that isn't open, nothing.
+/// Polls the descriptor without waiting: the kernel reports one that is not open.
 fn is_open(descriptor: i32) -> bool {
     let mut asked = libc::pollfd { fd: descriptor, events: 0, revents: 0 };
     let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -1,20 +1,21 @@
-//! A test-only build of the worker: same zygote, same confinement code, same policy, but what runs is chosen to do harm.
+//! A test-only build of the worker: the same zygote, confinement code and policy, but it runs native attacks instead of JavaScript.
 //!
-//! The code of a run says what to do, in a word or two:
+//! The code of a run selects what it does:
 //!
 //! | code | what runs | in |
 //! |---|---|---|
-//! | `call 41` | that system call, every argument all ones | `calls` |
-//! | `attempts`, `attempt fork` | the list of native attempts to get out; one of them | `attempts` |
-//! | `socket 2` | a socket of that family | `attempts` |
-//! | `memory map` | as much memory as can be had that way, in MiB | `memory` |
-//! | `heap write` | a change to a heap that was given or sealed | `heap` |
-//! | `inside` | what the worker sees of itself | `inside` |
-//! | `fake garbage` | a breach of the protocol with the server | `fake_worker` |
+//! | `call 41` | makes that system call with all bits of every argument set | `calls` |
+//! | `attempts`, `attempt fork` | lists the native attempts to escape; makes one of them | `attempts` |
+//! | `socket 2` | creates a socket of that family | `attempts` |
+//! | `memory map` | allocates as much memory as possible in that way, in MiB | `memory` |
+//! | `heap write` | tries to change a sealed heap | `heap` |
+//! | `inside` | reports the worker's descriptors and environment | `inside` |
+//! | `fake garbage` | violates the protocol with the server | `fake_worker` |
 //!
-//! Two command lines run outside a worker: `outer-layer` (what is left of a process that only the zygote's confinement holds) and a base heap
-//! called `fake:…` (a zygote that breaks the protocol).
+//! Two command lines run outside a worker: `outer-layer` (what a process can do that has only the zygote's confinement) and a base heap named
+//! `fake:…` (a zygote that violates the protocol).
 
+mod ancestors;
 mod attempts;
 mod calls;
 mod fake_worker;
@@ -22,21 +23,20 @@ mod fake_zygote;
 mod heap;
 mod inside;
 mod memory;
-mod one_shot;
 mod outer_layer;
-mod processes;
+mod received_run;
 mod socket;
 
 use heapstead_wire::{FromWorker, Written};
 use heapstead_worker::{Channel, Runner};
-use one_shot::OneShot;
+use received_run::ReceivedRun;
 use sha2::{Digest, Sha256};
 
 heapstead_worker::entry!(runner());
 
-/// Evaluated in the zygote, before anything of it is confined.
+/// Called in the zygote before it is confined.
 fn runner() -> Runner {
-    processes::remember();
+    ancestors::record();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["outer-layer"] => outer_layer::report(),
@@ -45,19 +45,19 @@ fn runner() -> Runner {
     }
 }
 
-/// Called in the worker, confined as any.
+/// Called in the worker once it is confined.
 fn run(channel: &Channel) {
-    // Looked at without taking it, since one of the fakes dies with its requests unread.
+    // Peeked, because one of the fakes exits with its requests unread.
     let code = socket::peek_code();
     if let Some(fake) = code.strip_prefix("fake ") {
         return fake_worker::run(channel, fake);
     }
-    let Some(requests) = OneShot::receive(socket::socket()) else { return };
-    let OneShot { open, heap, run, code, .. } = &requests;
+    let Some(requests) = ReceivedRun::receive(socket::socket()) else { return };
+    let ReceivedRun { open, heap, run, code, .. } = &requests;
     let run = *run;
     channel.opened();
     channel.send(&FromWorker::Started { run, javascript: None });
-    let said = match code.split_once(' ').unwrap_or((code, "")) {
+    let result = match code.split_once(' ').unwrap_or((code, "")) {
         ("call", number) => calls::with_all_ones(number),
         ("attempts", _) => attempts::names(),
         ("attempt", name) => attempts::run(name),
@@ -65,11 +65,11 @@ fn run(channel: &Channel) {
         ("memory", way) => memory::take(way),
         ("heap", way) => heap::change(way, heap.as_ref()),
         ("inside", _) => inside::report(),
-        _ => format!("no probe is called `{code}`"),
+        _ => format!("there is no probe `{code}`"),
     };
-    channel.send(&FromWorker::Ended { run, outcome: Ok(said) });
+    channel.send(&FromWorker::Ended { run, outcome: Ok(result) });
     if open.stateful {
-        // The result of a stateful run counts only with a heap: an empty one will do.
+        // A stateful run completes only with a heap. An empty one is enough.
         channel.send(&FromWorker::Snapshot { run, outcome: Ok(Written { length: 0, sha256: Sha256::digest([]).into() }) });
     }
 }

@@ -1,14 +1,14 @@
-//! How much memory a worker can take, by each way there is. Stops at the first refusal.
+//! How much memory a worker can allocate, in each possible way. Stops at the first refusal.
 
 use libc::{MAP_ANONYMOUS, MAP_FAILED, MAP_GROWSDOWN, MAP_NORESERVE, MAP_PRIVATE, MAP_SHARED, PROT_NONE, PROT_READ, PROT_WRITE};
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
 const STEP_BYTES: usize = 1 << 20;
-/// Who gets this many has met no limit.
+/// If this many steps succeed, there is no limit.
 const STEPS_MAX: usize = 4096;
 
-/// Takes memory step by step, and says how many MiB it got.
+/// Allocates memory in steps. Returns how many MiB it got.
 pub fn take(way: &str) -> String {
     let mut step: Box<dyn FnMut() -> bool> = match way {
         "map" => Box::new(|| map(PROT_READ | PROT_WRITE, MAP_PRIVATE, STEP_BYTES).is_some()),
@@ -18,18 +18,18 @@ pub fn take(way: &str) -> String {
         "allocate" => Box::new(allocate),
         "shared" => Box::new(|| map(PROT_READ | PROT_WRITE, MAP_SHARED, STEP_BYTES).is_some()),
         "stack" => Box::new(|| map(PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_GROWSDOWN, STEP_BYTES).is_some()),
-        _ => return format!("no way to take memory is called `{way}`"),
+        _ => return format!("there is no way `{way}` to allocate memory"),
     };
     (0..STEPS_MAX).take_while(|_| step()).count().to_string()
 }
 
 fn map(protection: i32, flags: i32, length: usize) -> Option<*mut c_void> {
-    // SAFETY: a new mapping, wherever the kernel has room.
+    // SAFETY: a new mapping, at an address that the kernel chooses.
     let address = unsafe { libc::mmap(null_mut(), length, protection, flags | MAP_ANONYMOUS, -1, 0) };
     (address != MAP_FAILED).then_some(address)
 }
 
-/// Reserves everything first, then makes it usable piece by piece, as V8 does.
+/// Reserves all address space first, then makes it writable in steps, as V8 does.
 fn commit() -> impl FnMut() -> bool {
     let reserved = map(PROT_NONE, MAP_PRIVATE | MAP_NORESERVE, STEPS_MAX * STEP_BYTES).map(|address| address as usize);
     let mut next = 0;
@@ -37,12 +37,12 @@ fn commit() -> impl FnMut() -> bool {
         let Some(start) = reserved else { return false };
         let piece = (start + next) as *mut c_void;
         next += STEP_BYTES;
-        // SAFETY: within the reservation: at most STEPS_MAX pieces are asked for.
+        // SAFETY: within the reservation, because there are at most STEPS_MAX steps.
         unsafe { libc::mprotect(piece, STEP_BYTES, PROT_READ | PROT_WRITE) == 0 }
     }
 }
 
-/// One mapping that grows.
+/// Grows one mapping.
 fn grow() -> impl FnMut() -> bool {
     let (mut address, mut length) = (map(PROT_READ | PROT_WRITE, MAP_PRIVATE, STEP_BYTES).map(|address| address as usize), STEP_BYTES);
     move || {
@@ -56,7 +56,7 @@ fn grow() -> impl FnMut() -> bool {
 }
 
 fn raise_break() -> bool {
-    // SAFETY: the C library's allocator copes with a break that somebody else moved up.
+    // SAFETY: the C library's allocator tolerates that other code moves the break up.
     unsafe { libc::sbrk(STEP_BYTES as isize) as isize != -1 }
 }
 

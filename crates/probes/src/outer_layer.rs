@@ -1,12 +1,12 @@
-//! What a process can do that only the zygote's confinement holds. In a worker the system-call filter hides this layer; it must hold alone.
+//! What a process can do that has only the zygote's confinement. In a worker the seccomp filter hides this layer, but it must hold on its own.
 
-use crate::calls::said;
+use crate::calls::outcome_of;
 use std::ffi::c_long;
 use std::ptr::null;
 
 macro_rules! call {
     ($number:ident $(, $argument:expr)*) => {
-        // SAFETY: pointers are null or lead to live values of the type that the call wants.
+        // SAFETY: pointers are null or point to live values of the type that the call expects.
         unsafe { libc::syscall(libc::$number $(, $argument)*) }
     };
 }
@@ -29,22 +29,22 @@ const ATTEMPTS: &[(&str, Attempt)] = &[
     ("take capabilities", || call!(SYS_capset, &[0x2008_0522_u32, 0], &[1_u32, 1, 0, 0, 0, 0])),
     ("bind a TCP port", || tcp(libc::SYS_bind)),
     ("connect to a TCP port", || tcp(libc::SYS_connect)),
-    ("signal the process above", || call!(SYS_kill, libc::getppid(), 0)),
+    ("signal the parent process", || call!(SYS_kill, libc::getppid(), 0)),
 ];
 
-/// Gives up what a zygote gives up, then prints what is left, as `attempt: outcome` lines. Never returns.
+/// Confines this process as a zygote, then prints the outcome of each attempt as `attempt: outcome` lines. Never returns.
 pub fn report() -> ! {
-    // SAFETY: no pointers: asks the kernel which landlock it has.
+    // SAFETY: no pointers. Queries the kernel's version of landlock.
     let landlock = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, 0, 0, 1) };
-    println!("landlock: {}", said(landlock));
+    println!("landlock: {}", outcome_of(landlock));
     match heapstead_worker::confine::zygote() {
-        Ok(()) => ATTEMPTS.iter().for_each(|(name, attempt)| println!("{name}: {}", said(attempt()))),
+        Ok(()) => ATTEMPTS.iter().for_each(|(name, attempt)| println!("{name}: {}", outcome_of(attempt()))),
         Err(error) => println!("{error}"),
     }
     std::process::exit(0)
 }
 
-/// A port of this machine that anybody may bind, and nobody answers at.
+/// Binds or connects to a local port that any user may bind and on which no process listens.
 fn tcp(number: c_long) -> c_long {
     let address = libc::sockaddr_in {
         sin_family: libc::AF_INET as u16,

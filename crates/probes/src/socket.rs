@@ -1,20 +1,20 @@
-//! A worker's socket below its channel: to look at requests without reading them, and to write bytes that are no frame.
+//! Direct access to a worker's socket: peeks at requests without reading them, and writes bytes that are not frames.
 
 use heapstead_wire::HEAD_BYTES;
 use std::os::fd::{BorrowedFd, RawFd};
 
-/// Where a worker's socket is.
+/// The descriptor of a worker's socket.
 pub const SOCKET: RawFd = 3;
-/// More than the heads and the first words of the code of any run a test makes.
+/// Enough for the heads and the first words of the code of any run in the tests.
 const PEEKED_BYTES: usize = 4096;
 
 /// A worker's socket. The channel owns it.
 pub fn socket() -> BorrowedFd<'static> {
-    // SAFETY: open as long as the process lives, but for the fakes that close it, which use it no more.
+    // SAFETY: open as long as the process lives, except in the fakes that close it, which do not use it afterwards.
     unsafe { BorrowedFd::borrow_raw(SOCKET) }
 }
 
-/// The beginning of the code of the run that waits in the socket. It stays there.
+/// The beginning of the code of the run in the socket, which remains unread.
 pub fn peek_code() -> String {
     let mut bytes = [0_u8; PEEKED_BYTES];
     let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
@@ -28,7 +28,7 @@ pub fn peek_code() -> String {
     String::from_utf8_lossy(code_of(seen).unwrap_or_default()).into_owned()
 }
 
-/// The code in the payload of the frame `Run` (see `heapstead_wire`): after the length of the settings, and the settings.
+/// The code in the payload of the frame `Run` (see `heapstead_wire`), after the length of the settings and the settings.
 fn code_of(mut frames: &[u8]) -> Option<&[u8]> {
     const RUN: u8 = 2;
     loop {
@@ -43,7 +43,7 @@ fn code_of(mut frames: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Writes all of `bytes`, whatever they are. Ends the process when the server is gone.
+/// Writes all of `bytes`. Exits if the server has closed the socket.
 pub fn write_all(mut bytes: &[u8]) {
     while !bytes.is_empty() {
         // SAFETY: pointer and length are those of a live slice.
@@ -54,16 +54,16 @@ pub fn write_all(mut bytes: &[u8]) {
     }
 }
 
-/// Ends the process without a word.
+/// Exits without a message.
 pub fn quit() -> ! {
     // SAFETY: always allowed.
     unsafe { libc::_exit(0) }
 }
 
-/// The most descriptors the kernel takes in one message.
+/// The maximum number of descriptors per message in Linux.
 pub const COPIES_MAX: usize = 253;
 
-/// Sends `bytes` with `copies` of the socket itself beside them.
+/// Sends `bytes` with `copies` of the socket itself attached.
 pub fn send_with_copies(socket: RawFd, bytes: &[u8], copies: usize) -> isize {
     let data_bytes = (copies.min(COPIES_MAX) * size_of::<RawFd>()) as u32;
     let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };

@@ -23,7 +23,7 @@ pub struct Writer(mpsc::Sender<Box<dyn Transaction>>);
 /// One caller's transaction, whatever its result type.
 trait Transaction: Send {
     fn durability(&self) -> Durability;
-    /// False if it failed: then it is rolled back, and the others of its batch are not.
+    /// False if it failed. Only this transaction of the batch is rolled back then.
     fn run(&mut self, db: &Connection) -> bool;
     /// Replies to the caller, after the batch was committed or could not be.
     fn reply(self: Box<Self>, committed: &Result<(), SqliteError>);
@@ -66,11 +66,11 @@ impl Writer {
         let (sender, queue) = mpsc::channel(QUEUED_MAX);
         let thread = std::thread::Builder::new().name(name.to_owned());
         let started = thread.spawn(move || serve(&connection, queue));
-        started.map_err(|error| SqliteError(format!("no thread to write with: {error}")))?;
+        started.map_err(|error| SqliteError(format!("the writer thread can't be started: {error}")))?;
         Ok(Self(sender))
     }
 
-    /// Runs `work` inside a transaction. Returns when it is committed; if `work` fails, nothing of it is.
+    /// Runs `work` inside a transaction. Returns when it is committed. If `work` fails, the transaction is rolled back.
     pub async fn write<T: Send + 'static>(
         &self,
         durability: Durability,
@@ -82,14 +82,14 @@ impl Writer {
         answer.await.unwrap_or_else(|_| Err(stopped()))
     }
 
-    /// Queues a transaction that nobody waits for and that may be dropped when the queue is full.
+    /// Queues a transaction without waiting for it. It is dropped if the queue is full.
     pub fn write_if_room(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<()> + Send + 'static) {
         let _ = self.0.try_send(Box::new(Job { durability: Durability::Process, work: Some(work), done: None, reply: None }));
     }
 }
 
 fn stopped() -> SqliteError {
-    SqliteError("its writer has stopped".into())
+    SqliteError("the database writer has stopped".into())
 }
 
 fn serve(db: &Connection, mut queue: mpsc::Receiver<Box<dyn Transaction>>) {

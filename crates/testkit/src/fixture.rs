@@ -1,4 +1,4 @@
-//! An engine to run things on, with a heap whose state is known: the canary.
+//! An engine for tests, with a heap whose content is known: the canary.
 
 use crate::{MemoryWatch, Process};
 use heapstead_engine::{
@@ -9,14 +9,14 @@ use heapstead_types::{Failure, Limits, Status};
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
-/// What the canary's heap, and every session's, begins with.
+/// The code that creates the heap of the canary and of every session.
 pub const SETUP: &str = "let canary = 41; let log = ['start'];";
-/// Workers that wait for runs with the default cap; runs with any other are forked when they come.
+/// Pre-forked workers with the default cap. Runs with another cap get a new fork.
 pub const SPARES: Spares = Spares { count: 2, heap_mb: HEAP_MB_DEFAULT };
 /// Concurrent runs: enough to keep all cores busy, too few to starve other processes.
 const AT_ONCE_MAX: usize = 4;
-/// How long after its time limit a run may take to end before the fixture gives up.
-const HOPELESS: Duration = Duration::from_secs(20);
+/// How long after its time limit the fixture waits for a run to end.
+const OVERDUE_MAX: Duration = Duration::from_secs(20);
 
 #[derive(Debug, thiserror::Error)]
 pub enum FixtureError {
@@ -26,15 +26,15 @@ pub enum FixtureError {
     Start(#[from] StartError),
     #[error("the setup code of the canary ended as {0:?}")]
     Setup(Status),
-    #[error("the engine took no job: {0}")]
+    #[error("the engine refused the job: {0}")]
     Refused(#[from] Refused),
-    #[error("a run had not ended {} s after its limit", HOPELESS.as_secs())]
+    #[error("a run had not ended {} s after its limit", OVERDUE_MAX.as_secs())]
     Endless,
     #[error("expected one zygote among the children of this process, found {0}")]
     Zygotes(usize),
 }
 
-/// One run to be made on the fixture.
+/// A run for the fixture to execute.
 #[derive(Debug, Clone)]
 pub struct Run {
     pub code: String,
@@ -49,9 +49,9 @@ impl Run {
     }
 }
 
-/// All that was seen of one run.
+/// Everything that was observed of one run.
 #[derive(Debug)]
-pub struct Seen {
+pub struct ObservedRun {
     pub status: Status,
     pub result: Option<String>,
     pub failure: Option<Failure>,
@@ -60,7 +60,7 @@ pub struct Seen {
     /// Number of `OutputDropped` events.
     pub drops: usize,
     pub wall: Duration,
-    /// The most memory its worker was seen with.
+    /// Peak memory of its worker.
     pub peak_bytes: u64,
 }
 
@@ -77,7 +77,7 @@ impl Fixture {
         Ok(Self { engine, known })
     }
 
-    /// The heap that [`SETUP`] left.
+    /// The heap that [`SETUP`] created.
     pub fn known_heap(&self) -> HeapImage {
         self.known.clone()
     }
@@ -91,16 +91,16 @@ impl Fixture {
         }
     }
 
-    /// Makes one run, watching its worker's memory. No other may be going on meanwhile.
-    pub async fn run(&self, run: Run) -> Result<Seen, FixtureError> {
+    /// Executes one run and watches the memory of its worker. No other run may be in progress.
+    pub async fn run(&self, run: Run) -> Result<ObservedRun, FixtureError> {
         let watch = MemoryWatch::start(self.zygote()?);
         let mut seen = follow(&self.engine, run).await?;
         seen.peak_bytes = watch.finish();
         Ok(seen)
     }
 
-    /// Makes the same run many times, a few at once.
-    pub async fn run_many(&self, run: &Run, count: usize) -> Result<Vec<Seen>, FixtureError> {
+    /// Executes the same run many times, a few concurrently.
+    pub async fn run_many(&self, run: &Run, count: usize) -> Result<Vec<ObservedRun>, FixtureError> {
         let mut all = Vec::with_capacity(count);
         while all.len() < count {
             let mut batch = JoinSet::new();
@@ -116,7 +116,7 @@ impl Fixture {
     }
 }
 
-async fn follow(engine: &Engine, run: Run) -> Result<Seen, FixtureError> {
+async fn follow(engine: &Engine, run: Run) -> Result<ObservedRun, FixtureError> {
     let Run { code, kind, limits, headers } = run;
     let limit = Duration::from_secs(limits.timeout_secs.into());
     let begun = Instant::now();
@@ -133,7 +133,7 @@ async fn follow(engine: &Engine, run: Run) -> Result<Seen, FixtureError> {
             }
         }
     };
-    let outcome = tokio::time::timeout(limit + HOPELESS, ended).await.map_err(|_| FixtureError::Endless)??;
+    let outcome = tokio::time::timeout(limit + OVERDUE_MAX, ended).await.map_err(|_| FixtureError::Endless)??;
     let wall = begun.elapsed();
     let (status, result, failure, heap) = match outcome {
         Outcome::Completed { result, heap, .. } => (Status::Completed, Some(result), None, heap),
@@ -141,5 +141,5 @@ async fn follow(engine: &Engine, run: Run) -> Result<Seen, FixtureError> {
         Outcome::TimedOut { .. } => (Status::TimedOut, None, None, None),
         Outcome::Cancelled => (Status::Cancelled, None, None, None),
     };
-    Ok(Seen { status, result, failure, heap, output, drops, wall, peak_bytes: 0 })
+    Ok(ObservedRun { status, result, failure, heap, output, drops, wall, peak_bytes: 0 })
 }

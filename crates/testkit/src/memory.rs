@@ -1,4 +1,4 @@
-//! Watches how much memory workers use while they run, and says how much may be explained.
+//! Watches how much memory workers use while they run, and computes how much they may use.
 
 use crate::Process;
 use std::sync::Arc;
@@ -6,26 +6,26 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Between two looks: often enough to see a worker that fills memory as fast as it can, seldom enough not to slow it.
+/// Polling interval: short enough to notice a worker that fills memory as fast as it can, long enough not to slow it down.
 const PAUSE: Duration = Duration::from_millis(3);
 const MB: u64 = 1 << 20;
 
-/// The most anonymous memory a worker may be seen with, all of it explained. Kept below what the worker's limit on data lets through, or it
-/// would check nothing.
+/// The maximum anonymous memory of a worker, as a sum of known parts. It must be below the worker's data limit, otherwise it would check
+/// nothing.
 ///
 /// | part | MB |
 /// |---|---|
-/// | what it was forked with, and copies of it as it writes there | the zygote's own |
+/// | memory inherited from the zygote, and its copies after writes | that of the zygote |
 /// | V8's heap | the cap |
 /// | array buffers | the cap again |
-/// | the snapshot it writes, and V8's table of all objects meanwhile | the cap again |
-/// | a heap that was saved under a higher cap than this run's | the length of its snapshot |
-/// | new space, machine code, compilers' zones, the parser's tree, room to unwind in at the cap: measured, at most 96 | 112 |
+/// | the snapshot it writes, and V8's table of all objects | the cap again |
+/// | a heap that was saved with a higher cap than this run's | the length of its snapshot |
+/// | new space, machine code, memory of compilers and parser, memory to unwind the stack at the cap: measured, at most 96 | 112 |
 pub fn private_bytes_max(heap_mb: u32, snapshot_bytes: u64, zygote_bytes: u64) -> u64 {
     zygote_bytes + 3 * u64::from(heap_mb) * MB + snapshot_bytes + 112 * MB
 }
 
-/// Looks at all children of one process until it is stopped, in a thread of its own.
+/// Polls the memory of all children of one process in its own thread, until it is stopped.
 pub struct MemoryWatch {
     stop: Arc<AtomicBool>,
     peak_bytes: Arc<AtomicU64>,
@@ -47,7 +47,7 @@ impl MemoryWatch {
         Self { stop, peak_bytes, thread: Some(thread) }
     }
 
-    /// The most that any one child was seen with.
+    /// Stops. Returns the peak memory of any one child.
     pub fn finish(mut self) -> u64 {
         self.end();
         self.peak_bytes.load(Relaxed)

@@ -1,9 +1,9 @@
-//! Processes as `/proc` shows them: who they are, their children, their descriptors, their memory.
+//! Information on processes from `/proc`: identity, children, descriptors, memory.
 
 use std::fs;
 use std::path::PathBuf;
 
-/// One process, told apart from any later one with the same id by when it started.
+/// One process, identified by its pid and start time, because pids are reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Process {
     pub pid: u32,
@@ -11,7 +11,7 @@ pub struct Process {
     started: u64,
 }
 
-/// Fields of `/proc/PID/stat`, counted from the one after the name: state and start time.
+/// Indices of fields in `/proc/PID/stat`, counted from the one after the name.
 const STATE: usize = 0;
 const START_TIME: usize = 19;
 
@@ -20,7 +20,7 @@ impl Process {
         Some(Self { pid, started: stat_field(pid, START_TIME)?.parse().ok()? })
     }
 
-    /// Dead, and not yet waited for.
+    /// Whether it is dead and has not been reaped.
     pub fn is_zombie(&self) -> bool {
         stat_field(self.pid, STATE).is_some_and(|state| state == "Z")
     }
@@ -36,7 +36,7 @@ impl Process {
         bytes.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
     }
 
-    /// What each open descriptor leads to.
+    /// The target of each open descriptor.
     pub fn descriptors(&self) -> Vec<String> {
         let Ok(entries) = fs::read_dir(folder(self.pid).join("fd")) else { return Vec::new() };
         let targets = entries.flatten().filter_map(|entry| fs::read_link(entry.path()).ok());
@@ -45,7 +45,7 @@ impl Process {
         targets
     }
 
-    /// Resident anonymous memory: all that the process has written itself, and what it still shares with the one that forked it.
+    /// Resident anonymous memory: what the process has written itself, and what it still shares with its parent.
     pub fn anonymous_bytes(&self) -> Option<u64> {
         let status = fs::read_to_string(folder(self.pid).join("status")).ok()?;
         let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
@@ -59,7 +59,7 @@ fn folder(pid: u32) -> PathBuf {
 
 fn stat_field(pid: u32, index: usize) -> Option<String> {
     let stat = fs::read_to_string(folder(pid).join("stat")).ok()?;
-    // The name is in parentheses and may hold any character, even a parenthesis.
+    // The name is in parentheses and may contain any character, including parentheses.
     let (_, after_name) = stat.rsplit_once(')')?;
     after_name.split_whitespace().nth(index).map(str::to_owned)
 }
@@ -70,12 +70,12 @@ mod tests {
     use std::process::{Command, Stdio};
 
     #[test]
-    fn a_child_is_seen_and_is_a_zombie_until_it_is_waited_for() {
+    fn a_child_is_found_and_is_a_zombie_until_it_is_reaped() {
         let this = Process::of(std::process::id()).expect("this process");
-        // It reads from us, so it ends when this test does, however that ends.
+        // It reads from this process, so it ends when this test ends or crashes.
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().expect("a child");
         let seen = this.children().into_iter().find(|process| process.pid == child.id()).expect("among the children");
-        // In the middle of exec a process has no command line.
+        // During `exec` a process has no command line.
         while seen.command_line()[0].is_empty() {
             std::thread::yield_now();
         }
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptors_tell_what_they_lead_to() {
+    fn descriptors_show_their_targets() {
         let this = Process::of(std::process::id()).expect("this process");
         let null = fs::File::open("/dev/zero").expect("open");
         assert!(this.descriptors().contains(&"/dev/zero".to_owned()));

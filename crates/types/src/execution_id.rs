@@ -7,7 +7,7 @@ use std::str::FromStr;
 #[serde(transparent)]
 pub struct ExecutionId(String);
 
-/// The text does not have the form of an id, so no execution can have it.
+/// The text is not a valid id, so no execution can have it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not an execution id")]
 pub struct InvalidExecutionId;

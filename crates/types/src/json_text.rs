@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_those_of_the_serialiser() {
+    fn lengths_equal_those_of_the_serialiser() {
         for text in SAMPLES {
             let json = serde_json::to_string(text).expect("a string");
             let content = &json[1..json.len() - 1];

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn code_is_neither_empty_nor_endless() {
+    fn empty_and_too_long_code_is_refused() {
         assert_eq!(code(" \n"), Err(LimitError::CodeEmpty));
         assert_eq!(code("1"), Ok(()));
         assert_eq!(code(&"x".repeat(SOURCE_BYTES_MAX + 1)), Err(LimitError::CodeTooLong { bytes: SOURCE_BYTES_MAX + 1 }));

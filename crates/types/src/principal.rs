@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn owners_are_read_as_they_are_shown_and_never_mixed_up() {
+    fn owners_round_trip_and_are_never_confused() {
         for text in ["anonymous", "local", "acme/ann", "acme/auth0|7/é"] {
             assert_eq!(text.parse::<Principal>().expect(text).to_string(), text);
         }

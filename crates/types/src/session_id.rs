@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_read_as_it_is_written_and_nothing_else_is_one() {
+    fn an_id_round_trips_and_other_texts_are_refused() {
         let id = SessionId::from_random([0xab; 32]);
         assert_eq!(id.to_string(), "ab".repeat(32));
         assert_eq!(id.to_string().parse(), Ok(id));

@@ -23,10 +23,10 @@ pub enum ToZygote {
 pub enum FromZygote {
     Ready {
         engine: String,
-        /// Digests of the first n native names, for n = 0, 1, 2, …: what older heaps are checked against.
+        /// Digests of the first n native names, for n = 0, 1, 2, …, to check older heaps.
         natives: Vec<u32>,
     },
-    /// The zygote can't serve: what is missing.
+    /// The zygote can't serve, with the reason.
     Unfit {
         why: String,
     },
@@ -49,7 +49,7 @@ pub fn send(socket: impl AsFd, message: &impl serde::Serialize, descriptor: Opti
     send_with_descriptors(socket, &bytes, descriptor.as_slice()).map(drop)
 }
 
-/// The next message, or none when the other side is gone or said something that can't be read.
+/// The next message. None if the other side has closed the socket or sent something that can't be parsed.
 pub fn receive<M: serde::de::DeserializeOwned>(socket: impl AsFd) -> rustix::io::Result<Option<(M, Option<OwnedFd>)>> {
     let mut buffer = [0; MESSAGE_BYTES_MAX];
     let (length, mut descriptors) = receive_with_descriptors(socket, &mut [IoSliceMut::new(&mut buffer)])?;

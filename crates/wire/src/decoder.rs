@@ -1,14 +1,14 @@
-//! The server's end of the stream from a worker: cuts bytes, in whatever pieces they arrive, into messages.
+//! The server's decoder for the stream from a worker: splits bytes into messages, regardless of the chunks in which they arrive.
 
 use crate::FromWorker;
 use crate::frame::{FrameError, HEAD_BYTES, Head};
 use crate::from_worker::KINDS;
 
-/// Holds at most one unfinished frame, whose length was checked, and what was read together with it.
+/// Buffers at most one incomplete frame, whose length was checked, and what was read together with it.
 #[derive(Debug, Default)]
 pub struct Decoder {
     bytes: Vec<u8>,
-    /// How many of them have been returned as messages.
+    /// How many of the bytes have been returned as messages.
     read: usize,
 }
 
@@ -21,7 +21,7 @@ impl Decoder {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next whole message, if there is one yet.
+    /// The next complete message, if there is one.
     pub fn next_message(&mut self) -> Result<Option<FromWorker>, FrameError> {
         let Some((head, rest)) = self.bytes[self.read..].split_first_chunk::<HEAD_BYTES>() else { return Ok(None) };
         let head = Head::parse(head, &KINDS)?;
@@ -31,7 +31,7 @@ impl Decoder {
         Ok(Some(message))
     }
 
-    /// Whether a frame was begun and not finished.
+    /// Whether there is an incomplete frame.
     pub fn is_partial(&self) -> bool {
         self.read < self.bytes.len()
     }
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bad_head_is_refused_before_its_payload_arrives() {
+    fn an_invalid_head_is_refused_before_its_payload_arrives() {
         let none = [0; 8];
         let first = 1_u64.to_le_bytes();
         for (length, kind, run, error) in [
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_that_says_nothing_is_refused() {
+    fn a_malformed_payload_is_refused() {
         for (kind, payload, name) in [
             (13, &[0xff][..], "Started"),
             (16, &[1, 0, 0, 0, 0, 0, 0, 0, 7], "Call"),

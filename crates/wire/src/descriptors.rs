@@ -9,10 +9,10 @@ use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// The most descriptors that come with one write.
+/// Maximum number of descriptors per write.
 pub(crate) const DESCRIPTORS_MAX: usize = 4;
 
-/// Sends `bytes` with `descriptors` beside the first of them. Returns how many bytes went out.
+/// Sends `bytes` with `descriptors` attached to the first byte. Returns how many bytes were sent.
 pub fn send_with_descriptors(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> rustix::io::Result<usize> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -22,7 +22,7 @@ pub fn send_with_descriptors(socket: impl AsFd, bytes: &[u8], descriptors: &[Bor
     rustix::io::retry_on_intr(|| sendmsg(&socket, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL))
 }
 
-/// Receives as many bytes as fit into `parts`, which are filled in order, and the descriptors that came with them, closed on exec.
+/// Receives as many bytes as fit into `parts`, which are filled in order, and the descriptors that came with them, which are close-on-exec.
 pub fn receive_with_descriptors(socket: impl AsFd, parts: &mut [IoSliceMut<'_>]) -> rustix::io::Result<(usize, Vec<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
     let mut control = RecvAncillaryBuffer::new(&mut space);

@@ -1,13 +1,14 @@
-//! Frames: what the stream socket between server and worker carries, in both directions.
+//! Frames: the format of messages on the stream socket between server and worker, in both directions.
 //!
 //! ```text
 //! 0        4      5            13
 //! | length | kind | run number | payload … |
 //! ```
-//! `length`: u32, of the payload alone. `run number`: u64, 0 where the message belongs to no run. All numbers are little-endian.
+//! `length`: u32, of the payload alone. `run number`: u64, 0 if the message does not belong to a run. All numbers are little-endian.
 //!
-//! Kinds 1 to 6 go to the worker ([`crate::ToWorker`]), kinds 11 to 20 come from it ([`crate::FromWorker`]): a frame that went the wrong way is
-//! of unknown kind. Each kind has its own bound on the payload, which is checked when the head is there, before anything is allocated.
+//! Kinds 1 to 6 are sent to the worker ([`crate::ToWorker`]), kinds 11 to 20 by the worker ([`crate::FromWorker`]): a frame in the wrong
+//! direction has an unknown kind. Each kind has its own limit on the payload, which is checked when the head has arrived, before anything is
+//! allocated.
 
 use crate::RunNumber;
 use std::io::Write;
@@ -29,18 +30,18 @@ pub enum FrameError {
     UnwantedRun(&'static str),
 }
 
-/// What there is to know about the frames of one kind.
+/// Properties of one kind of frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Kind {
     pub byte: u8,
-    /// As messages to people call it.
+    /// Its name in error messages.
     pub name: &'static str,
     pub payload_bytes_max: usize,
-    /// Whether it belongs to a run, and so has a number that is not 0.
+    /// Whether it belongs to a run, so that its run number is not 0.
     pub of_a_run: bool,
 }
 
-/// The first bytes of a frame, checked against its kind.
+/// The first bytes of a frame, validated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Head {
     pub kind: &'static Kind,
@@ -78,7 +79,7 @@ impl Head {
     }
 }
 
-/// Writes a frame with one call of the writer, so that it leaves in one system call.
+/// Writes a frame with one call of the writer, so that it is sent with one system call.
 pub(crate) fn write_frame(writer: &mut impl Write, kind: &Kind, run: Option<RunNumber>, parts: &[&[u8]]) -> std::io::Result<()> {
     let length: usize = parts.iter().map(|part| part.len()).sum();
     debug_assert!(length <= kind.payload_bytes_max, "{} of {length} bytes", kind.name);
@@ -93,7 +94,7 @@ pub(crate) fn write_frame(writer: &mut impl Write, kind: &Kind, run: Option<RunN
     writer.write_all(&bytes)
 }
 
-/// Takes a little-endian number off the front of a payload.
+/// Removes a little-endian number from the start of a payload.
 pub(crate) fn take_number<const BYTES: usize>(payload: &mut Vec<u8>) -> Option<[u8; BYTES]> {
     let number = *payload.first_chunk::<BYTES>()?;
     payload.drain(..BYTES);

@@ -1,21 +1,21 @@
-//! Messages from a worker to the server: answers to its requests, output of a run, and calls.
+//! Messages from a worker to the server: answers to requests, output of a run, and calls.
 //!
 //! | kind | message | payload |
 //! |---|---|---|
 //! | 11 | `Opened` | empty |
 //! | 12 | `Parsing` | empty |
-//! | 13 | `Started` | the JavaScript that runs, when it is not the source as it was sent; else empty |
+//! | 13 | `Started` | the JavaScript that runs, if it differs from the source; otherwise empty |
 //! | 14 | `Output` | UTF-8 text, at most 64 KiB |
 //! | 15 | `OutputDropped` | empty |
 //! | 16 | `Call` | u64 call number, u16 kind, bytes that the kind defines |
-//! | 17 | `Ended` | a status byte, then text: 0 and the serialised completion value, or a failure (see `failure.rs`) |
+//! | 17 | `Ended` | a status byte, then text: 0 and the serialised completion value, or a failure (see `failure_codec.rs`) |
 //! | 18 | `Committed` | empty |
 //! | 19 | `Snapshot` | a status byte: 0, then u64 length and SHA-256 of what was written; or a failure |
 //! | 20 | `Unfit` | UTF-8 text: why this worker can't serve; it belongs to no run |
 //!
 //! [`crate::Decoder`] reads these messages, [`crate::ServerState`] says which may come when.
 
-use crate::failure;
+use crate::failure_codec;
 use crate::frame::{FrameError, HEAD_BYTES, Head, Kind, take_number, write_frame};
 use crate::{CallNumber, RunNumber};
 use heapstead_types::{Failure, limits};
@@ -23,7 +23,7 @@ use std::borrow::Cow;
 use std::io::Write;
 
 pub const OUTPUT_BYTES_MAX: usize = 64 << 10;
-/// As much as a reply may have.
+/// The same as for a reply.
 pub const CALL_BYTES_MAX: usize = limits::RESULT_BYTES_MAX;
 /// Type stripping may lengthen a source (enums become functions), so the code that runs may be longer than the code that was sent.
 const JAVASCRIPT_BYTES_MAX: usize = 4 * limits::SOURCE_BYTES_MAX;
@@ -36,7 +36,7 @@ pub enum FromWorker {
     Parsing {
         run: RunNumber,
     },
-    /// V8 is given the code; `javascript` when that is not the source as it was sent.
+    /// V8 starts the code. `javascript` is the code if it differs from the source.
     Started {
         run: RunNumber,
         javascript: Option<String>,
@@ -45,18 +45,18 @@ pub enum FromWorker {
         run: RunNumber,
         text: Vec<u8>,
     },
-    /// Output passed its cap: the rest is dropped.
+    /// Output reached its cap: the rest is dropped.
     OutputDropped {
         run: RunNumber,
     },
-    /// The code uses a capability, and waits for the reply with the same number.
+    /// The code calls a capability, and waits for the reply with the same number.
     Call {
         run: RunNumber,
         call: CallNumber,
         kind: u16,
         payload: Vec<u8>,
     },
-    /// The serialised completion value, or why there is none.
+    /// The serialised completion value, or the failure.
     Ended {
         run: RunNumber,
         outcome: Result<String, Failure>,
@@ -68,13 +68,13 @@ pub enum FromWorker {
         run: RunNumber,
         outcome: Result<Written, Failure>,
     },
-    /// The worker could not be confined, could not restore the heap, or was sent a message that it can't accept. It exits.
+    /// The worker could not be confined, could not restore the heap, or received a message that it can't accept. It exits.
     Unfit {
         why: String,
     },
 }
 
-/// A snapshot as its worker announces it.
+/// Length and hash of a snapshot, as reported by its worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
     pub length: u64,
@@ -93,14 +93,14 @@ const SNAPSHOT: Kind = Kind { byte: 19, name: "Snapshot", payload_bytes_max: 1 +
 const UNFIT: Kind = Kind { byte: 20, name: "Unfit", payload_bytes_max: limits::ERROR_BYTES_MAX, of_a_run: false };
 pub(crate) static KINDS: [Kind; 10] = [OPENED, PARSING, STARTED, OUTPUT, OUTPUT_DROPPED, CALL, ENDED, COMMITTED, SNAPSHOT, UNFIT];
 
-/// Status byte of a run that completed and of a snapshot that was written; any other is a failure's.
+/// Status byte of a completed run and of a written snapshot. Any other byte is the kind of a failure.
 const SUCCESS: u8 = 0;
 
 impl FromWorker {
-    /// The frame `Opened`, for a worker that can't allocate any more.
+    /// The frame `Opened`, for a worker that has run out of memory.
     pub const OPENED: [u8; HEAD_BYTES] = [0, 0, 0, 0, OPENED.byte, 0, 0, 0, 0, 0, 0, 0, 0];
 
-    /// As messages to people call it.
+    /// Its name in error messages.
     pub fn name(&self) -> &'static str {
         self.kind().name
     }
@@ -151,14 +151,14 @@ impl FromWorker {
                 write_frame(writer, kind, run, &[&[SUCCESS], &length.to_le_bytes(), sha256])
             }
             Self::Ended { outcome: Err(failure), .. } | Self::Snapshot { outcome: Err(failure), .. } => {
-                let (byte, text) = failure::encode(failure);
+                let (byte, text) = failure_codec::encode(failure);
                 write_frame(writer, kind, run, &[&[byte], text.as_bytes()])
             }
-            Self::Unfit { why } => write_frame(writer, kind, run, &[failure::shorten(Cow::Borrowed(why)).as_bytes()]),
+            Self::Unfit { why } => write_frame(writer, kind, run, &[failure_codec::shorten(Cow::Borrowed(why)).as_bytes()]),
         }
     }
 
-    /// Writes output that somebody else owns, in as many frames as it takes: the hot path of a run that prints.
+    /// Writes borrowed output, in as many frames as needed: the hot path of a run that prints.
     pub fn write_output(writer: &mut impl Write, run: RunNumber, text: &[u8]) -> std::io::Result<()> {
         for chunk in text.chunks(OUTPUT_BYTES_MAX) {
             write_frame(writer, &OUTPUT, Some(run), &[chunk])?;
@@ -185,7 +185,7 @@ impl FromWorker {
             ENDED => {
                 let [status] = take_number(&mut payload).ok_or_else(malformed)?;
                 let text = head.text(payload)?;
-                let outcome = if status == SUCCESS { Ok(text) } else { Err(failure::decode(status, text).ok_or_else(malformed)?) };
+                let outcome = if status == SUCCESS { Ok(text) } else { Err(failure_codec::decode(status, text).ok_or_else(malformed)?) };
                 Self::Ended { run: head.run()?, outcome }
             }
             COMMITTED => Self::Committed { run: head.run()? },
@@ -195,7 +195,7 @@ impl FromWorker {
                     let length = u64::from_le_bytes(take_number(&mut payload).ok_or_else(malformed)?);
                     Ok(Written { length, sha256: payload.try_into().map_err(|_| malformed())? })
                 } else {
-                    Err(failure::decode(status, head.text(payload)?).ok_or_else(malformed)?)
+                    Err(failure_codec::decode(status, head.text(payload)?).ok_or_else(malformed)?)
                 };
                 Self::Snapshot { run: head.run()?, outcome }
             }

@@ -1,13 +1,13 @@
-//! What server, zygote and worker send each other: bounded frames over stream sockets, and descriptors beside them.
+//! The protocols between server, zygote and worker: bounded frames over stream sockets, with attached descriptors.
 //!
-//! Server and worker exchange [`ToWorker`] and [`FromWorker`] messages, each a frame (`frame.rs` draws it); `order.rs` draws which may come when.
+//! Server and worker exchange [`ToWorker`] and [`FromWorker`] messages, each a frame (see `frame.rs`). `order.rs` defines their order.
 //! Server and zygote exchange [`control`] messages.
 #![forbid(unsafe_code)]
 
 pub mod control;
 mod decoder;
 mod descriptors;
-mod failure;
+mod failure_codec;
 mod frame;
 mod from_worker;
 mod numbers;

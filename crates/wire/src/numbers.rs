@@ -1,4 +1,4 @@
-//! Numbers that tie an answer to its request: of a run on a worker, and of a call within a run.
+//! Numbers that match an answer to its request: of a run on a worker, and of a call within a run.
 
 use std::fmt;
 use std::num::NonZeroU64;

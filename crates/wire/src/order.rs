@@ -3,12 +3,12 @@
 //! ```text
 //! server → worker     worker → server
 //! Open ────────────►  restores the heap ──► Opened
-//! Run n ───────────►  runs the code ──────► [Started n] [Parsing n, Started n]   V8 refuses TypeScript; it gets the rest without the types
+//! Run n ───────────►  runs the code ──────► [Started n] [Parsing n, Started n]   V8 refuses TypeScript, so types are stripped
 //!                                           Output n …, OutputDropped n at most once
 //!   ◄─────────────────────────────────────  Call n.1, n.2, …                     one number after the other
-//! Reply n.c ───────►  goes on
-//!                                           Ended n                              once; where the run failed, the worker exits
-//! Commit n ────────►  keeps what n did ───► Committed n
+//! Reply n.c ───────►  continues
+//!                                           Ended n                              once; if the run failed, the worker exits
+//! Commit n ────────►  keeps effects of n ─► Committed n
 //! Snapshot n ──────►  writes the heap ────► Snapshot n                           written, or why not
 //! Close ───────────►  exits
 //! ```
@@ -17,7 +17,7 @@
 //!
 //! ```text
 //! New ──Open──► Idle ──Run n──► Running n ──completes──► Completed n ──Commit n──► Committed n ──Run m──► Running m …      m > n
-//!                                  │ fails                 └─ Snapshot n, once, in either of these ─┘
+//!                                  │ fails                 └─ Snapshot n, once, in either state ────┘
 //!                                  ▼
 //!                                 exits                  Close is accepted in every state
 //! ```
@@ -25,11 +25,11 @@
 //! - The server may send requests ahead of the answers. A one-shot run is `Open`, `Run 1`, `Snapshot 1` (if it is stateful), `Close`, in one write.
 //! - A run that fails ends its worker, so requests for it that were sent ahead get no answer.
 //! - `Committed` and `Snapshot` may come between the messages of a later run: they belong to a run that has ended.
-//! - `Unfit` may come at any time, and is the last message: the worker could not be confined, the heap not be restored, or a request was out of
-//!   order. A worker of today refuses a second `Run` this way, too: nothing sends one yet.
-//! - A message of a worker that is out of order, or has another run number than it must have, ends the worker and fails the run ([`ServerState`]).
-//! - No capability exists yet, so a worker has nothing to call: the engine takes a `Call` for misbehaviour, of whatever kind it is, and kills
-//!   the worker. Of the requests, today's worker is never sent `Commit` and `Reply`. It answers the first as drawn above and refuses the second.
+//! - `Unfit` may come at any time, and is the last message: the worker could not be confined, the heap could not be restored, or a request was
+//!   out of order. Today's worker also refuses a second `Run` this way. Nothing sends one yet.
+//! - If a message of a worker is out of order or has the wrong run number, the worker is killed and the run fails ([`ServerState`]).
+//! - No capability exists yet, so the engine treats a `Call` of any kind as misbehaviour and kills the worker. The server does not send `Commit`
+//!   and `Reply` yet. Today's worker answers the first as shown above and refuses the second.
 
 use crate::{CallNumber, FromWorker, RunNumber, ToWorker};
 use std::collections::VecDeque;
@@ -56,7 +56,7 @@ pub enum OrderError {
     CallNumber { got: CallNumber, expected: u64 },
 }
 
-/// Which requests a worker has accepted. Kept by the worker.
+/// Which requests a worker has accepted. Maintained by the worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WorkerState {
     #[default]
@@ -71,13 +71,13 @@ pub enum WorkerState {
 }
 
 impl WorkerState {
-    /// Whether a request is in order, and the state that it leads to.
+    /// Checks that a request is in order, and changes the state accordingly.
     pub fn accept(&mut self, request: &ToWorker<'_>) -> Result<(), OrderError> {
         *self = self.after(request)?;
         Ok(())
     }
 
-    /// The run in progress has completed.
+    /// Notes that the run in progress has completed.
     pub fn complete(&mut self) {
         if let Self::Running(run) = *self {
             *self = Self::Completed { run, committed: false, snapshotted: false };
@@ -113,22 +113,22 @@ impl WorkerState {
                 true => Err(OrderError::Repeated { name }),
             },
             (_, ToWorker::Commit { run } | ToWorker::Snapshot { run }) => Err(OrderError::NotCompleted { name, run: *run }),
-            // A worker of today calls nothing.
+            // Today's worker sends no calls.
             (_, ToWorker::Reply { .. }) => Err(OrderError::NotAsked { name }),
         }
     }
 }
 
-/// What the server has asked of one worker, and which answers are still to come. Kept by the server; it grows with what the server asks, never with
-/// what the worker sends.
+/// The requests that the server has sent to one worker, and the answers it still expects. Maintained by the server. It grows with the requests,
+/// never with the messages of the worker.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServerState {
     open: Open,
-    /// Runs that were asked for and have not ended, the one in progress first.
+    /// Requested runs that have not ended, the one in progress first.
     runs: VecDeque<RunNumber>,
     progress: Progress,
     last_ended: Option<RunNumber>,
-    /// Runs whose commit or snapshot was asked for and not answered.
+    /// Runs with an unanswered request for a commit or a snapshot.
     commits: VecDeque<RunNumber>,
     snapshots: VecDeque<RunNumber>,
 }
@@ -141,10 +141,10 @@ enum Open {
     Answered,
 }
 
-/// How far the run in progress has come.
+/// The progress of the current run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Progress {
-    /// V8 has the code.
+    /// V8 has received the code.
     started: bool,
     /// Types were stripped, which happens once.
     parsed: bool,
@@ -164,7 +164,7 @@ impl ServerState {
         }
     }
 
-    /// Whether a message of the worker is in order; notes it if it is.
+    /// Checks that a message of the worker is in order, and notes it.
     pub fn accept(&mut self, message: &FromWorker) -> Result<(), OrderError> {
         let name = message.name();
         match (message, self.open) {
@@ -203,7 +203,7 @@ impl ServerState {
                 progress.started = true;
                 Ok(())
             }
-            // Nothing of the code has to have run for it to fail.
+            // A run may fail before its code has started.
             FromWorker::Ended { outcome: Err(_), .. } => {
                 self.end(run);
                 self.commits.retain(|asked| *asked != run);
@@ -239,7 +239,7 @@ impl ServerState {
     }
 }
 
-/// Takes the answer to a request for a run that has ended.
+/// Accepts the answer to a request about a run that has ended.
 fn take(asked: &mut VecDeque<RunNumber>, runs: &VecDeque<RunNumber>, name: &'static str, run: RunNumber) -> Result<(), OrderError> {
     let Some(index) = asked.iter().position(|asked| *asked == run) else { return Err(OrderError::NotAsked { name }) };
     if runs.contains(&run) {

@@ -1,4 +1,4 @@
-//! A worker's end of the stream from the server: waits for messages, and for the descriptors that come with them.
+//! The worker's reader for the stream from the server: waits for messages and their descriptors.
 
 use crate::descriptors::{DESCRIPTORS_MAX, receive_with_descriptors};
 use crate::frame::{FrameError, HEAD_BYTES, Head};
@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::io::IoSliceMut;
 
-/// Read at once: a whole one-shot run with a program of usual length.
+/// Read buffer: large enough for all requests of a one-shot run with code of usual length.
 const BUFFER_BYTES: usize = 16 << 10;
 
 #[derive(Debug, thiserror::Error)]
@@ -25,8 +25,8 @@ pub enum ReadError {
     Io(#[from] Errno),
 }
 
-/// Reads ahead: whatever has arrived is taken from the socket with one call, so that a worker that dies leaves nothing unread behind. (The server
-/// takes a socket that is closed with bytes unread for a worker that has not begun.)
+/// Reads ahead: everything that has arrived is read with one call, so that a worker that dies leaves nothing unread. (If a socket is closed with
+/// bytes unread, the server concludes that the worker has not started the run.)
 #[derive(Debug)]
 pub struct Reader {
     buffer: Box<[u8]>,
@@ -49,7 +49,7 @@ impl Reader {
         self.start < self.end
     }
 
-    /// Waits for the next message; its descriptor, where it has one.
+    /// Waits for the next message. Returns it with its descriptor, if it has one.
     pub fn next_message(&mut self, socket: impl AsFd) -> Result<(ToWorker<'static>, Option<OwnedFd>), ReadError> {
         let head = self.head(&socket)?;
         let payload = self.payload(&socket, head.length)?;
@@ -77,7 +77,7 @@ impl Reader {
         }
     }
 
-    /// A long payload is read into memory of its own, and what follows it into the buffer.
+    /// Reads a long payload into its own allocation, and what follows it into the buffer.
     fn payload(&mut self, socket: impl AsFd, length: usize) -> Result<Vec<u8>, ReadError> {
         let buffered = length.min(self.end - self.start);
         let mut payload = vec![0; length];
@@ -85,7 +85,7 @@ impl Reader {
         self.start += buffered;
         let mut filled = buffered;
         while filled < length {
-            // All that was in the buffer is in the payload.
+            // Everything in the buffer belongs to the payload.
             (self.start, self.end) = (0, 0);
             let missing = length - filled;
             let mut parts = [IoSliceMut::new(&mut payload[filled..]), IoSliceMut::new(&mut self.buffer)];
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_arrives_whole_with_its_descriptors_in_however_many_pieces() {
+    fn a_run_arrives_complete_with_its_descriptors_in_any_number_of_chunks() {
         for (code_bytes, piece_bytes) in
             [(9, usize::MAX), (9, 1), (9, 7), (BUFFER_BYTES, 1000), (BUFFER_BYTES * 5, 4096), (300_000, usize::MAX)]
         {
@@ -161,9 +161,9 @@ mod tests {
         }
     }
 
-    /// A worker that dies must not look like one that never began.
+    /// A worker that dies must not look like one that never started.
     #[test]
-    fn a_whole_run_is_taken_from_the_socket_with_its_first_message() {
+    fn all_requests_of_a_run_are_read_with_the_first_message() {
         let (near, far) = sockets();
         send_with_descriptors(&near, &encode(&one_shot("1 + 1")), &[near.as_fd(), near.as_fd()]).expect("send");
         let mut reader = Reader::default();
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_message_is_said() {
+    fn errors_say_what_is_wrong_with_a_message() {
         let snapshot = encode(&[ToWorker::Snapshot { run: RunNumber::FIRST }]);
         let long_settings = [&[9, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0, 0][..], &[0xff; 9]].concat();
         for (bytes, error) in [
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptors_that_belong_to_nothing_are_bounded() {
+    fn descriptors_without_a_message_are_limited() {
         let (near, far) = sockets();
         let close = encode(&[ToWorker::Close]);
         for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! Messages from the server to a worker: the requests, and the replies to its calls.
+//! Messages from the server to a worker: requests, and replies to its calls.
 //!
 //! | kind | message | payload | descriptors |
 //! |---|---|---|---|
@@ -9,8 +9,8 @@
 //! | 5 | `Reply` | u64 call number, a status byte, bytes (status 0: the value; 1: UTF-8 text that says why there is none) | – |
 //! | 6 | `Close` | empty | – |
 //!
-//! Several messages may be sent with one write. Descriptors are sent beside the first byte of the write, and belong to the messages that need one
-//! in the order of the messages. [`crate::Reader`] reads these messages, [`crate::WorkerState`] says which may come when.
+//! Several messages may be sent with one write. Descriptors are attached to the first byte of the write, and are assigned, in order, to the
+//! messages that need one. [`crate::Reader`] reads these messages, [`crate::WorkerState`] defines their order.
 
 use crate::frame::{FrameError, Head, Kind, take_number, write_frame};
 use crate::{CallNumber, RunNumber};
@@ -20,7 +20,7 @@ use std::io::Write;
 
 const OPEN_BYTES_MAX: usize = 4 << 10;
 const RUN_SETTINGS_BYTES_MAX: usize = 256 << 10;
-/// As much as a result may have: what a capability returns is for the code to hold, as a result is.
+/// The same as for a result, because the code holds both in memory.
 const REPLY_BYTES_MAX: usize = limits::RESULT_BYTES_MAX;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,11 +31,11 @@ pub enum ToWorker<'a> {
         settings: Cow<'a, RunSettings>,
         code: Cow<'a, str>,
     },
-    /// Keep what this run did: later runs continue from it.
+    /// Keep the effects of this run: later runs continue from them.
     Commit {
         run: RunNumber,
     },
-    /// Write the heap as this run left it to the descriptor that comes along.
+    /// Write the heap after this run to the attached descriptor.
     Snapshot {
         run: RunNumber,
     },
@@ -48,19 +48,19 @@ pub enum ToWorker<'a> {
     Close,
 }
 
-/// What holds for a worker's whole life.
+/// Settings for the lifetime of a worker.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Open {
     pub heap_mb: u32,
-    /// Length of the heap to restore; if omitted, the worker begins with the base heap.
+    /// Length of the heap to restore. If omitted, the worker starts from the base heap.
     pub heap_bytes: Option<u64>,
-    /// Where the identity hashes of new objects begin. Derived from the heap, so that the same run on the same heap leaves the same bytes.
+    /// Seed of the identity hashes of new objects. Derived from the heap, so that the same run on the same heap produces the same bytes.
     pub identity_seed: u64,
-    /// Whether runs are stateful: their heap can be written as a snapshot. V8 needs to know when it restores.
+    /// Whether runs are stateful, so that a snapshot can be taken. V8 must know this when it restores the heap.
     pub stateful: bool,
 }
 
-/// What holds for one run.
+/// Settings of one run.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct RunSettings {
     pub output_bytes_max: u64,
@@ -77,7 +77,7 @@ const REPLY: Kind = Kind { byte: 5, name: "Reply", payload_bytes_max: 8 + 1 + RE
 const CLOSE: Kind = Kind { byte: 6, name: "Close", payload_bytes_max: 0, of_a_run: false };
 pub(crate) static KINDS: [Kind; 6] = [OPEN, RUN, COMMIT, SNAPSHOT, REPLY, CLOSE];
 
-/// Of the length of a run's settings.
+/// Size of the length field of the settings.
 const LENGTH_BYTES: usize = 4;
 
 /// Status bytes of a reply.
@@ -85,7 +85,7 @@ const REPLY_VALUE: u8 = 0;
 const REPLY_REFUSED: u8 = 1;
 
 impl ToWorker<'_> {
-    /// As messages to people call it.
+    /// Its name in error messages.
     pub fn name(&self) -> &'static str {
         self.kind().name
     }
@@ -101,7 +101,7 @@ impl ToWorker<'_> {
         }
     }
 
-    /// How many descriptors come with it.
+    /// How many descriptors are attached to it.
     pub fn descriptors(&self) -> usize {
         match self {
             Self::Open(Open { heap_bytes: Some(_), .. }) | Self::Snapshot { .. } => 1,

@@ -1,4 +1,4 @@
-//! The order of messages: what is accepted, what is refused and why, and that the two sides agree.
+//! Tests of the order of messages: which are accepted, which are refused and why, and that both sides agree.
 
 use heapstead_types::Failure;
 use heapstead_wire::{CallNumber, FromWorker, Open, RunNumber, RunSettings, ServerState, ToWorker, WorkerState, Written};
@@ -30,7 +30,7 @@ fn reply(run: u64) -> ToWorker<'static> {
     ToWorker::Reply { run: number(run), call: CallNumber(1), outcome: Ok(vec![]) }
 }
 
-/// Lets a worker accept requests, each of its runs completing at once. The first refusal, if there is one.
+/// Passes requests to a worker whose runs complete immediately. Returns the first refusal, if there is one.
 fn requests(all: &[ToWorker<'_>]) -> Result<(), String> {
     let mut state = WorkerState::default();
     all.iter().try_for_each(|request| {
@@ -41,7 +41,7 @@ fn requests(all: &[ToWorker<'_>]) -> Result<(), String> {
 }
 
 #[test]
-fn requests_of_the_server_are_accepted_in_order_and_refused_out_of_it() {
+fn requests_out_of_order_are_refused() {
     for (all, refusal) in [
         (vec![open(), run(1), snapshot(1), ToWorker::Close], None),
         (vec![open(), run(1), ToWorker::Close], None),
@@ -104,7 +104,7 @@ fn written(run: u64) -> FromWorker {
     FromWorker::Snapshot { run: number(run), outcome: Ok(Written { length: 0, sha256: [0; 32] }) }
 }
 
-/// Lets a server that has sent these requests accept messages. The first refusal, if there is one.
+/// Passes messages to a server that has sent these requests. Returns the first refusal, if there is one.
 fn messages(sent: &[ToWorker<'_>], all: &[FromWorker]) -> Result<(), String> {
     let mut state = ServerState::default();
     sent.iter().for_each(|request| state.sent(request));
@@ -112,7 +112,7 @@ fn messages(sent: &[ToWorker<'_>], all: &[FromWorker]) -> Result<(), String> {
 }
 
 #[test]
-fn messages_of_a_worker_are_accepted_in_order_and_refused_out_of_it() {
+fn messages_out_of_order_are_refused() {
     let opened = || FromWorker::Opened;
     let one_shot = [open(), run(1), snapshot(1), ToWorker::Close];
     for (all, refusal) in [
@@ -150,9 +150,9 @@ fn messages_of_a_worker_are_accepted_in_order_and_refused_out_of_it() {
     assert_eq!(messages(&[], &[opened()]).expect_err("refused"), "`Opened` that was not asked for");
 }
 
-/// A snapshot that is written behind the answer comes while the next run goes on.
+/// A snapshot that is written after the answer arrives during the next run.
 #[test]
-fn a_snapshot_may_come_in_the_middle_of_the_next_run() {
+fn a_snapshot_may_arrive_during_the_next_run() {
     let sent = [open(), run(1), commit(1), snapshot(1), run(2), commit(2)];
     let all = [
         FromWorker::Opened,
@@ -169,14 +169,14 @@ fn a_snapshot_may_come_in_the_middle_of_the_next_run() {
     assert_eq!(messages(&sent, &all), Ok(()));
 }
 
-/// What a worker does that follows the protocol: requests it accepts, and its answers to each.
+/// A conversation with a worker that follows the protocol: requests and the answers to each.
 #[derive(Debug, Default)]
 struct Conversation {
     requests: Vec<ToWorker<'static>>,
     answers: Vec<FromWorker>,
 }
 
-/// One run of it: how much it prints and calls, and what is asked for afterwards.
+/// One run of a conversation: how much it prints and calls, and which requests follow.
 #[derive(Debug, Clone)]
 struct Turn {
     outputs: usize,
@@ -228,9 +228,9 @@ proptest! {
         prop_assert_eq!(messages(&sent, &answers), Ok(()));
     }
 
-    /// Except for output, every message says something that can be said once.
+    /// Except for output, every message may be sent only once.
     #[test]
-    fn a_message_twice_is_refused(turns in prop::collection::vec(turn(), 1..6), index in any::<prop::sample::Index>()) {
+    fn a_repeated_message_is_refused(turns in prop::collection::vec(turn(), 1..6), index in any::<prop::sample::Index>()) {
         let Conversation { requests: sent, mut answers } = Conversation::of(&turns);
         let at = index.index(answers.len());
         let message = answers[at].clone();
@@ -240,9 +240,9 @@ proptest! {
         }
     }
 
-    /// A run number that is not the one it should be is refused, wherever it is.
+    /// A wrong run number is refused in every message.
     #[test]
-    fn another_run_number_is_refused(
+    fn a_wrong_run_number_is_refused(
         turns in prop::collection::vec(turn(), 1..6),
         index in any::<prop::sample::Index>(),
         other in 1..u64::MAX,

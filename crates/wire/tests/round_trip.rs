@@ -1,4 +1,4 @@
-//! Every message arrives as it was sent, in whatever pieces; and no bytes at all make a reader panic or hold more than a frame.
+//! Tests that messages are decoded as sent, in chunks of any size, and that no input makes a reader panic or buffer more than a frame.
 
 use heapstead_types::Failure;
 use heapstead_wire::{CallNumber, Decoder, FromWorker, Open, Reader, RunNumber, RunSettings, ToWorker, Written, send_with_descriptors};
@@ -81,7 +81,7 @@ fn sockets() -> (OwnedFd, OwnedFd) {
     socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).expect("socketpair")
 }
 
-/// Sends all of `bytes` in pieces of at most that length.
+/// Sends all of `bytes` in chunks of at most `piece_bytes`.
 fn send_all(socket: &OwnedFd, bytes: &[u8], piece_bytes: usize) {
     for piece in bytes.chunks(piece_bytes) {
         let mut sent = 0;
@@ -95,7 +95,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_a_worker_sends_arrives_as_it_was(messages in vec(from_worker(), 0..12), piece_bytes in 1..300_usize) {
+    fn messages_of_a_worker_are_decoded_as_sent(messages in vec(from_worker(), 0..12), piece_bytes in 1..300_usize) {
         let mut bytes = Vec::new();
         messages.iter().for_each(|message| message.write_to(&mut bytes).expect("write to memory"));
         let (mut decoder, mut seen) = (Decoder::default(), Vec::new());
@@ -110,7 +110,7 @@ proptest! {
     }
 
     #[test]
-    fn what_the_server_sends_arrives_as_it_was(messages in vec(to_worker(), 1..6), piece_bytes in 1..100_000_usize) {
+    fn messages_of_the_server_are_decoded_as_sent(messages in vec(to_worker(), 1..6), piece_bytes in 1..100_000_usize) {
         let (near, far) = sockets();
         let mut reader = Reader::default();
         std::thread::scope(|threads| -> Result<(), TestCaseError> {
@@ -118,7 +118,7 @@ proptest! {
                 for message in &messages {
                     let mut bytes = Vec::new();
                     message.write_to(&mut bytes).expect("write to memory");
-                    // Those that need a descriptor get one, beside the first byte.
+                    // Messages that need a descriptor get one, attached to the first byte.
                     let (first, rest) = bytes.split_at(1);
                     send_with_descriptors(&near, first, &vec![near.as_fd(); message.descriptors()]).expect("send");
                     send_all(&near, rest, piece_bytes);
@@ -134,9 +134,9 @@ proptest! {
         prop_assert!(!reader.has_more());
     }
 
-    /// A message of which some bytes were changed is another message, or an error; never a panic.
+    /// A message with changed bytes is decoded as another message or refused, without a panic.
     #[test]
-    fn damaged_bytes_are_a_message_or_an_error(
+    fn damaged_bytes_are_decoded_or_refused(
         sent in (from_worker(), to_worker()),
         damage in vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
     ) {
@@ -159,7 +159,7 @@ proptest! {
             });
             let mut reader = Reader::default();
             while reader.next_message(&far).is_ok() {}
-            // So that the sender is not stuck when the reader has given up.
+            // So that the sender does not block after the reader has stopped.
             while let Ok(1..) = rustix::io::read(&far, &mut [0; 4096][..]) {}
         });
     }

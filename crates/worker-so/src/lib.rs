@@ -1,3 +1,3 @@
-//! The worker as a shared library: loaded into the V8 host before its own `main`, it takes that `main`'s place.
+//! The worker as a shared library. It is preloaded into the V8 host and replaces the host's `main`.
 
 heapstead_worker::entry!(heapstead_worker::vm::run);

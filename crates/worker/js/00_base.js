@@ -1,20 +1,20 @@
-// What every other file of the base heap starts from: uncurried captures, exposure of globals, and the moments of a run.
+// Helpers that all other files of the base heap use: uncurried captures of built-ins, definition of globals, and hooks of a run.
 const { defineProperty: ObjectDefineProperty, setPrototypeOf: ObjectSetPrototypeOf } = Object;
 const { bind, call } = Function.prototype;
 
-// uncurryThis(Map.prototype.get)(map, key): a method that no later change to the prototype can reach.
+// uncurryThis(Map.prototype.get)(map, key): a method call that later changes to the prototype do not affect.
 const uncurryThis = bind.bind(call);
 base.uncurryThis = uncurryThis;
 
-// A list that user code can't catch writes to: it inherits from nothing.
+// A list without a prototype, so that user code can't intercept writes to it.
 base.list = () => ObjectSetPrototypeOf([], null);
 
 base.define = (target, name, value) =>
   ObjectDefineProperty(target, name, { __proto__: null, value, writable: true, enumerable: false, configurable: true });
 base.expose = (name, value) => base.define(globalThis, name, value);
 
-// The moments of a run. What is installed is missing from contexts that are to be saved and must not be in the base heap itself: where V8 does
-// put it into a context, it breaks on finding it there.
+// Hooks of a run. Install hooks define what V8 leaves out of contexts for snapshots. They run in every run, and not when the base heap is
+// made: where V8 itself creates these globals, it fails if they exist already.
 const installing = base.list();
 const beginning = base.list();
 const ending = base.list();
@@ -26,7 +26,7 @@ base.install = () => each(installing);
 base.begin = (run) => each(beginning, run);
 base.end = () => each(ending);
 
-// Without it stacks are empty.
+// Without this, stacks are empty.
 const { Error } = globalThis;
 const hasOwn = uncurryThis(Object.prototype.hasOwnProperty);
 base.onInstall(() => {

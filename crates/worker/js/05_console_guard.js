@@ -1,6 +1,6 @@
-// Hides `console` while the inspector attaches: it hangs functions with raw pointers on what it finds there, and those can't be saved.
+// Hides `console` while the inspector attaches: the inspector adds functions with raw pointers to it, which can't be saved.
 const { uncurryThis } = base;
-// Code may declare a `globalThis` of its own.
+// Code may declare its own `globalThis`.
 const realm = globalThis;
 const { defineProperty, deleteProperty, getOwnPropertyDescriptor, has, setPrototypeOf } = Reflect;
 const hasOwn = uncurryThis(Object.prototype.hasOwnProperty);
@@ -10,14 +10,14 @@ const ADDED = "createTask";
 let before;
 let exposed;
 
-// False when it can't be hidden, and what the inspector leaves behind could not be found again.
+// False if `console` can't be hidden, so that what the inspector adds could not be removed.
 base.hideConsole = () => {
   before = getOwnPropertyDescriptor(realm, "console");
   if (before !== undefined) setPrototypeOf(before, null);
   exposed = undefined;
   if (defineProperty(realm, "console", HIDDEN)) return true;
   if (before === undefined) return !has(realm, "console");
-  // A frozen global object: the inspector will reach this console. If it is ours, what it adds is taken away again.
+  // The global object is frozen, so the inspector will modify this console. If it is ours, the additions are removed again.
   if (!hasOwn(before, "value") || before.value !== base.console || has(before.value, ADDED)) return false;
   exposed = before.value;
   return true;
@@ -30,7 +30,7 @@ base.showConsole = () => {
   before = exposed = undefined;
 };
 
-// Whether the next run on this heap could attach again.
+// Whether the inspector can attach again in the next run on this heap.
 base.canHideConsole = () => {
   const can = base.hideConsole();
   base.showConsole();

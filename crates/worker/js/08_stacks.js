@@ -1,4 +1,4 @@
-// Stack traces: in the author's positions where code was generated (TypeScript enums and the like), and told truly whatever code does to them.
+// Stack traces: with positions in the author's source where code was generated (TypeScript enums, for example), and safe from user code.
 const { uncurryThis } = base;
 const { Error } = globalThis;
 const ErrorPrototypeToString = uncurryThis(Error.prototype.toString);
@@ -11,7 +11,7 @@ const hasOwn = uncurryThis(Object.prototype.hasOwnProperty);
 const ReflectApply = Reflect.apply;
 const { create: ObjectCreate, getOwnPropertyDescriptor: ObjectGetOwnPropertyDescriptor } = Object;
 
-// What V8 says of a frame and of a stack, reached past anything user code could put in its way.
+// V8's accessors for frames and stacks, captured before user code could replace them.
 const { callSite, stackGetter } = (() => {
   Error.stackTraceLimit = 1;
   Error.prepareStackTrace = (_, sites) => sites[0];
@@ -32,7 +32,7 @@ const WIDTH = 4;
 
 base.addPositions = (name, shown, segments) => { MapPrototypeSet(generated, name, [shown, segments]); };
 
-// The last segment at or before the position; on a line without one positions are the author's already.
+// The last segment at or before the position. On a line without segments, positions are already those of the author's source.
 function original(segments, line, column) {
   let low = 0;
   let high = segments.length / WIDTH;
@@ -47,7 +47,7 @@ function original(segments, line, column) {
   return [segments[at + 2], segments[at + 3] + column - segments[at + 1]];
 }
 
-// Where a frame is, in the author's source.
+// The position of a frame in the author's source.
 function place(site) {
   const name = nameOf(site);
   const found = MapPrototypeGet(generated, name);
@@ -67,7 +67,7 @@ function header(error) {
   }
 }
 
-// Call sites as user code gets them: copies, because V8's own hold frames that can't be saved.
+// Call sites for user code: copies, because V8's own refer to frames that can't be saved.
 const SAID = ["getTypeName", "getFunctionName", "getMethodName", "getEvalOrigin", "isToplevel", "isEval", "isNative", "isConstructor", "isAsync", "isPromiseAll",
   "getPromiseIndex"];
 const asked = SAID.map((name) => [name, uncurryThis(callSite[name])]);
@@ -93,7 +93,7 @@ function copy(site) {
   return made;
 }
 
-// While the host itself reads a stack, what user code would make of it does not count.
+// While the host itself reads a stack, Error.prepareStackTrace of user code is ignored.
 let truly = false;
 
 base.prepareStackTrace = (error, sites) => {
@@ -108,7 +108,7 @@ base.prepareStackTrace = (error, sites) => {
   return text;
 };
 
-// The stack that V8 took, or a value that was put in its place. A getter of somebody else's is not asked.
+// The stack that V8 captured, or a value that replaced it. A getter that user code defined is not called.
 base.stackOf = (error) => {
   const descriptor = ObjectGetOwnPropertyDescriptor(error, "stack");
   if (descriptor === undefined) return undefined;

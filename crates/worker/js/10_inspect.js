@@ -1,4 +1,4 @@
-// Shows any value as text the way Node's util.inspect does; user code runs only where Node would run it, and can't break the result.
+// Converts any value to text as Node's util.inspect does. User code runs only where Node would run it, and can't break the result.
 const { uncurryThis, list } = base;
 const { is: ObjectIs, keys: ObjectKeys, hasOwn: ObjectHasOwn } = Object;
 const { getOwnPropertyDescriptor: ObjectGetOwnPropertyDescriptor, getOwnPropertySymbols: ObjectGetOwnPropertySymbols } = Object;
@@ -19,10 +19,10 @@ const MapPrototypeSet = uncurryThis(Map.prototype.set);
 const MapPrototypeGetSize = uncurryThis(ObjectGetOwnPropertyDescriptor(Map.prototype, "size").get);
 const customSymbol = Symbol.for("nodejs.util.inspect.custom");
 
-// One inspection makes at most this many characters: a graph can be exponentially larger than the heap that holds it.
+// Maximum length of one inspection: the text of a graph can be exponentially larger than its heap.
 const MAX_CHARS = 1 << 22;
 
-// What the files 11 and 12 add to: naming of objects, text of strings, one function per class of object.
+// Filled in by the files 11 and 12: names of objects, text of strings, one function per class of object.
 const parts = base.inspectParts = { __proto__: null, kinds: { __proto__: null } };
 const isObject = parts.isObject = (value) => value !== null && (typeof value === "object" || typeof value === "function");
 
@@ -31,7 +31,7 @@ const DEFAULTS = {
   breakLength: 80, compact: 3, sorted: false,
 };
 
-// `options` must inherit from nothing; what user code passes goes through `ownOptions` first.
+// `options` must have no prototype; options of user code are copied with `ownOptions` first.
 base.inspect = (value, options = DEFAULTS) => {
   const ctx = { __proto__: null, seen: list(), circular: undefined, indent: 0, deepest: 0, room: MAX_CHARS, uncaught: options.uncaught };
   for (const key in DEFAULTS) ctx[key] = options[key] === undefined ? DEFAULTS[key] : options[key];
@@ -42,7 +42,7 @@ base.inspect = (value, options = DEFAULTS) => {
   }
 };
 
-// A copy of user code's options that holds only what is known, in the types that are expected.
+// A copy of user code's options with only the known ones, converted to the expected types.
 base.ownOptions = (given) => {
   const options = { __proto__: null };
   if (!isObject(given)) return options;
@@ -59,7 +59,7 @@ base.ownOptions = (given) => {
   return options;
 };
 
-// What user code's own inspection functions are given to inspect with.
+// The `inspect` function that custom inspection functions of user code receive.
 const { inspect: offered } = { inspect(value, options) { return base.inspect(value, base.ownOptions(options)); } };
 base.define(offered, "custom", customSymbol);
 
@@ -141,7 +141,7 @@ function circularMark(ctx, value) {
   return `[Circular *${index}]`;
 }
 
-// A function in `kinds` fills in the shape: `base` before the braces, `fill` for what is not a property, `done` when that is all there is.
+// A function in `kinds` fills in the shape: `base` is the text before the braces, `fill` adds entries, `done` is the text if there is no more.
 function formatObject(ctx, value, kind, depth, insideView) {
   const { room, indent } = ctx;
   const { length } = ctx.seen;
@@ -177,13 +177,13 @@ function formatObject(ctx, value, kind, depth, insideView) {
   return text;
 }
 
-// Nesting that exhausts the stack ends here, at the innermost level that still has room to say so.
+// Nesting that exhausts the stack is caught here, at the innermost level that has enough stack left to report it.
 function interrupted(label, error) {
   const message = parts.ownText(error, "message");
   return `[${label || "Object"}: Inspection interrupted prematurely. ${message}.]`;
 }
 
-// Adds what has been made since there was `room`, and says whether there is space for more.
+// Counts the text that was produced since `room` was read. Returns whether there is room for more.
 function add(ctx, output, room, text) {
   output[output.length] = text;
   ctx.room = room - text.length;
@@ -208,7 +208,7 @@ function formatProperty(ctx, value, depth, key) {
   return `${keyText(key, descriptor.enumerable)}: ${formatSlot(ctx, descriptor, depth)}`;
 }
 
-// What a property descriptor holds: accessors are named, never called.
+// The value of a property descriptor: accessors are named, never called.
 function formatSlot(ctx, descriptor, depth) {
   if (ObjectHasOwn(descriptor, "value")) return formatInner(ctx, descriptor.value, depth);
   if (descriptor.get === undefined) return descriptor.set === undefined ? "undefined" : "[Setter]";
@@ -229,7 +229,7 @@ function keyText(key, enumerable) {
   return parts.quote(key);
 }
 
-// One line when it is short and holds no more than `compact` inner levels, else one entry (or, in a long list, one row) per line.
+// One line if it is short and has at most `compact` inner levels, otherwise one entry (or, in a long list, one row) per line.
 function layout(ctx, output, shape, depth, value) {
   const { open, close } = shape;
   const head = shape.base === "" ? open : `${shape.base} ${open}`;
@@ -251,7 +251,7 @@ function fitsOnLine(ctx, output, shape) {
   return total <= ctx.breakLength && !StringPrototypeIncludes(shape.base, "\n");
 }
 
-// Sets a long list in columns. A line for what was left out is not part of the grid.
+// Arranges a long list in columns. The line for omitted entries is not part of the grid.
 function group(ctx, output, value) {
   const inGrid = output.length > ctx.maxArrayLength ? output.length - 1 : output.length;
   const widths = list();
@@ -296,7 +296,7 @@ function allNumeric(value, length) {
   return true;
 }
 
-// The keys that are shown as properties: enumerable ones, strings first; all of them when hidden ones are asked for.
+// The keys that are shown as properties: enumerable ones, strings first; all of them with `showHidden`.
 parts.keysOf = (ctx, value) => {
   if (ctx.showHidden) return ReflectOwnKeys(value);
   const keys = ObjectKeys(value);

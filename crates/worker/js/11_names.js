@@ -1,4 +1,4 @@
-// How an inspected object is named: by its constructor, its tag, its function or class. No trap of a proxy on its chain is called.
+// The name of an inspected object: from its constructor, its tag, its function or class. No proxy trap is called.
 const { uncurryThis, inspectParts: parts } = base;
 const { hasOwn: ObjectHasOwn, getPrototypeOf: ObjectGetPrototypeOf } = Object;
 const { getOwnPropertyDescriptor: ObjectGetOwnPropertyDescriptor, getOwnPropertyNames: ObjectGetOwnPropertyNames } = Object;
@@ -15,10 +15,10 @@ const GlobalThis = globalThis;
 const TypedArrayPrototype = ObjectGetPrototypeOf(Uint8Array.prototype);
 const TypedArrayPrototypeGetTag = uncurryThis(ObjectGetOwnPropertyDescriptor(TypedArrayPrototype, SymbolToStringTag).get);
 
-// A chain can run in a circle through a proxy's target, so every walk along one has an end.
+// A prototype chain can be circular through a proxy's target, so every walk along one is bounded.
 const MAX_CHAIN = 1000;
 
-// Prototypes of the language itself, with the names and tags they had before any user code ran.
+// Prototypes of the language itself, with the names and tags they had before user code ran.
 const builtins = new Map([[TypedArrayPrototype, { __proto__: null, name: "TypedArray", tag: undefined }]]);
 for (const name of ObjectGetOwnPropertyNames(globalThis)) {
   const { value } = ObjectGetOwnPropertyDescriptor(globalThis, name);
@@ -29,7 +29,7 @@ for (const name of ObjectGetOwnPropertyNames(globalThis)) {
   builtins.set(prototype, { __proto__: null, name: named ? name : undefined, tag });
 }
 
-// What stands behind any proxies: null behind a revoked one.
+// The target behind any proxies: null behind a revoked proxy.
 function solid(object) {
   while (object !== null && !MapPrototypeHas(builtins, object) && host.classOf(object) === "Proxy") object = host.proxyDetails(object)[0];
   return object;
@@ -43,7 +43,7 @@ function hasOnChain(value, prototype) {
   return false;
 }
 
-// As value[key] would read it, but undefined where a getter throws.
+// Like value[key], but undefined if a getter throws.
 function read(descriptor, value) {
   if (ObjectHasOwn(descriptor, "value")) return descriptor.value;
   if (descriptor.get === undefined) return undefined;
@@ -61,7 +61,7 @@ parts.lookup = (value, key) => {
   return undefined;
 };
 
-// The same, blind to whatever user code may have put on the prototypes of the language.
+// The same, but ignores what user code may have defined on the prototypes of the language.
 parts.ownLookup = (value, key) => {
   for (let i = 0, up = solid(value); i < MAX_CHAIN && up !== null; i++, up = parent(up)) {
     const descriptor = MapPrototypeHas(builtins, up) ? undefined : ObjectGetOwnPropertyDescriptor(up, key);
@@ -70,7 +70,7 @@ parts.ownLookup = (value, key) => {
   return undefined;
 };
 
-// What an own property plainly holds, if there is one.
+// The value of an own data property, if there is one.
 parts.ownValue = (value, key) => {
   if (!parts.isObject(value) || host.classOf(value) === "Proxy") return undefined;
   const descriptor = ObjectGetOwnPropertyDescriptor(value, key);
@@ -81,7 +81,7 @@ parts.ownText = (value, key) => {
   return typeof text === "string" ? text : "";
 };
 
-// Names may be anything; what can't be made a string is no name.
+// Names may be any value. A value that can't be converted to a string is not a name.
 parts.asText = (value) => {
   if (typeof value === "string") return value;
   try {
@@ -99,7 +99,7 @@ parts.isOwnPrototype = (value) => {
   return typeof constructor === "function" && parts.ownValue(constructor, "prototype") === value;
 };
 
-// null when the object inherits from nothing.
+// Null if the object has no prototype.
 parts.constructorName = (ctx, value, depth) => {
   let up = value;
   for (let i = 0; i < MAX_CHAIN && up !== null; i++, up = parent(up)) {
@@ -122,7 +122,7 @@ function ownConstructorName(holder, value) {
   return prototype !== undefined && hasOnChain(value, prototype) ? nameOf(constructor) : undefined;
 }
 
-// A tag that is shown as a property anyway doesn't count.
+// A tag that is also shown as a property is left out.
 parts.tagOf = (ctx, value) => {
   for (let i = 0, up = value; i < MAX_CHAIN && up !== null; i++, up = parent(up)) {
     let tag;
@@ -143,7 +143,7 @@ parts.tagOf = (ctx, value) => {
   return "";
 };
 
-// "Foo(2) [Bar] ", with a space at its end.
+// "Foo(2) [Bar] ", with a trailing space.
 parts.prefix = (name, tag, fallback, size = "") => {
   if (name === null) return `[${fallback}${size}: null prototype] ${tag !== "" && tag !== fallback ? `[${tag}] ` : ""}`;
   if (tag === "" || tag === name) return `${name}${size} `;
@@ -168,7 +168,7 @@ function classText(value, name, tag) {
   return above === "" ? `${text}]` : `${text} extends ${above}]`;
 }
 
-// A method may be called `class` too; then a parenthesis follows, after spaces and comments at most.
+// A method may also be named `class`. Then a parenthesis follows, after spaces and comments at most.
 function isClass(source) {
   if (!StringPrototypeStartsWith(source, "class")) return false;
   let at = 5;
@@ -182,7 +182,7 @@ function isClass(source) {
 }
 const isSpace = (char) => char === " " || char === "\n" || char === "\t" || char === "\r" || char === "\u00a0" || char === "\ufeff";
 
-// With hidden properties shown: what up to three user-defined prototypes add that is not a method.
+// With `showHidden`: properties, other than methods, that up to three user-defined prototypes add.
 parts.inheritedSlots = (value, show) => {
   let up = value;
   for (let i = 0; i < 3; i++) {

@@ -1,4 +1,4 @@
-// Text as inspection writes it: quotes and escapes, lines, and how wide a string stands on a terminal.
+// Text in inspections: quotes and escapes, lines, and the width of a string on a terminal.
 const { uncurryThis, list, inspectParts: parts } = base;
 const NumberPrototypeToString = uncurryThis(Number.prototype.toString);
 const RegExpPrototypeExec = uncurryThis(RegExp.prototype.exec);
@@ -14,7 +14,7 @@ const StringPrototypeToUpperCase = uncurryThis(String.prototype.toUpperCase);
 const QUOTE = 39, BACKSLASH = 92;
 const SHORT = { __proto__: null, 8: "\\b", 9: "\\t", 10: "\\n", 12: "\\f", 13: "\\r", 39: "\\'", 92: "\\\\" };
 
-// What to write for the code unit at `at`, or undefined when it may stand as it is.
+// The escape sequence for the code unit at `at`, or undefined if it needs none.
 function escapeOf(text, at, quote) {
   const code = StringPrototypeCharCodeAt(text, at);
   if (code === quote || code === BACKSLASH || code < 32) return SHORT[code] ?? hexEscape(code);
@@ -41,7 +41,7 @@ function escape(text, quote) {
 }
 parts.escape = (text) => escape(text, QUOTE);
 
-// Single quotes, unless other ones save escaping.
+// Single quotes, unless other quotes avoid escaping.
 parts.quote = (text) => {
   if (!StringPrototypeIncludes(text, "'")) return `'${escape(text)}'`;
   if (!StringPrototypeIncludes(text, '"')) return `"${escape(text)}"`;
@@ -49,7 +49,7 @@ parts.quote = (text) => {
   return `'${escape(text, QUOTE)}'`;
 };
 
-// Keys that need no quotes: ASCII letters, digits and underscores, not led by a digit.
+// Keys that need no quotes: ASCII letters, digits and underscores, not starting with a digit.
 parts.isName = (text) => {
   for (let i = 0; i < text.length; i++) {
     const code = StringPrototypeCharCodeAt(text, i);
@@ -59,7 +59,7 @@ parts.isName = (text) => {
   return text !== "";
 };
 
-// String.prototype.split and replaceAll consult methods that user code can define.
+// String.prototype.split and replaceAll call methods that user code can define.
 parts.splitLines = (text, keepEnds) => {
   const lines = list();
   let from = 0;

@@ -1,4 +1,4 @@
-// How inspection shows an error: its stack without our own frames, named by its class, with what the header does not say as properties.
+// Inspection of errors: the stack without frames of the base heap, the class name, and as properties what the header does not contain.
 const { uncurryThis, list, inspectParts: parts } = base;
 const { getOwnPropertyDescriptor: ObjectGetOwnPropertyDescriptor } = Object;
 const ArrayIsArray = Array.isArray;
@@ -10,10 +10,10 @@ const StringPrototypeSlice = uncurryThis(String.prototype.slice);
 const StringPrototypeStartsWith = uncurryThis(String.prototype.startsWith);
 
 const FRAME = "\n    at ";
-// The names of the base heap's own scripts begin so.
+// Prefix of the names of the base heap's scripts.
 const OURS = "heapstead:";
 
-// Own keys, and the cause and the errors even where they are not enumerable.
+// Own keys, and `cause` and `errors` even if they are not enumerable.
 parts.errorKeys = (ctx, error) => {
   const own = parts.keysOf(ctx, error);
   const keys = list();
@@ -49,7 +49,7 @@ parts.errorText = (ctx, error, shape, name, tag) => {
   return parts.indentLines(text, StringPrototypeRepeat(" ", ctx.indent));
 };
 
-// The stack with a header that says what the error says now: V8 writes down the message when the error is made.
+// The stack with a header for the current message: V8 records the message when the error is created.
 function stackOf(ctx, error, name, message) {
   const stack = base.stackOf(error);
   const header = headerOf(name, message);
@@ -64,7 +64,7 @@ function stackOf(ctx, error, name, message) {
   return `${header}\n    ${parts.formatValue(ctx, stack, ctx.depth)}`;
 }
 
-// As Error.prototype.toString has it, but never empty.
+// Like Error.prototype.toString, but never empty.
 function headerOf(name, message) {
   if (typeof name === "symbol" || typeof message === "symbol") return "[object Error]";
   const called = name === undefined ? "Error" : parts.asText(name);
@@ -73,7 +73,7 @@ function headerOf(name, message) {
   return called === "" ? said : `${called}: ${said}`;
 }
 
-// Own name, message and stack are left out where the text has them already.
+// Own `name`, `message` and `stack` are left out if the text contains them.
 function withoutSaid(ctx, error, keys, text) {
   if (ctx.showHidden) return keys;
   const rest = list();
@@ -105,7 +105,7 @@ function wordLength(head) {
   return parts.isName(word) ? word.length : 0;
 }
 
-// The frames of a stack, those of the base heap left out.
+// The frames of a stack, without those of the base heap.
 function framesOf(text) {
   const lines = parts.splitLines(text);
   const frames = list();
@@ -124,7 +124,7 @@ function causeFrames(error) {
   return at === -1 ? list() : framesOf(StringPrototypeSlice(stack, at + 1));
 }
 
-// Of the first four or more frames in a row that the cause has too, only the outer two are kept.
+// Of four or more consecutive frames that the cause has too, only the first and the last are shown.
 function framesText(frames, cause) {
   for (let i = 0; i < frames.length; i++) {
     let at = 0;
@@ -144,7 +144,7 @@ function linesFrom(lines, from, to) {
   return text;
 }
 
-// The caller's frames only, each on a line of its own: for what shows a stack that is no error's.
+// The caller's frames only, one per line: for stacks that do not belong to an error.
 base.framesOf = (holder) => {
   const stack = base.stackOf(holder);
   const at = typeof stack === "string" ? StringPrototypeIndexOf(stack, FRAME) : -1;

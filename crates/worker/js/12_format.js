@@ -1,4 +1,4 @@
-// Makes one line of text of several values, with the % directives of Node's util.format.
+// Formats several values as one text, with the % directives of Node's util.format.
 const { uncurryThis, inspectParts: parts } = base;
 const { isObject } = parts;
 const { is: ObjectIs } = Object;
@@ -17,7 +17,7 @@ const THOROUGH = { __proto__: null, showHidden: true, showProxy: true, depth: 4 
 
 const numberText = (value) => ObjectIs(value, -0) ? "-0" : `${value}`;
 
-// What user code makes of its own object, or what is said instead when that throws.
+// The result of an object's own conversion to a string, or a replacement text if that throws.
 function attempt(convert, value, otherwise) {
   try {
     return convert(value);
@@ -55,7 +55,7 @@ function toNumber(value, convert) {
   return typeof value === "symbol" ? "NaN" : numberText(attempt(convert, value, () => NaN));
 }
 
-// Whether an object has a conversion to a string that is not the language's own.
+// Whether an object has a conversion to a string that is not built in.
 function saysItself(value) {
   if (host.classOf(value) === "Proxy") return false;
   return typeof parts.ownLookup(value, SymbolToPrimitive) === "function" || typeof parts.ownLookup(value, "toString") === "function";

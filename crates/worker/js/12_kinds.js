@@ -1,4 +1,4 @@
-// One function per class of object that inspection tells apart: each fills in the shape that 10_inspect.js then lays out.
+// One function per class of object that inspection distinguishes: each fills in the shape that 10_inspect.js lays out.
 const { uncurryThis, list, inspectParts: parts } = base;
 const { kinds } = parts;
 const { keys: ObjectKeys, hasOwn: ObjectHasOwn, getOwnPropertyDescriptor: ObjectGetOwnPropertyDescriptor } = Object;
@@ -64,7 +64,7 @@ kinds.Error = (ctx, value, shape, name, tag) => {
   only(shape, parts.errorText(ctx, value, shape, name, tag));
 };
 
-// For what is all said before the braces, when there are no braces.
+// Sets the text before the braces. Without properties there are no braces.
 function only(shape, text) {
   shape.base = text;
   if (shape.keys.length === 0) shape.done = text;
@@ -103,7 +103,7 @@ const boxed = (ctx, value, shape, name, tag) => {
 };
 kinds.Boolean = kinds.Number = kinds.String = kinds.Symbol = kinds.BigInt = boxed;
 
-// By hand: Array.prototype.slice would ask the array's constructor for a species.
+// A loop, because Array.prototype.slice would read the species of the array's constructor.
 function dropFirst(array, start) {
   const copy = list();
   for (let i = start; i < array.length; i++) copy[i - start] = array[i];
@@ -126,7 +126,7 @@ function addRest(ctx, output, count) {
   if (count > 0) parts.add(ctx, output, ctx.room, parts.more(count, "item"));
 }
 
-// A run of holes counts as one entry.
+// Consecutive holes count as one entry.
 function fillArray(ctx, value, depth, output) {
   const { length } = value;
   const limit = limitOf(ctx, length);
@@ -146,8 +146,8 @@ function fillArray(ctx, value, depth, output) {
   addRest(ctx, output, length - index);
 }
 
-// Finds the first element at or after an index; behind the first hole only enumerable ones count, as in Node.
-// Past a long run of holes it goes by the keys: an array may be four billion long.
+// Finds the first element at or after an index. After the first hole only enumerable ones count, as in Node.
+// After a long run of holes it uses the keys, because an array may have four billion elements.
 function elementFinder(array) {
   const { length } = array;
   let keys, k = 0, sparse = false;
@@ -222,7 +222,7 @@ kinds.DataView = (ctx, value, shape, name, tag) => {
   };
 };
 
-// A view whose buffer is detached or too small now has no length.
+// A view has no length if its buffer is detached or has become too small.
 function orUndefined(get, view) {
   try {
     return get(view);

@@ -1,4 +1,4 @@
-// The global `console`: every method writes lines to the run's output, as Node writes them to its own.
+// The global `console`: every method writes lines to the output of the run, formatted as Node does.
 const { uncurryThis, list, inspectParts: parts, formatAll } = base;
 const { isObject } = parts;
 const { defineProperty: ObjectDefineProperty, keys: ObjectKeys, hasOwn: ObjectHasOwn } = Object;
@@ -14,7 +14,7 @@ const NumberPrototypeToFixed = uncurryThis(Number.prototype.toFixed);
 const StringPrototypePadStart = uncurryThis(String.prototype.padStart);
 const StringPrototypeRepeat = uncurryThis(String.prototype.repeat);
 
-// Deeper groups are not indented any further, and larger tables not drawn.
+// Deeper groups are not indented further, and larger tables are not drawn.
 const MAX_INDENT_LEVELS = 500;
 const MAX_TABLE_CHARS = 1 << 22;
 const MAX_TABLE_ROWS = MAX_TABLE_CHARS / 16;
@@ -45,10 +45,10 @@ function openGroup(values) {
   setLevel(level + 1);
 }
 
-// May throw what the label's own conversion throws, as in Node.
+// Rethrows what the label's conversion throws, as Node does.
 const labelOf = (label) => `${label}`;
 
-// The values from an index on, with another one put before them.
+// The values from an index on, preceded by another one.
 function after(first, values, from) {
   const all = list();
   all[0] = first;
@@ -71,7 +71,7 @@ function durationText(ms) {
   return `${MathFloor(minutes / 60)}:${StringPrototypePadStart(`${minutes % 60}`, 2, "0")}:${seconds} (h:mm:ss.mmm)`;
 }
 
-// In Node's order, and like Node's: no `this`, no `prototype`, a `length` of 0 (hence the defaults).
+// In Node's order, with Node's properties: no `this`, no `prototype`, a `length` of 0 (hence the default values).
 const methods = {
   __proto__: {},
   log(...values) { writeAll(values); },
@@ -135,7 +135,7 @@ base.expose("console", methods);
 
 const unwrap = (value) => isObject(value) ? parts.solid(value) : value;
 
-// A table is a list of columns: { title, cells }, the first of them the index. undefined where it would be too large to be of use.
+// A table is a list of columns: { title, cells }, the index first. Undefined if it would be too large to be useful.
 function tableOf(data, columns) {
   const kind = host.classOf(data);
   const iterated = kind === "Map" || kind === "Set" || kind === "MapIterator" || kind === "SetIterator";
@@ -151,7 +151,7 @@ function tableOf(data, columns) {
     const fields = columns ?? (isObject(item) ? ObjectKeys(item) : []);
     if (!isObject(item) && columns === undefined) values.cells[row] = cellText(item);
     for (let i = 0; i < fields.length; i++) {
-      // In Node such a column has no title, and is not drawn.
+      // In Node such a column has no title and is not drawn.
       if (typeof fields[i] === "symbol") continue;
       const field = labelOf(fields[i]);
       byKey[field] ??= column(field);
@@ -183,7 +183,7 @@ function iterationTable(preview) {
   return table;
 }
 
-// Objects with more than two properties are only named.
+// Of objects with more than two properties, only the name is shown.
 function cellText(value) {
   const inner = unwrap(value);
   const large = isObject(inner) && typeof inner === "object" && !ArrayIsArray(inner) && ObjectKeys(inner).length > 2;

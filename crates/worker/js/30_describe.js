@@ -1,4 +1,4 @@
-// What a run reports: its result as JSON where JSON can hold it faithfully, else as an inspection, and its uncaught exception.
+// The texts of a run: its result as JSON if JSON represents it faithfully, otherwise as an inspection, and its uncaught exception.
 const { uncurryThis, list, inspectParts: parts } = base;
 const { is: ObjectIs, hasOwn: ObjectHasOwn, freeze: ObjectFreeze, getPrototypeOf: ObjectGetPrototypeOf } = Object;
 const { getOwnPropertyDescriptor: ObjectGetOwnPropertyDescriptor } = Object;
@@ -16,7 +16,7 @@ const SetPrototypeAdd = uncurryThis(Set.prototype.add);
 const SetPrototypeDelete = uncurryThis(Set.prototype.delete);
 const SetPrototypeHas = uncurryThis(Set.prototype.has);
 
-// Thrown when a description would be longer than it may be.
+// Thrown if a description would exceed the maximum length.
 base.ResultTooLarge = ObjectFreeze({ __proto__: null, message: "the result is too large" });
 
 const DEEPER = { __proto__: null, depth: 6 };
@@ -36,12 +36,12 @@ base.describeError = (thrown) => {
 
 const jsonText = (value, maxChars) => walk(value, newWriter(maxChars), undefined);
 
-// A few objects can stand for millions when they share parts. So past this many the whole is measured first, each large part once.
+// With shared parts, a few objects can expand to millions. So above this number the length is computed first, once per large part.
 const MEASURE_AT = 1 << 18;
 const LARGE_PART_CHARS = 1024;
 
-// undefined when the value has anything that JSON can't say. It keeps its own stack, so depth costs heap and never overflows.
-// `measured` has the lengths of parts already seen, and is there only while measuring.
+// Undefined if JSON can't represent the value. Uses its own stack, so deep nesting uses heap and never overflows the call stack.
+// `measured` has the lengths of parts already seen, and is given only while measuring.
 function walk(root, writer, measured) {
   const path = newPath();
   let value = root, opened = 0;
@@ -108,7 +108,7 @@ function newWriter(maxChars) {
   return writer;
 }
 
-// The objects that are open, innermost last. Near the root a look at each is cheapest; what lies deeper is in a set.
+// The ancestors of the current object, innermost last. Near the root a linear search is fastest; deeper ones are in a set.
 const LOOKED_AT = 16;
 function newPath() {
   const frames = list();
@@ -143,7 +143,7 @@ function primitiveText(value, maxChars) {
   }
 }
 
-// A dense array or a plain object, and nothing that only looks like one.
+// Whether a value is a dense array or a plain object, and not merely similar to one.
 function openFrame(value, from) {
   const kind = host.classOf(value);
   if (kind === "Array") {

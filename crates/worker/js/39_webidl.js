@@ -1,4 +1,4 @@
-// What the web APIs share: classes that look as WebIDL says, errors that read like Node's, bytes that no getter can bend.
+// Shared by the web APIs: classes with the properties that WebIDL prescribes, errors worded like Node's, access to bytes without getters.
 const { uncurryThis } = base;
 const { Uint8Array, TypeError } = globalThis;
 const { defineProperty: ObjectDefineProperty, getOwnPropertyDescriptor: ObjectGetOwnPropertyDescriptor, getPrototypeOf } = Object;
@@ -21,7 +21,7 @@ const DataViewPrototypeGetByteLength = getter(DataView.prototype, "byteLength");
 base.isObject = (value) => (typeof value === "object" ? value !== null : typeof value === "function");
 base.inspectSymbol = Symbol.for("nodejs.util.inspect.custom");
 
-// Only who holds this may construct what WebIDL gives no constructor.
+// Only code with this value may construct classes that have no constructor in WebIDL.
 base.secret = Symbol("internal");
 base.onlyInternal = (key) => {
   if (key !== base.secret) throw base.fault(TypeError, "ERR_ILLEGAL_CONSTRUCTOR", "Illegal constructor");
@@ -61,7 +61,7 @@ base.needArguments = (given, first, second) => {
   throw base.fault(TypeError, "ERR_MISSING_ARGS", `The ${names} must be specified`);
 };
 
-// As WebIDL has it: operations and attributes enumerable, a tag on the prototype. Runs before any user code.
+// As WebIDL prescribes: operations and attributes are enumerable, the prototype has a tag. Runs before user code.
 base.finishClass = (Class, tag = Class.name) => {
   for (const target of [Class.prototype, Class]) {
     for (const key of ReflectOwnKeys(target)) {
@@ -75,7 +75,7 @@ base.finishClass = (Class, tag = Class.name) => {
 };
 base.exposeClass = (Class) => base.expose(Class.name, base.finishClass(Class));
 
-// For [nodejs.util.inspect.custom]: shows `fields` as if they were the object's own.
+// For [nodejs.util.inspect.custom]: shows `fields` as if they were the object's own properties.
 base.inspectFields = (name, fields, depth, options, inspect) => {
   const deeper = options.depth === null || options.depth === undefined ? null : options.depth - 1;
   return `${name} ${inspect(fields, { __proto__: null, ...options, depth: deeper })}`;
@@ -84,7 +84,7 @@ base.inspectFields = (name, fields, depth, options, inspect) => {
 base.byteLength = TypedArrayPrototypeGetByteLength;
 base.kindOfView = TypedArrayPrototypeGetToStringTag;
 
-// The bytes under a buffer or view, not copied; undefined for anything else. What is detached has none.
+// The bytes of a buffer or view, not copied; undefined for anything else. A detached buffer has none.
 base.bytesOf = (value) => {
   let buffer, offset, length;
   if (ArrayBufferIsView(value)) {

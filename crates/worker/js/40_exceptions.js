@@ -1,4 +1,4 @@
-// DOMException, with the names and codes of the days of the DOM, and QuotaExceededError.
+// DOMException, with its legacy names and codes, and QuotaExceededError.
 const { isObject } = base;
 const { defineProperty: ObjectDefineProperty } = Object;
 
@@ -10,7 +10,7 @@ class DOMException extends Error {
 
   constructor(message = "", options = "Error") {
     const text = `${message}`;
-    // Error gets it for the head of the stack only: the property is the prototype's.
+    // Error gets the message only for the header of the stack: `message` is an accessor of the prototype.
     super(text);
     delete this.message;
     this.#message = text;
@@ -28,7 +28,7 @@ class DOMException extends Error {
   get code() { return codes[this.#name] ?? 0; }
 }
 
-// In the order of their codes, from 1; the dashes tell the constant's name from the exception's.
+// In the order of their codes, from 1. Dashes become underscores in the constant's name and are dropped in the exception's.
 const words = "Index-Size DOMString-Size Hierarchy-Request Wrong-Document Invalid-Character No-Data-Allowed No-Modification-Allowed " +
   "Not-Found Not-Supported InUse-Attribute Invalid-State Syntax Invalid-Modification Namespace Invalid-Access Validation Type-Mismatch " +
   "Security Network Abort URL-Mismatch Quota-Exceeded Timeout Invalid-Node-Type Data-Clone";

@@ -1,4 +1,4 @@
-// Event, CustomEvent and EventTarget: one flat target, no tree to bubble through.
+// Event, CustomEvent and EventTarget: a single target, without a tree to bubble through.
 const { uncurryThis, list, isObject, fault } = base;
 const { defineProperty: ObjectDefineProperty } = Object;
 const { apply: ReflectApply } = Reflect;
@@ -177,7 +177,7 @@ function add(map, type, listener) {
   if (!present) MapPrototypeSet(map, type, listeners);
 }
 
-// A dispatch under way goes on with the list it began with, so removal makes a new one.
+// A dispatch in progress continues with the list it started with, so removal creates a new list.
 function remove(map, type, listener) {
   if (listener.removed) return;
   listener.removed = true;

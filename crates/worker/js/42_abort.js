@@ -13,9 +13,9 @@ let abort, create;
 class AbortSignal extends base.EventTarget {
   #aborted = false;
   #reason;
-  // What to do on abort before the event: listeners to drop.
+  // Steps that run on abort before the event is dispatched: removal of listeners.
   #steps;
-  // A signal made by any() hangs on signals that were not: those are its sources, and it is their dependent.
+  // A signal made by any() depends on signals that were not: those are its sources, and it is their dependent.
   #sources;
   #dependents;
   #onabort = null;
@@ -37,7 +37,7 @@ class AbortSignal extends base.EventTarget {
       const all = list();
       all[0] = signal;
       if (signal.#dependents) SetPrototypeForEach(signal.#dependents, (dependent) => { all[all.length] = dependent; });
-      // All are aborted before the first listener runs.
+      // All signals are marked as aborted before the first listener runs.
       const fresh = list();
       for (let i = 0; i < all.length; i++) {
         if (all[i].#aborted) continue;

@@ -6,16 +6,16 @@ const MapPrototypeGet = uncurryThis(Map.prototype.get);
 const MapPrototypeSet = uncurryThis(Map.prototype.set);
 const MapPrototypeDelete = uncurryThis(Map.prototype.delete);
 
-// Ids go on counting from run to run, so that one kept from an earlier run never clears a later timer.
+// Ids continue from run to run, so that an id from an earlier run never clears a later timer.
 let lastId = 0;
 let lastOrder = 0;
-// A binary heap by (due, order); each timer knows its place in it.
+// A binary heap ordered by (due, order). Each timer knows its index in it.
 let heap, byId, strong, immediates, batch, batchNext, passDue, passOrder, firstPass;
 
 function reset() {
   heap = list();
   byId = new Map();
-  // How many timers keep the run going: all but those of AbortSignal.timeout.
+  // Number of timers that keep the run alive: all except those of AbortSignal.timeout.
   strong = 0;
   immediates = list();
   batch = list();
@@ -118,7 +118,7 @@ function fireImmediate(immediate) {
   call(callback, parameters);
 }
 
-// Node's phases, one callback at a time: the timers that were due when the pass began, then the immediates that were there by then.
+// Node's phases, one callback at a time: first the timers that were due when the pass began, then the immediates that existed by then.
 function next() {
   for (;;) {
     const timer = heap[0];
@@ -129,7 +129,7 @@ function next() {
       batch[batchNext++] = undefined;
       if (immediate.callback) return immediate;
     }
-    // The slack makes setTimeout(f, 0) in the main script come before its setImmediate, however fast the script was.
+    // With this slack, setTimeout(f, 0) in the main script runs before its setImmediate, however fast the script was.
     const now = host.now() + (firstPass ? 1 : 0);
     firstPass = false;
     batch = immediates;
@@ -149,9 +149,9 @@ function wait(settled) {
   return left > 0 ? left : 0;
 }
 
-// Runs one callback that is ready, and returns 0: what it left behind is looked at next time. Without one returns the milliseconds to the
-// next timer, or -1 when nothing is pending; once the code's own promise has settled (`settled`), the timers of AbortSignal.timeout alone
-// are nothing.
+// Runs one callback that is ready and returns 0, so that the caller checks again. If none is ready, returns the milliseconds until the
+// next timer, or -1 if nothing is pending. Once the promise of the code has settled (`settled`), timers of AbortSignal.timeout
+// do not count as pending.
 base.turn = (settled = false) => {
   if (settled && strong === 0) return -1;
   const task = next();
@@ -164,7 +164,7 @@ base.turn = (settled = false) => {
 base.startWeakTimer = (delay, callback) => start(callback, delay, undefined, 0, true);
 base.reportUncaught = (error) => host.reportUncaught(error);
 
-// Written as methods, so that they can't be constructed.
+// Written as methods, so that they are not constructors.
 const functions = {
   setTimeout(callback, delay = undefined, ...parameters) {
     base.needFunction(callback);

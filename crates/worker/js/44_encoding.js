@@ -1,4 +1,4 @@
-// TextEncoder and TextDecoder; the encodings are native, and what a stream remembers is a few bytes here.
+// TextEncoder and TextDecoder. The encodings are native, and the state of a stream is a few bytes stored here.
 const { fault, byteLength } = base;
 const { Uint8Array, TypeError, RangeError } = globalThis;
 
@@ -79,7 +79,7 @@ class TextDecoder {
   #step(given, stream) {
     const step = host.decodeStream(this.#encoding, this.#state, given, this.#fatal, this.#ignoreBOM || this.#begun, !stream);
     if (!step) return undefined;
-    // Past the place where a byte order mark may be.
+    // A byte order mark is no longer possible at this position.
     this.#begun ||= byteLength(this.#state) + byteLength(given) > byteLength(step[1]);
     this.#state = step[1];
     return step[0];

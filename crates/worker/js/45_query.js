@@ -1,4 +1,4 @@
-// URLSearchParams; the form encoding is native. Parameters are one list, of names and values in turn.
+// URLSearchParams. The form encoding is native. Parameters are one list in which names and values alternate.
 const { uncurryThis, list, isObject, fault } = base;
 const { TypeError } = globalThis;
 const { apply: ReflectApply, ownKeys: ReflectOwnKeys } = Reflect;
@@ -36,7 +36,7 @@ function fromRecord(record) {
     if (!ObjectGetOwnPropertyDescriptor(record, keys[i])?.enumerable) continue;
     const name = usv(keys[i]);
     const value = usv(record[keys[i]]);
-    // Two keys may become one when lone surrogates are replaced; a record has each once.
+    // Two keys may become equal when lone surrogates are replaced; a record has each key once.
     for (let j = 0; name !== keys[i] && j < items.length; j += 2) {
       if (items[j] !== name) continue;
       items[j + 1] = value;
@@ -59,7 +59,7 @@ let itemsOf;
 
 class URLSearchParams {
   #items;
-  // The URL that these are the parameters of, if any.
+  // The URL whose parameters these are, if any.
   #url;
 
   constructor(init = "") { this.#items = fromInit(init); }
@@ -81,7 +81,7 @@ class URLSearchParams {
     if (this.#url) base.paramsChanged(this.#url);
   }
 
-  // The items whose name, and value where one is given, are these; or all others.
+  // The items with this name, and this value if one is given; or all other items.
   #filter(name, value, wanted) {
     const items = list();
     for (let i = 0; i < this.#items.length; i += 2) {

@@ -1,11 +1,11 @@
-// URL; the parser is native, and hands over the href with the places where its parts begin and end.
+// URL. The parser is native, and returns the href with the positions of its parts.
 const { uncurryThis, isObject, fault, secret } = base;
 const { getOwnPropertyDescriptor, defineProperty } = Object;
 const { TypeError } = globalThis;
 const StringPrototypeSlice = uncurryThis(String.prototype.slice);
 const usv = uncurryThis(String.prototype.toWellFormed);
 
-// The parser's order: see natives/url.rs.
+// In the parser's order: see natives/url.rs.
 const HREF = 0, PROTOCOL_END = 1, USERNAME_END = 2, HOST_START = 3, HOST_END = 4, PORT = 5, PATHNAME = 6, SEARCH = 7, HASH = 8;
 
 function invalid(url, from) {
@@ -13,15 +13,15 @@ function invalid(url, from) {
   return from === undefined ? error : base.show(error, "base", from);
 }
 
-// In the order of Node's.
+// In Node's order.
 const PARTS = ["href", "origin", "protocol", "username", "password", "host", "hostname", "port", "pathname", "search", "searchParams", "hash"];
 
-// One function for all: each would be an object in every heap.
+// One function for all, because each function would be an object in every heap.
 function partOf(record, part) {
   const href = record[HREF];
-  // A mark with nothing behind it counts for nothing.
+  // A delimiter that nothing follows is left out.
   const marked = (from, to) => (from < 0 || to - from < 2 ? "" : StringPrototypeSlice(href, from, to));
-  // Before the host there may be the end of the credentials.
+  // The "@" after the credentials may precede the host.
   const hostStart = record[HOST_START] + (href[record[HOST_START]] === "@" ? 1 : 0);
   const searchEnd = record[HASH] < 0 ? href.length : record[HASH];
   switch (part) {
@@ -44,7 +44,7 @@ let recordOf, read, assign;
 class URL {
   #record;
   #params;
-  // Whether the parameters have changed since the record was made.
+  // Whether the parameters have changed since the record was created.
   #stale = false;
 
   constructor(url, from = undefined) {
@@ -78,7 +78,7 @@ class URL {
       url.#record = record;
       if (url.#params && (part === "href" || part === "search")) base.resetParams(url.#params, partOf(record, "search"));
     };
-    // Parameters are the same object for ever, and asking for it changes no record.
+    // `searchParams` is always the same object, and reading it does not change the record.
     read = (url, part) => {
       if (part !== "searchParams") return partOf(recordOf(url), part);
       return url.#params ??= base.paramsOf(url, partOf(url.#record, "search"));

@@ -6,7 +6,7 @@ const { iterator: SymbolIterator } = Symbol;
 const dataCloneError = (message) => new DOMException(message, "DataCloneError");
 const refuse = (what) => { throw fault(TypeError, "ERR_INVALID_ARG_TYPE", `Failed to execute 'structuredClone': ${what}`); };
 
-// V8 would take these for plain objects, and lose what they hold.
+// V8 would clone these as plain objects and lose their content.
 const isRefused = (value) => base.isUrl(value) || base.isParams(value) || base.isIntl(value) || base.isRegistry(value);
 
 const collect = (transfer) => {

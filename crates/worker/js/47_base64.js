@@ -12,7 +12,7 @@ const EQUALS = 61;
 const isSpace = (code) => code === 32 || code === 9 || code === 10 || code === 12 || code === 13;
 const refuse = (message) => { throw new DOMException(message, "InvalidCharacterError"); };
 
-// Collects six bits a character; the result leaves as UTF-16, which any byte is a character of.
+// Collects six bits per character. The result is built as UTF-16, in which every byte is a character.
 function decode(text) {
   const buffer = new ArrayBuffer(2 * text.length);
   const units = new Uint16Array(buffer);

@@ -24,7 +24,7 @@ class SubtleCrypto {
 
   constructor(key) { base.onlyInternal(key); }
 
-  // What it is given is digested before it returns, so that later changes to the buffer don't count.
+  // The data is digested before this returns, so that later changes to the buffer have no effect.
   async digest(algorithm, data) {
     this.#brand;
     needCount(arguments.length, 2, "'digest' on 'SubtleCrypto'");

@@ -1,4 +1,4 @@
-// Math.random: seeded by the operating system for each run, and never part of a heap. (V8's own draws from what makes heaps reproducible.)
+// Math.random: seeded by the operating system in each run, and never part of a heap. (V8's own generator has a fixed seed, for reproducible heaps.)
 const { imul } = Math;
 const seed = new Uint32Array(4);
 let a = 0, b = 0, c = 0, d = 0;
@@ -14,7 +14,7 @@ base.onEnd(() => {
   seed[0] = seed[1] = seed[2] = seed[3] = a = b = c = d = 0;
 });
 
-// xoshiro128**: 32 bits a step.
+// xoshiro128**: 32 bits per step.
 function next() {
   const x = imul(b, 5);
   const result = imul((x << 7) | (x >>> 25), 9);

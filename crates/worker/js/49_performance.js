@@ -1,4 +1,4 @@
-// performance: the run's own clock.
+// performance: the clock of the run.
 const { secret } = base;
 
 class Performance extends base.EventTarget {

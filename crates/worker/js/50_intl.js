@@ -1,4 +1,4 @@
-// Intl whose objects survive a snapshot: each keeps what it was made from, and a native twin only while a run lasts.
+// Intl with objects that survive a snapshot: each stores its constructor arguments, and has a native twin only during a run.
 const { uncurryThis, isObject, list } = base;
 const { apply: ReflectApply, ownKeys: ReflectOwnKeys } = Reflect;
 const { create: ObjectCreate, defineProperty, getOwnPropertyDescriptor, getPrototypeOf: ObjectGetPrototypeOf } = Object;
@@ -12,7 +12,7 @@ const WeakMapPrototypeSet = uncurryThis(WeakMap.prototype.set);
 
 let stateOf;
 
-// Puts a private field on an object that is already there: constructors that may be called without `new` can't be classes.
+// Adds a private field to an existing object, because constructors that may be called without `new` can't be classes.
 class Stamp extends function (object) { return object; } {
   #state;
 
@@ -48,8 +48,8 @@ function stamp(prototype, kind, make, twin, source) {
   return new Stamp(ObjectCreate(prototype), state);
 }
 
-// A stack trace holds the receivers of its frames. So that no error, ours or the user's, takes a native twin into a snapshot,
-// user code never runs under a twin's methods (arguments are made primitive first) and their own errors are thrown anew.
+// A stack trace refers to the receivers of its frames. So that no error takes a native twin into a snapshot, user code
+// never runs inside a twin's methods (arguments are converted to primitives first), and their own errors are thrown again.
 function call(method, twin, values) {
   try {
     return ReflectApply(method, twin, values);
@@ -63,7 +63,7 @@ const text = (value) => (isObject(value) ? `${value}` : value);
 const date = (value) => (isObject(value) ? +value : value);
 const number = (value) => (isObject(value) ? -(-value) : value);
 
-// Stops after the first item that is not a string: the native says what is wrong with it.
+// Stops after the first item that is not a string: the native throws the error for it.
 function strings(value) {
   if (value === undefined) return value;
   const items = list();
@@ -88,7 +88,7 @@ function duration(value) {
 const isNumeric = (key) => key === "roundingIncrement" || StringPrototypeEndsWith(key, "Digits");
 const isFlag = (key, kind) => key === "hour12" || key === "ignorePunctuation" || (key === "numeric" && kind === "Collator");
 
-// Passes the native's own reads on to the user's options, and notes each as the primitive that it stands for.
+// Forwards the native's reads to the user's options, and records each result as a primitive.
 const reader = (kind, options, noted) => new Proxy(noted, {
   __proto__: null,
   get(_, key) {
@@ -98,7 +98,7 @@ const reader = (kind, options, noted) => new Proxy(noted, {
   },
 });
 
-// The server's locale and time zone may be others when the twin is made again. Returns the locale that stood in for none.
+// The server's default locale and time zone may differ when the twin is created again. Returns the locale that was used as default.
 function settle(kind, twin, resolve, tags, noted) {
   const needsZone = kind === "DateTimeFormat" && noted.timeZone === undefined;
   if (tags.length > 0 && !needsZone) return undefined;
@@ -115,7 +115,7 @@ function makeFormatter(kind, Native, resolve, prototype, locales, options) {
   return stamp(prototype, kind, () => new Native(home ?? tags, noted), twin, home);
 }
 
-// Asked for by name, the default locale may resolve to less than itself.
+// If it is requested by name, the default locale may resolve to a less specific one.
 const resolvedOptions = (result, state) => (state.source === undefined ? result : base.show(result, "locale", state.source));
 
 function makeLocale(Native, toTag, prototype, tag, options) {
@@ -124,7 +124,7 @@ function makeLocale(Native, toTag, prototype, tag, options) {
   return stamp(prototype, "Locale", () => new Native(source), twin, source);
 }
 
-// Each native member gets a stand-in with the same name and length; on a foreign receiver the native itself says what is wrong.
+// Each native member gets a wrapper with the same name and length. On a foreign receiver the native itself throws the error.
 function standIn(prototype, kind, key, native, convert, finish) {
   const count = native.length;
   const members = {
@@ -184,7 +184,7 @@ function standInConstructor(kind, Native, callable, prototype, make) {
   base.define(Intl, kind, Wrapper);
 }
 
-// What the arguments of each kind's methods are made into, before a native sees them.
+// The conversions of the arguments of each class's methods, before a native receives them.
 const KINDS = {
   Collator: [text, text],
   DateTimeFormat: [date, date],
@@ -211,7 +211,7 @@ const segmentIteratorPrototype = standInPrototype("SegmentIterator", nativeItera
   },
 });
 
-// A half-used iterator goes on where it was: a new twin is moved to the same place.
+// A partly used iterator continues where it was: a new twin is moved to the same position.
 function resume(state) {
   const twin = call(nativeIterate, twinOf(state.source), []);
   for (let i = 0; i < state.position; i++) call(nativeNext, twin, []);
@@ -244,6 +244,6 @@ const localePrototype = standInPrototype("Locale", NativeLocale.prototype, [], {
 standInConstructor("Locale", NativeLocale, false, localePrototype, (wanted, tag, options) =>
   makeLocale(NativeLocale, nativeToTag, wanted, tag, options));
 
-// Natives that take locales know native Locale objects only; in our ones they see a list of one tag.
+// Natives that take locales accept only native Locale objects; for a Locale of this file they receive a list of one tag.
 defineProperty(localePrototype, "length", { get() { return 1; }, configurable: true });
 defineProperty(localePrototype, "0", { get() { return stateOf(this, "Locale")?.source; }, configurable: true });

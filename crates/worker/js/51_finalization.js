@@ -1,4 +1,4 @@
-// FinalizationRegistry whose callbacks never run, as the language allows: V8 can't snapshot one with registrations.
+// FinalizationRegistry whose callbacks never run, which the language allows: V8 can't snapshot a registry with registrations.
 const { uncurryThis } = base;
 const { TypeError, WeakMap } = globalThis;
 const { prototype } = globalThis.FinalizationRegistry;
@@ -17,7 +17,7 @@ const canBeHeldWeakly = (value) => {
 };
 
 class FinalizationRegistry {
-  // All that anyone can ask about a registration is whether its token is still there.
+  // Only the presence of a registration's token is observable.
   #tokens = new WeakMap();
 
   static { base.isRegistry = (value) => base.isObject(value) && #tokens in value; }

@@ -1,14 +1,14 @@
-// The newest methods of the language, which V8 leaves out of contexts that are to be saved; messages are as V8 words them.
+// The newest methods of the language, which V8 leaves out of contexts for snapshots. Messages are worded as V8's.
 const { uncurryThis, isObject, list } = base;
 const { Promise } = globalThis;
 const hasOwn = uncurryThis(Object.prototype.hasOwnProperty);
 
-// Non-standard, and holds what can't be saved.
+// Non-standard, and its objects can't be saved.
 delete Intl.v8BreakIterator;
-// There is no other thread that could end such a wait.
+// No other thread could end such a wait.
 delete Atomics.waitAsync;
 
-// Pairs of an object and the methods it lacks.
+// Pairs of an object and its missing methods.
 let made = (() => {
   const { RangeError, SyntaxError, TypeError, Uint8Array, WeakMap } = globalThis;
   const { iterator: SymbolIterator } = Symbol;
@@ -27,7 +27,7 @@ let made = (() => {
   const byteAt = uncurryThis(Uint8Array.prototype.at);
 
   const refuse = (message, Kind = TypeError) => { throw new Kind(message); };
-  // How V8 shows a value in a message, running no code of it. (Nothing is both a Map and a Set.)
+  // A value as V8 shows it in messages, without calling user code. (No value is both a Map and a Set.)
   const shown = (value) => {
     try {
       mapHas(value);
@@ -60,7 +60,7 @@ let made = (() => {
         const isHeld = holds(this, key, name);
         if (typeof callback !== "function") refuse(`${kind}.prototype.${name} is not a function`);
         if (isHeld) return get(this, key);
-        // Throws for what can't be a weak key, before the callback could run.
+        // Throws for a value that can't be a weak key, before the callback is called.
         if (kind === "WeakMap") set(new WeakMap(), key);
         const value = callback(key === 0 ? 0 : key);
         set(this, key, value);
@@ -69,7 +69,7 @@ let made = (() => {
     };
   };
 
-  // Made when it is first asked for, by a method of Uint8Array or of the bytes given.
+  // Created on first use by a method of Uint8Array or of an instance.
   let codec;
   const codecFor = (bytes, name) => {
     if (name && base.kindOfView(bytes) !== "Uint8Array") {
@@ -102,14 +102,14 @@ let made = (() => {
       const last = choice(alphabet, "base64", "base64url") === "base64" ? "+/" : "-_";
       return utf8Encode(`ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789${last}`);
     };
-    // For each byte the digit it is, plus one.
+    // For each byte the value of the digit, plus one.
     const kindsOf = (letters, count) => {
       const kinds = new Uint8Array(256);
       for (let i = 0; i < count; i++) kinds[letters[i]] = i + 1;
       return kinds;
     };
     return {
-      // Decodes into `target`, or else into new bytes. What was decoded before an error stays there.
+      // Decodes into `target`, or into a new array. Bytes decoded before an error remain.
       fromBase64(text, given, target) {
         needString(text);
         const options = optionsOf(given);
@@ -117,13 +117,13 @@ let made = (() => {
         const last = choice(options.lastChunkHandling, "loose", "strict", "stop-before-partial");
         const limit = target ? sizeOf(target, "setFromBase64") : Infinity;
         const { length } = text;
-        // Up to the first character that can't be in such a text, there is one byte for each.
+        // Up to the first invalid character, each character is one byte.
         const bytes = utf8Encode(text);
         const into = target ?? new Uint8Array(length * 3 >> 2);
         const kinds = kindsOf(letters, 64);
         kinds[9] = kinds[10] = kinds[12] = kinds[13] = kinds[32] = SPACE;
         kinds[61] = PADDING;
-        // `read` counts whole chunks only, until the text is used up.
+        // `read` counts whole chunks only, until the end of the text.
         let at = 0, read = 0, written = 0, count = 0, bits = 0;
         const badCharacter = () => refuse("Found a character that cannot be part of a valid base64 string.", SyntaxError);
         const badEnd = (how) => refuse(`The base64 input terminates with ${how}.`, SyntaxError);
@@ -166,7 +166,7 @@ let made = (() => {
             break;
           }
           if (kind === 0) badCharacter();
-          // The chunk would not fit.
+          // The chunk would not fit into `target`.
           if (count > 1 && limit - written === count - 1) break;
           at++;
           bits = bits << 6 | kind - 1;
@@ -242,7 +242,7 @@ let made = (() => {
       escape(text) {
         needString(text);
         const hex = (code) => (code < 256 ? "\\x" : "\\u") + padStart(toText(code, 16), code < 256 ? 2 : 4, "0");
-        // First what a backslash escapes, then the controls that have a letter, then what must be told by its code.
+        // First characters escaped with a backslash, then control characters with a letter, then characters escaped by their code.
         const special = "^$\\.*+?()[]{}|/\t\n\v\f\r ,-=<>#&!%:;@~'`\"";
         const escaped = (char, code) => {
           if (code > 127) return (code > 0xd7ff && code < 0xe000) || trim(char) === "" ? hex(code) : char;
@@ -277,13 +277,13 @@ let made = (() => {
       setFromHex(text) { return codecFor(this, "setFromHex").fromHex(text, this); },
     },
     Atomics, {
-      // There is nothing to pause for in a single thread.
+      // With a single thread there is nothing to pause for.
       pause(iterations = undefined) {
         if (iterations !== undefined && !isInteger(iterations)) refuse("Atomics.pause argument must be undefined or an integer");
       },
     },
     Iterator, {
-      // One of V8's own iterator helpers, over the iterables still to be opened.
+      // One of V8's own iterator helpers, over the iterables that are not opened yet.
       concat(...items) {
         const openerOf = (item) => {
           if (!isObject(item)) refuse("Iterator.concat called on non-object");
@@ -308,7 +308,7 @@ let made = (() => {
   ];
 })();
 
-// Once in the life of a heap. Where they are V8's own, all are there.
+// Once per heap. If the methods are V8's own, all of them exist.
 base.onInstall(() => {
   if (made === undefined || hasOwn(Promise, "try")) return;
   for (let i = 0; i < made.length; i += 2) {

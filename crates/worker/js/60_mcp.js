@@ -1,4 +1,4 @@
-// mcp.headers: the X-MCP-* headers of this run alone. Nothing of them, names included, is on the heap when the run has ended.
+// mcp.headers: the X-MCP-* headers of this run. Nothing of them, including names, is on the heap after the run.
 const { create: ObjectCreate, freeze: ObjectFreeze, hasOwn: ObjectHasOwn } = Object;
 const { get: ReflectGet, has: ReflectHas, ownKeys: ReflectOwnKeys } = Reflect;
 const { Proxy } = globalThis;
@@ -6,8 +6,8 @@ const { Proxy } = globalThis;
 const none = ObjectFreeze({ __proto__: null });
 const refuse = () => false;
 
-// Header objects are read through a proxy, whose target tells how to show it. Properties of their own could not be taken away again from an
-// object that code has kept and frozen.
+// Header objects are read through a proxy, whose target determines how they are shown. Own properties could not be removed again from an
+// object that code has stored and frozen.
 const prototype = ObjectCreate(Object.prototype);
 base.define(prototype, base.inspectSymbol, function () { return { ...this }; });
 const traps = {
@@ -15,7 +15,7 @@ const traps = {
   get: (target, name) => (ObjectHasOwn(target.values, name) ? target.values[name] : ReflectGet(prototype, name)),
   has: (target, name) => ObjectHasOwn(target.values, name) || ReflectHas(prototype, name),
   ownKeys: (target) => {
-    // What runs for the first time is compiled, and then on the heap: so these run even where there is no header to ask for.
+    // A function is compiled when it first runs, and then it is on the heap. So these run even if there are no headers.
     traps.getOwnPropertyDescriptor(target, "");
     traps.get(target, "");
     return ReflectOwnKeys(target.values);
@@ -33,7 +33,7 @@ const traps = {
 
 let current, headers;
 
-// No branch and no loop: V8 keeps on the heap which ways its code has gone.
+// No branch and no loop, because V8 stores on the heap which branches its code has taken.
 function take(values) {
   current = { __proto__: prototype, values };
   headers = new Proxy(current, traps);

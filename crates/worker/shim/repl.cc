@@ -1,7 +1,7 @@
-// V8's REPL mode, which only its inspector gives access to: evaluate a source as a console would, hand back the promise of its completion.
+// V8's REPL mode, which is available only through the inspector: evaluates a source as a console does, and returns the promise of its result.
 //
-// The inspector is an agent for remote debuggers that speaks JSON. This file hides it behind three C functions, so that values pass by handle
-// and never through JSON.
+// The inspector is made for remote debuggers and uses JSON messages. This file wraps it in three C functions, so that values are passed by
+// handle and never as JSON.
 
 #include <cstdint>
 #include <cstring>
@@ -49,7 +49,7 @@ struct Repl {
 
 namespace {
 
-// The first promise that is made while a source is evaluated is the one of the source itself.
+// The first promise that is created while a source is evaluated is the promise of its completion.
 thread_local v8::Global<v8::Promise>* wanted_promise = nullptr;
 
 void OnPromise(v8::PromiseHookType type, v8::Local<v8::Promise> promise, v8::Local<v8::Value>) {
@@ -57,7 +57,7 @@ void OnPromise(v8::PromiseHookType type, v8::Local<v8::Promise> promise, v8::Loc
   v8::Isolate* isolate = v8::Isolate::GetCurrent();
   wanted_promise->Reset(isolate, promise);
   wanted_promise = nullptr;
-  isolate->SetPromiseHook(nullptr);  // hooks slow every promise down
+  isolate->SetPromiseHook(nullptr);  // a hook slows down every promise
 }
 
 }  // namespace
@@ -65,17 +65,17 @@ void OnPromise(v8::PromiseHookType type, v8::Local<v8::Promise> promise, v8::Loc
 extern "C" {
 
 Repl* heapstead_repl_new(v8::Isolate* isolate, const v8::Context* context) {
-  v8::TryCatch nobody_elses(isolate);  // a getter that code left on `console` may throw
+  v8::TryCatch ignored(isolate);  // a getter that code defined on `console` may throw
   auto* repl = new Repl;
   repl->inspector = V8Inspector::create(isolate, &repl->client);
   repl->inspector->contextCreated({LocalFrom(context), kGroup, StringView()});
   return repl;
 }
 
-// Evaluates what the protocol message asks for, up to the first `await`. Returns the promise of the completion value; when there is none, the
-// source did not compile, and `*answer` and `*length` are the inspector's response, valid until the next call, 16-bit when `*wide`.
+// Evaluates the source in the protocol message, up to the first `await`. Returns the promise of the completion value. If it returns null, the
+// source did not compile, and `*answer` and `*answer_length` are the inspector's response, valid until the next call, 16-bit if `*answer_wide`.
 //
-// The session ends with the call: nothing else of the inspector ever sees a value.
+// The inspector session ends with the call, so no other part of the inspector has access to values.
 const v8::Promise* heapstead_repl_evaluate(Repl* repl, v8::Isolate* isolate, const void* message, size_t length, bool wide,
                                            const void** answer, size_t* answer_length, bool* answer_wide) {
   v8::Global<v8::Promise> promise;

@@ -1,31 +1,32 @@
-//! Native memory: the C library's own, but a run that gets none ends here, with the reason. Not every library that V8 is built from looks
-//! whether it got what it asked for, and those that do abort.
+//! Overrides `malloc` and related functions: they call the C library, and if an allocation fails, the run ends with an out-of-memory error.
+//! Some libraries inside V8 do not check for failed allocations, and the others abort the process.
 
 use crate::vm;
 use std::ffi::{c_int, c_void};
 
-/// Of a huge page.
+/// Size of a huge page.
 const HUGE_BYTES: usize = 2 << 20;
-/// What a small run allocates, twice over.
+/// Twice the amount that a small run allocates.
 const FIRST_BYTES: usize = 4 * HUGE_BYTES;
+/// Room for the zygote's own later allocations.
 const OWN_BYTES: usize = 32 << 10;
-/// Larger pieces are mapped one by one and given back at once; smaller ones stay with the process, which ends soon.
+/// Larger allocations get their own mapping and are unmapped when freed. Smaller ones stay with the process, which exits soon.
 const MAPPED_BYTES_MIN: usize = 2 * FIRST_BYTES;
 const TRIMMED_BYTES_MIN: usize = 4 * FIRST_BYTES;
 
-/// Sees to it, once, in the zygote, that what a run allocates first lies on huge pages: a worker that touches it page by page spends a tenth
-/// of its time in the kernel. A machine that has none only loses the speed.
+/// Called once, in the zygote: puts the first allocations of every worker on huge pages. With small pages a worker spends a tenth of its time
+/// on page faults. Without huge pages on this machine, workers are only slower.
 pub fn use_huge_pages() {
-    // SAFETY: one thread; no piece is touched, and the advice covers whole pages inside one of them.
+    // SAFETY: one thread; no allocated block is accessed, and the advice covers whole pages inside one of them.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_BYTES_MIN as c_int);
         libc::mallopt(libc::M_TRIM_THRESHOLD, TRIMMED_BYTES_MIN as c_int);
-        // What the zygote itself goes on with: a huge page that it had touched would be copied by every worker, in small ones.
+        // Freed below, for the zygote's own use: every worker would copy a huge page that the zygote had written to, in small pages.
         let own = libc_own::__libc_malloc(OWN_BYTES);
-        // The end of what was allocated so far, for the time being.
+        // Finds the current end of the allocated memory.
         let end = libc_own::__libc_malloc(FIRST_BYTES);
         libc::free(end);
-        // Kept for good, and never touched: what is allocated next begins with a huge page.
+        // Never freed and never written to: padding, so that the next allocation starts on a huge page.
         let gap = (end as usize + 2 * WORD_BYTES).next_multiple_of(HUGE_BYTES) - end as usize;
         libc_own::__libc_malloc(gap - WORD_BYTES);
         let first = libc_own::__libc_malloc(FIRST_BYTES);
@@ -53,14 +54,14 @@ mod libc_own {
 /// As `malloc(3)`.
 pub unsafe fn malloc(size: usize) -> *mut c_void {
     // SAFETY: the caller's contract.
-    or_end(unsafe { libc_own::__libc_malloc(size) })
+    or_exit(unsafe { libc_own::__libc_malloc(size) })
 }
 
 /// # Safety
 /// As `calloc(3)`.
 pub unsafe fn calloc(count: usize, size: usize) -> *mut c_void {
     // SAFETY: the caller's contract.
-    or_end(unsafe { libc_own::__libc_calloc(count, size) })
+    or_exit(unsafe { libc_own::__libc_calloc(count, size) })
 }
 
 /// # Safety
@@ -68,15 +69,15 @@ pub unsafe fn calloc(count: usize, size: usize) -> *mut c_void {
 pub unsafe fn realloc(data: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: the caller's contract.
     let moved = unsafe { libc_own::__libc_realloc(data, size) };
-    // Nothing at all is what somebody gets who asks for nothing.
-    if size == 0 { moved } else { or_end(moved) }
+    // For a size of zero, `realloc` frees the block and returns null.
+    if size == 0 { moved } else { or_exit(moved) }
 }
 
 /// # Safety
 /// As `memalign(3)`.
 pub unsafe fn memalign(alignment: usize, size: usize) -> *mut c_void {
     // SAFETY: the caller's contract.
-    or_end(unsafe { libc_own::__libc_memalign(alignment, size) })
+    or_exit(unsafe { libc_own::__libc_memalign(alignment, size) })
 }
 
 /// # Safety
@@ -95,7 +96,7 @@ pub unsafe fn posix_memalign(result: *mut *mut c_void, alignment: usize, size: u
     0
 }
 
-/// Zeroed memory, or null when there is none: for callers that handle that.
+/// Zeroed memory, or null if the allocation fails: for callers that check.
 ///
 /// # Safety
 /// As `calloc(3)`.
@@ -104,9 +105,9 @@ pub unsafe fn try_calloc(count: usize, size: usize) -> *mut c_void {
     unsafe { libc_own::__libc_calloc(count, size) }
 }
 
-fn or_end(data: *mut c_void) -> *mut c_void {
+fn or_exit(data: *mut c_void) -> *mut c_void {
     if data.is_null() {
-        vm::end_if_running();
+        vm::exit_if_run_in_progress();
     }
     data
 }

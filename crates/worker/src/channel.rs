@@ -1,4 +1,4 @@
-//! A worker's end of its socket: requests come in, in order, and messages go out.
+//! The worker's end of its socket: receives requests, checks their order, and sends messages.
 
 use heapstead_types::Failure;
 use heapstead_wire::{FromWorker, OrderError, ReadError, Reader, RunNumber, ToWorker, WorkerState};
@@ -21,7 +21,7 @@ pub struct Channel {
     socket: OwnedFd,
     reader: RefCell<Reader>,
     state: Cell<WorkerState>,
-    /// `Opened` is to be sent. It leaves with the next message, or when this worker would wait for one.
+    /// `Opened` has not been sent yet. It is sent with the next message, or before this worker waits for a request.
     opened_due: Cell<bool>,
     output_bytes_left: Cell<u64>,
     output_dropped: Cell<bool>,
@@ -39,7 +39,7 @@ impl Channel {
         }
     }
 
-    /// Waits for the next request; its descriptor, where it has one.
+    /// Waits for the next request. Returns it with its descriptor, if it has one.
     pub fn receive(&self) -> Result<(ToWorker<'static>, Option<OwnedFd>), RequestError> {
         let mut reader = self.reader.borrow_mut();
         if !reader.has_more() {
@@ -56,12 +56,12 @@ impl Channel {
         Ok((request, descriptor))
     }
 
-    /// The heap is restored.
+    /// Notes that the heap is restored, so that `Opened` is sent.
     pub fn opened(&self) {
         self.opened_due.set(true);
     }
 
-    /// The run has completed with this result.
+    /// Reports that the run has completed with this result.
     pub fn completed(&self, run: RunNumber, result: String) {
         self.send(&FromWorker::Ended { run, outcome: Ok(result) });
         let mut state = self.state.get();
@@ -69,19 +69,19 @@ impl Channel {
         self.state.set(state);
     }
 
-    /// The run has failed, and with it this worker.
+    /// Reports that the run has failed, and exits.
     pub fn fail_and_quit(&self, run: RunNumber, failure: Failure) -> ! {
         self.send(&FromWorker::Ended { run, outcome: Err(failure) });
         quit()
     }
 
-    /// The last message of a worker that can't serve.
+    /// Reports why this worker can't serve, and exits.
     pub fn unfit_and_quit(&self, why: String) -> ! {
         self.send(&FromWorker::Unfit { why });
         quit()
     }
 
-    /// Sends a message. Exits if the server is gone.
+    /// Sends a message. Exits if the server has closed the socket.
     pub fn send(&self, message: &FromWorker) {
         if !self.opened_due.get() {
             if message.write_to(&mut Socket(self.socket.as_raw_fd())).is_err() {
@@ -96,13 +96,13 @@ impl Channel {
         self.write(&bytes);
     }
 
-    /// Sends a message that was encoded before, without allocating anything.
+    /// Sends an encoded message, without allocating memory.
     pub fn send_encoded(&self, message: &[u8]) {
         self.flush_opened();
         self.write(message);
     }
 
-    /// Sends console output at once, up to the cap. The rest is dropped, which is said once.
+    /// Sends console output immediately, up to the cap. The rest is dropped, which is reported once.
     pub fn output(&self, text: &str) {
         let Some(run) = self.state.get().run() else { return };
         if self.output_dropped.get() {
@@ -120,7 +120,7 @@ impl Channel {
         }
     }
 
-    /// Sleeps, or exits if the server goes away meanwhile.
+    /// Sleeps. Exits if the server closes the socket meanwhile.
     pub fn sleep(&self, duration: Duration) {
         let timeout = Timespec { tv_sec: duration.as_secs() as i64, tv_nsec: i64::from(duration.subsec_nanos()) };
         let mut watched = [PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::empty())];
@@ -156,7 +156,7 @@ impl Write for Socket {
     }
 }
 
-/// Ends this process without running anybody's destructors.
+/// Exits without running destructors.
 pub fn quit() -> ! {
     // SAFETY: always allowed.
     unsafe { libc::_exit(0) }

@@ -1,4 +1,4 @@
-//! How we come to run inside the V8 host: its `main` is replaced by ours before it starts.
+//! The entry point inside the V8 host: the host's `main` is replaced by Heapstead's before it starts.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::OnceLock;
@@ -6,22 +6,22 @@ use std::sync::OnceLock;
 pub type Main = extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
 pub type LibcStart = unsafe extern "C" fn(Main, c_int, *mut *mut c_char, *mut c_void, *mut c_void, *mut c_void, *mut c_void) -> c_int;
 
-/// Defines the symbols that a shared library takes over in the V8 host, with `$runner` as what a worker does with an execution.
+/// Defines the symbols that the shared library overrides in the V8 host. `$runner` is what a worker does once it is confined.
 #[macro_export]
 macro_rules! entry {
     ($runner:expr) => {
         extern "C" fn heapstead_main(argc: i32, argv: *mut *mut std::ffi::c_char, _envp: *mut *mut std::ffi::c_char) -> i32 {
-            // SAFETY: what libc calls `main` with.
+            // SAFETY: the arguments that libc passes to `main`.
             unsafe { $crate::main(argc, argv, $runner) }
         }
 
-        /// Takes the place of libc's, which the host's start code calls with its own `main`.
+        /// Overrides libc's function, which the host's start code calls with its own `main`.
         ///
         /// # Safety
         /// Called once, by the host's start code.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn __libc_start_main(
-            _hosts_own: $crate::Main,
+            _host_main: $crate::Main,
             argc: i32,
             argv: *mut *mut std::ffi::c_char,
             init: *mut std::ffi::c_void,
@@ -29,35 +29,35 @@ macro_rules! entry {
             rtld_fini: *mut std::ffi::c_void,
             stack_end: *mut std::ffi::c_void,
         ) -> i32 {
-            // SAFETY: these are the arguments libc's own function was to get, with another `main`.
-            unsafe { $crate::interpose()(heapstead_main, argc, argv, init, fini, rtld_fini, stack_end) }
+            // SAFETY: the arguments of libc's own function, except for `main`.
+            unsafe { $crate::libc_start_main()(heapstead_main, argc, argv, init, fini, rtld_fini, stack_end) }
         }
 
-        /// V8 asks that its memory not be inherited by forks; a zygote lives on exactly that inheritance.
+        /// V8 requests that forks do not inherit its memory, but workers need it.
         ///
         /// # Safety
         /// As `madvise(2)`.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn madvise(address: *mut std::ffi::c_void, length: usize, advice: i32) -> i32 {
-            // SAFETY: passed on as it came.
-            unsafe { $crate::pass_on_madvise(address, length, advice) }
+            // SAFETY: forwards the caller's arguments.
+            unsafe { $crate::forward_madvise(address, length, advice) }
         }
 
-        /// libc reads `/proc/self/maps` to answer this for the main thread, which a worker can't; the answer never changes.
+        /// For the main thread, libc reads `/proc/self/maps`, which a worker can't open. The values never change, so they are cached.
         ///
         /// # Safety
         /// As `pthread_getattr_np(3)`.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn pthread_getattr_np(thread: libc::pthread_t, attributes: *mut libc::pthread_attr_t) -> i32 {
-            // SAFETY: passed on as it came.
-            unsafe { $crate::remembered_getattr(thread, attributes) }
+            // SAFETY: forwards the caller's arguments.
+            unsafe { $crate::cached_getattr(thread, attributes) }
         }
 
         /// # Safety
         /// As `malloc(3)`.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn malloc(size: usize) -> *mut std::ffi::c_void {
-            // SAFETY: passed on as it came.
+            // SAFETY: forwards the caller's arguments.
             unsafe { $crate::allocator::malloc(size) }
         }
 
@@ -65,7 +65,7 @@ macro_rules! entry {
         /// As `calloc(3)`.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut std::ffi::c_void {
-            // SAFETY: passed on as it came.
+            // SAFETY: forwards the caller's arguments.
             unsafe { $crate::allocator::calloc(count, size) }
         }
 
@@ -73,7 +73,7 @@ macro_rules! entry {
         /// As `realloc(3)`.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn realloc(data: *mut std::ffi::c_void, size: usize) -> *mut std::ffi::c_void {
-            // SAFETY: passed on as it came.
+            // SAFETY: forwards the caller's arguments.
             unsafe { $crate::allocator::realloc(data, size) }
         }
 
@@ -81,7 +81,7 @@ macro_rules! entry {
         /// As `memalign(3)`.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn memalign(alignment: usize, size: usize) -> *mut std::ffi::c_void {
-            // SAFETY: passed on as it came.
+            // SAFETY: forwards the caller's arguments.
             unsafe { $crate::allocator::memalign(alignment, size) }
         }
 
@@ -89,7 +89,7 @@ macro_rules! entry {
         /// As `aligned_alloc(3)`.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn aligned_alloc(alignment: usize, size: usize) -> *mut std::ffi::c_void {
-            // SAFETY: passed on as it came.
+            // SAFETY: forwards the caller's arguments.
             unsafe { $crate::allocator::memalign(alignment, size) }
         }
 
@@ -97,7 +97,7 @@ macro_rules! entry {
         /// As `posix_memalign(3)`.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn posix_memalign(result: *mut *mut std::ffi::c_void, alignment: usize, size: usize) -> i32 {
-            // SAFETY: passed on as it came.
+            // SAFETY: forwards the caller's arguments.
             unsafe { $crate::allocator::posix_memalign(result, alignment, size) }
         }
     };
@@ -105,12 +105,12 @@ macro_rules! entry {
 
 type GetAttr = unsafe extern "C" fn(libc::pthread_t, *mut libc::pthread_attr_t) -> c_int;
 
-/// Where the one thread's stack lies: address and size, as libc said the first time.
+/// Address and size of the main thread's stack, as libc returned them the first time.
 static STACK: OnceLock<(usize, usize)> = OnceLock::new();
 
 /// # Safety
-/// As `pthread_getattr_np(3)`, for the one thread there is.
-pub unsafe fn remembered_getattr(thread: libc::pthread_t, attributes: *mut libc::pthread_attr_t) -> c_int {
+/// As `pthread_getattr_np(3)`, for the main thread only.
+pub unsafe fn cached_getattr(thread: libc::pthread_t, attributes: *mut libc::pthread_attr_t) -> c_int {
     // SAFETY: the caller's own arguments; libc always has this symbol, with this type.
     unsafe {
         if let Some((address, size)) = STACK.get() {
@@ -131,31 +131,31 @@ unsafe extern "C" {
     fn tzset();
 }
 
-/// Has libc read its time zone while files can still be read; it keeps it as long as the environment says the same.
-pub fn remember_time_zone() {
-    // SAFETY: one thread, and nobody changes the environment.
+/// Makes libc read the time zone while files can still be opened. libc keeps it as long as `TZ` does not change.
+pub fn cache_time_zone() {
+    // SAFETY: one thread, and nothing changes the environment.
     unsafe { tzset() }
 }
 
-/// Asks while files can still be read.
-pub fn remember_stack() {
+/// Fills the cache while files can still be opened.
+pub fn cache_stack() {
     // SAFETY: the attributes are initialised by the call and live through it.
     unsafe {
         let mut attributes = std::mem::zeroed();
-        remembered_getattr(libc::pthread_self(), &mut attributes);
+        cached_getattr(libc::pthread_self(), &mut attributes);
         libc::pthread_attr_destroy(&mut attributes);
     }
 }
 
 /// libc's own `__libc_start_main`.
-pub fn interpose() -> LibcStart {
+pub fn libc_start_main() -> LibcStart {
     // SAFETY: libc always has this symbol, with this type.
     unsafe { std::mem::transmute(libc::dlsym(libc::RTLD_NEXT, c"__libc_start_main".as_ptr())) }
 }
 
 /// # Safety
 /// As `madvise(2)`.
-pub unsafe fn pass_on_madvise(address: *mut c_void, length: usize, advice: c_int) -> c_int {
+pub unsafe fn forward_madvise(address: *mut c_void, length: usize, advice: c_int) -> c_int {
     if advice == libc::MADV_DONTFORK {
         return 0;
     }

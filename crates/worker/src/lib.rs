@@ -1,13 +1,13 @@
-//! What runs inside the zygote and its workers. Nothing here may know the server, tokio or a store: it gets descriptors and gives bytes.
+//! The code of the zygote and its workers. It must not depend on the server, tokio or a store: it receives descriptors and sends bytes.
 
 pub mod allocator;
 mod channel;
+mod code_pages;
 pub mod confine;
 mod entry;
-mod text;
 pub mod vm;
 mod zygote;
 
 pub use channel::{Channel, RequestError};
-pub use entry::{LibcStart, Main, interpose, pass_on_madvise, remembered_getattr};
+pub use entry::{LibcStart, Main, cached_getattr, forward_madvise, libc_start_main};
 pub use zygote::{Runner, main};

@@ -1,6 +1,6 @@
 //! The zygote: initialises V8 once, forks a worker for each request of the server, and reports the exit of each worker.
 
-use crate::{Channel, allocator, channel, confine, entry, text, vm};
+use crate::{Channel, allocator, channel, code_pages, confine, entry, vm};
 use heapstead_wire::control::{self, FromZygote, ToZygote};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, wait};
@@ -9,12 +9,12 @@ use std::ffi::{CStr, c_char};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
 
-/// What a worker does with its channel to the server once it is confined.
+/// What a worker does once it is confined.
 pub type Runner = fn(&Channel);
 
-/// The control socket, in the zygote.
+/// The descriptor of the control socket, in the zygote.
 const CONTROL: RawFd = 3;
-/// A worker's socket, in the worker.
+/// The descriptor of the worker's socket, in the worker.
 const SOCKET: RawFd = 3;
 
 const USAGE: &str = "usage: zygote BASE_HEAP | base-heap FILE | raw-loop BASE_HEAP | describe";
@@ -23,14 +23,14 @@ const USAGE: &str = "usage: zygote BASE_HEAP | base-heap FILE | raw-loop BASE_HE
 /// `argv` holds `argc` strings that live as long as the process.
 pub unsafe fn main(argc: i32, argv: *mut *mut c_char, runner: Runner) -> i32 {
     let arguments: Vec<String> = (1..argc as usize)
-        // SAFETY: as promised.
+        // SAFETY: the caller's contract.
         .map(|index| unsafe { CStr::from_ptr(*argv.add(index)) }.to_string_lossy().into_owned())
         .collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["zygote", base_heap] => serve(Path::new(base_heap), runner),
         ["base-heap", file] => match vm::base_heap::build().and_then(|heap| heap.write(Path::new(file))) {
             Ok(()) => 0,
-            Err(error) => fail(&format!("can't make the base heap: {error}")),
+            Err(error) => fail(&format!("the base heap can't be built: {error}")),
         },
         ["raw-loop", base_heap] => vm::bench::main(Path::new(base_heap)),
         ["describe"] => {
@@ -46,9 +46,9 @@ fn fail(message: &str) -> i32 {
     1
 }
 
-/// Serves the control socket until the server is gone.
+/// Serves the control socket until the server closes it.
 fn serve(base_heap: &Path, runner: Runner) -> i32 {
-    // SAFETY: the server starts us with its socket on this descriptor.
+    // SAFETY: the server starts this process with the control socket on this descriptor.
     let control = unsafe { OwnedFd::from_raw_fd(CONTROL) };
     let mut zygote = match Zygote::prepare(control.as_fd(), base_heap, runner) {
         Ok(zygote) => zygote,
@@ -70,12 +70,12 @@ struct Zygote<'a> {
 
 impl<'a> Zygote<'a> {
     fn prepare(control: BorrowedFd<'a>, base_heap: &Path, runner: Runner) -> Result<Self, String> {
-        let children = watch_children().map_err(|error| format!("can't watch for the end of workers: {error}"))?;
+        let children = watch_children().map_err(|error| format!("exits of workers can't be watched: {error}"))?;
         vm::base_heap::load(base_heap).map_err(|error| format!("base heap: {error}"))?;
         vm::initialize();
-        text::keep_in_memory();
-        entry::remember_stack();
-        entry::remember_time_zone();
+        code_pages::copy_to_anonymous_memory();
+        entry::cache_stack();
+        entry::cache_time_zone();
         allocator::use_huge_pages();
         confine::zygote().map_err(|error| error.to_string())?;
         let policy = confine::Policy::compile().map_err(|error| error.to_string())?;
@@ -100,7 +100,7 @@ impl<'a> Zygote<'a> {
         }
     }
 
-    /// Answers one request. False when the server is gone.
+    /// Answers one request. False if the server has closed the socket.
     fn answer(&mut self) -> bool {
         match control::receive(self.control) {
             Ok(Some((ToZygote::Fork { worker, heap_mb }, Some(socket)))) => self.fork(worker, heap_mb, socket),
@@ -112,7 +112,7 @@ impl<'a> Zygote<'a> {
 
     fn fork(&mut self, worker: u64, heap_mb: u32, socket: OwnedFd) {
         let parent = rustix::process::getpid();
-        // SAFETY: this process has one thread, so the child inherits nothing half done.
+        // SAFETY: this process has one thread, so the child inherits no locked mutex or unfinished write.
         match unsafe { libc::fork() } {
             0 => self.become_worker(parent, heap_mb, socket),
             -1 => self.refuse(worker, &format!("fork: {}", std::io::Error::last_os_error())),
@@ -136,15 +136,15 @@ impl<'a> Zygote<'a> {
         let _ = control::send(self.control, &FromZygote::NotForked { worker, why: why.to_owned() }, None);
     }
 
-    /// The child's side of a fork: confine, then run, then go. It reads nothing before it is confined.
+    /// The child's side of a fork: confines itself, runs, exits. It reads nothing before it is confined.
     fn become_worker(&self, parent: Pid, heap_mb: u32, socket: OwnedFd) -> ! {
-        // SAFETY: both descriptors are open; SOCKET is the control socket, which a worker must not keep.
+        // SAFETY: both descriptors are open. SOCKET is the control socket, which the worker's socket replaces.
         if unsafe { libc::dup2(socket.as_raw_fd(), SOCKET) } == SOCKET {
-            // SAFETY: just made, and owned by nobody else in this process.
+            // SAFETY: the descriptor was just created, and nothing else in this process owns it.
             let channel = Channel::new(unsafe { OwnedFd::from_raw_fd(SOCKET) });
             match confine::worker(&self.policy, parent, SOCKET, heap_mb) {
                 Ok(()) => (self.runner)(&channel),
-                // The zygote died: the server learns it from that.
+                // The server notices the death of the zygote itself.
                 Err(confine::ConfineError::Orphaned) => {}
                 Err(error) => channel.unfit_and_quit(error.to_string()),
             }
@@ -163,16 +163,16 @@ impl<'a> Zygote<'a> {
     }
 }
 
-/// A descriptor that becomes readable when a child ends.
+/// A descriptor that becomes readable when a child exits.
 fn watch_children() -> std::io::Result<OwnedFd> {
-    // SAFETY: plain libc calls on a set of our own.
+    // SAFETY: plain libc calls on a local signal set.
     unsafe {
         let mut set = std::mem::zeroed();
         libc::sigemptyset(&mut set);
         libc::sigaddset(&mut set, libc::SIGCHLD);
         libc::sigprocmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
         libc::signal(libc::SIGPIPE, libc::SIG_IGN);
-        // A snapshot past its limit is an error to be told, not a death.
+        // Writing a snapshot past its limit must fail with an error, not kill the process.
         libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
         match libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) {
             -1 => Err(std::io::Error::last_os_error()),

@@ -1,4 +1,4 @@
-//! Lists words that make comments hard to understand. It helps and does not nag: it only prints, and fails nothing.
+//! Lists phrases that make comments hard to understand. It only prints them, and never fails.
 
 use std::fs;
 use std::path::PathBuf;
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_comments_are_looked_at() {
+    fn only_comments_are_checked() {
         let folder = std::env::temp_dir().join(format!("wording-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder");
         let file = folder.join("a.rs");

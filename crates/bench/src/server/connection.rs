@@ -36,7 +36,7 @@ impl Connection {
 
     pub async fn post(&mut self, path: &str, body: &Value) -> Value {
         let answer = self.ask("POST", path, "Content-Type: application/json\r\n", body.to_string().as_bytes()).await;
-        serde_json::from_slice(&answer.body).unwrap_or_else(|error| fail(&format!("{path} answered with no JSON: {error}")))
+        serde_json::from_slice(&answer.body).unwrap_or_else(|error| fail(&format!("{path} did not answer with JSON: {error}")))
     }
 
     /// `headers` are whole lines.

@@ -28,7 +28,7 @@ const WARM_UP: usize = 10;
 
 pub async fn measure(artifacts: &Artifacts, effort: Effort, report: &mut Report) {
     eprintln!("measuring the server …");
-    chain_over_each_way_in(artifacts, effort, report).await;
+    chain_over_each_protocol(artifacts, effort, report).await;
     stateless(artifacts, effort, report).await;
     many_chains(effort, report).await;
     pages(effort, report).await;
@@ -36,7 +36,7 @@ pub async fn measure(artifacts: &Artifacts, effort: Effort, report: &mut Report)
 }
 
 /// Consecutive runs of a chain through REST, MCP over HTTP and MCP over stdio, each right after the same run without a server.
-async fn chain_over_each_way_in(artifacts: &Artifacts, effort: Effort, report: &mut Report) {
+async fn chain_over_each_protocol(artifacts: &Artifacts, effort: Effort, report: &mut Report) {
     let engine = Engine::start(Config::new(artifacts.clone())).await.unwrap_or_else(|error| fail(&error.to_string()));
     let server = Server::start(&["--http-port", "0"]);
     let mut rest = Rest { connection: server.connect().await, heap: Value::Null };

@@ -73,5 +73,5 @@ pub fn folder() -> TempDir {
 
 fn binary() -> PathBuf {
     let beside = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.join("heapstead")));
-    beside.unwrap_or_else(|| fail("where this program is can't be told"))
+    beside.unwrap_or_else(|| fail("the path of this program can't be determined"))
 }

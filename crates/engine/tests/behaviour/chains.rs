@@ -37,7 +37,7 @@ async fn the_last_run_of_a_long_chain_sees_the_work_of_the_first() {
 }
 
 #[tokio::test]
-async fn trivial_runs_leave_the_size_of_the_heap_where_it_was() {
+async fn trivial_runs_do_not_grow_the_heap() {
     let runs = if torture() { 1000 } else { 60 };
     for code in ["1 + 1", "{a: 1}", "console.log('x')", "x = 1", "new Error('e').stack", "let t: number = 1; 0"] {
         let mut chain = Chain::start().await;
@@ -57,7 +57,7 @@ async fn trivial_runs_leave_the_size_of_the_heap_where_it_was() {
 
 /// Memory and descriptors of the server process and the zygote stay constant over many executions.
 #[tokio::test]
-async fn ten_thousand_executions_leave_nothing_behind() {
+async fn ten_thousand_executions_leak_nothing() {
     let (warm, runs) = if torture() { (1000, 10_000) } else { (100, 300) };
     let engine = engine().await;
     let zygote = zygote_pid();

@@ -3,7 +3,7 @@
 use super::support::Chain;
 
 #[tokio::test]
-async fn groups_and_counts_begin_anew_with_each_run() {
+async fn groups_and_counts_are_reset_in_each_run() {
     let mut chain = Chain::start().await;
     assert_eq!(chain.output("console.group('g'); console.log('in'); console.count()").await, "g\n  in\n  default: 1\n");
     assert_eq!(chain.output("console.log('out'); console.count()").await, "out\ndefault: 1\n");
@@ -21,8 +21,8 @@ async fn the_console_works_the_same_in_a_poisoned_heap() {
         .await;
     assert_eq!(chain.output("log({ a: [1, { b: new Set() }] }, 'text %s', 1n)").await, "{ a: [ 1, { b: Set(0) {} } ] } text %s 1n\n");
     assert_eq!(chain.result("[{ a: 1 }]").await, "[{\"a\":1}]");
-    let error = chain.failure("throw new TypeError('still told')").await.to_string();
-    assert!(error.starts_with("TypeError: still told\n    at main.js:1:7"), "{error}");
+    let error = chain.failure("throw new TypeError('still shown')").await.to_string();
+    assert!(error.starts_with("TypeError: still shown\n    at main.js:1:7"), "{error}");
     chain.result("Object.freeze(globalThis); 0").await;
     assert_eq!(chain.result("1 + 1").await, "2");
 }

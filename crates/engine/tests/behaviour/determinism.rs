@@ -5,7 +5,7 @@ use heapstead_engine::{Engine, HeapImage, Kind, Outcome};
 use std::collections::HashSet;
 
 #[tokio::test]
-async fn the_same_code_on_the_same_heap_gives_the_same_key() {
+async fn the_same_code_on_the_same_heap_produces_the_same_key() {
     let engine = engine().await;
     let mut parent = Chain::on(&engine, None);
     parent.result("let base = { list: Array.from({ length: 1000 }, (_, i) => ({ i, s: 'item ' + i })) }; 0").await;
@@ -29,7 +29,7 @@ async fn the_same_code_on_the_same_heap_gives_the_same_key() {
 
 /// Regression: the names of a run's headers stayed on its heap, so the key of the same code depended on the headers.
 #[tokio::test]
-async fn headers_change_no_key() {
+async fn headers_do_not_affect_the_key() {
     let engine = engine().await;
     let many: Vec<(String, String)> = (0..100).map(|index| (format!("x-mcp-{index}"), "v".repeat(index))).collect();
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());

@@ -14,7 +14,7 @@ async fn check_errors(cases: &[(&str, &[&str])]) {
 }
 
 #[tokio::test]
-async fn uncaught_errors_come_with_their_stack() {
+async fn uncaught_errors_have_a_stack() {
     check_errors(&[
         ("throw new Error('boom')", &["Error: boom", "at main.js:1:7"]),
         ("function f() {\n  null.x\n}\nf()", &["TypeError: Cannot read properties of null (reading 'x')", "at f (main.js:2:8)", "at main.js:4:1"]),
@@ -32,7 +32,7 @@ async fn uncaught_errors_come_with_their_stack() {
 }
 
 #[tokio::test]
-async fn a_rejection_that_is_handled_in_time_is_none() {
+async fn a_rejection_that_is_handled_in_time_is_not_an_error() {
     let mut chain = Chain::start().await;
     assert_eq!(
         chain
@@ -69,7 +69,7 @@ async fn errors_work_the_same_in_a_restored_heap() {
 /// Regression: an error saved before its stack was read crashed the later run that read it, and had no positions, because it referred to
 /// baseline code, which is not saved.
 #[tokio::test]
-async fn errors_that_were_kept_unread_tell_their_stack_later() {
+async fn errors_saved_before_their_stack_was_read_still_have_it() {
     let mut chain = Chain::start().await;
     chain.result("var kept = []; function make(i) {\n  return new Error('kept ' + i) }\nfor (let i = 0; i < 5000; i++) kept[i % 10] = make(i); 0").await;
     chain.result("function long() { for (let i = 0; ; i++) if (i === 1e6) return new Error('long') }\nvar late = long(); 0").await;
@@ -79,7 +79,7 @@ async fn errors_that_were_kept_unread_tell_their_stack_later() {
 }
 
 #[tokio::test]
-async fn no_stack_shows_anything_of_the_machine() {
+async fn stacks_reveal_no_path_of_the_machine() {
     let mut chain = Chain::start().await;
     for code in [
         "structuredClone(() => 1)",

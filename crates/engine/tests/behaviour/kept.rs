@@ -1,7 +1,7 @@
-//! Heaps of earlier builds still load: changes to the base heap's JavaScript and new natives invalidate none.
+//! Heaps of earlier builds still load: changes to the base heap's JavaScript and new natives do not invalidate them.
 //!
-//! `tests/kept` holds heaps as the store writes them, each with its sidecar. `HEAPSTEAD_KEEP=1 cargo test … kept` adds the heap of this
-//! build. Do that when the base heap has changed and a release is near.
+//! `tests/kept` contains heaps as the store writes them, each with its sidecar. `HEAPSTEAD_KEEP=1 cargo test … kept` adds the heap of this
+//! build. Do that before a release if the base heap has changed.
 
 use super::support::{Chain, engine};
 use heapstead_engine::{Engine, HeapImage};
@@ -15,7 +15,7 @@ fn folder() -> PathBuf {
 }
 
 #[tokio::test]
-async fn heaps_of_earlier_builds_load_and_hold_what_they_held() {
+async fn heaps_of_earlier_builds_load_with_their_contents() {
     let engine = engine().await;
     if std::env::var_os("HEAPSTEAD_KEEP").is_some() {
         keep(&engine).await;
@@ -41,7 +41,7 @@ async fn heaps_of_earlier_builds_load_and_hold_what_they_held() {
             Err(mismatch) => assert!(mismatch.to_string().contains("heap was written by engine"), "{mismatch}"),
         }
     }
-    assert!(seen > 0, "there is at least one kept heap");
+    assert!(seen > 0, "tests/kept has no heap");
 }
 
 async fn keep(engine: &Engine) {

@@ -4,7 +4,7 @@ use super::support::{Chain, check_results};
 use heapstead_types::Failure;
 
 #[tokio::test]
-async fn a_result_is_json_where_json_holds_it_and_an_inspection_elsewhere() {
+async fn a_result_is_json_if_possible_and_an_inspection_otherwise() {
     check_results(&[
         ("1+1", "2"),
         ("'é\\u2028\"'", "\"é\u{2028}\\\"\""),
@@ -52,7 +52,7 @@ async fn the_run_ends_when_its_promise_has_settled_and_the_loop_is_empty() {
 }
 
 #[tokio::test]
-async fn the_web_globals_are_there_and_nothing_of_the_machine_is() {
+async fn web_globals_exist_and_nothing_of_the_machine_does() {
     check_results(&[
         (
             "[setTimeout, setInterval, setImmediate, queueMicrotask, structuredClone, TextEncoder, TextDecoder, URL, URLSearchParams, atob, btoa, \
@@ -72,7 +72,7 @@ async fn the_web_globals_are_there_and_nothing_of_the_machine_is() {
 }
 
 #[tokio::test]
-async fn headers_are_of_this_run_alone_and_read_only() {
+async fn headers_belong_to_one_run_and_are_read_only() {
     let engine = super::support::engine().await;
     let mut job = super::support::job(
         "mcp.headers['x-mcp-' + 'user'] = 'mallory'; globalThis.kept = mcp.headers; mcp.headers",
@@ -92,7 +92,7 @@ async fn headers_are_of_this_run_alone_and_read_only() {
 }
 
 #[tokio::test]
-async fn headers_read_like_a_plain_object_that_can_not_be_changed() {
+async fn headers_look_like_a_read_only_plain_object() {
     let engine = super::support::engine().await;
     for (code, expected) in [
         ("mcp.headers", "{ 'x-mcp-a': '1', 'x-mcp-b': '2' }"),

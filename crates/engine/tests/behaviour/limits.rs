@@ -5,7 +5,7 @@ use heapstead_engine::{Kind, Outcome};
 use heapstead_types::Failure;
 
 #[tokio::test]
-async fn passing_the_memory_cap_names_the_cap_and_what_raises_it() {
+async fn exceeding_the_memory_cap_names_the_cap_and_its_parameter() {
     let engine = engine().await;
     for (heap_mb, code) in [
         (16, "const a = []; for (;;) a.push({})"),
@@ -28,7 +28,7 @@ async fn passing_the_memory_cap_names_the_cap_and_what_raises_it() {
 }
 
 #[tokio::test]
-async fn buffers_are_counted() {
+async fn buffers_count_towards_the_cap() {
     let mut chain = Chain::start().await;
     let code =
         "const kept = []; let error; try { for (;;) kept.push(new Uint8Array(8 << 20)) } catch (e) { error = e } [error.name, kept.length]";
@@ -49,7 +49,7 @@ async fn a_larger_cap_holds_more() {
 }
 
 #[tokio::test]
-async fn a_result_past_its_bound_fails_with_advice() {
+async fn a_too_large_result_fails_with_advice() {
     let mut chain = Chain::start().await;
     assert_eq!(chain.failure("'x'.repeat(17 << 20)").await, Failure::ResultTooLarge);
     assert_eq!(chain.failure("let a = [1]; for (let i = 0; i < 40; i++) a = [a, a]; a").await, Failure::ResultTooLarge);
@@ -57,7 +57,7 @@ async fn a_result_past_its_bound_fails_with_advice() {
 }
 
 #[tokio::test]
-async fn the_stack_ends_in_a_range_error() {
+async fn stack_overflow_is_a_range_error() {
     let mut chain = Chain::start().await;
     assert_eq!(chain.result("(function f(n) { try { return f(n + 1) } catch (e) { return e.name } })(0)").await, "\"RangeError\"");
     let text = chain.failure("(function f() { f() })()").await.to_string();

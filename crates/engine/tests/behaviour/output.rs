@@ -6,7 +6,7 @@ use heapstead_types::Limits;
 use std::time::{Duration, Instant};
 
 #[tokio::test]
-async fn output_arrives_while_the_run_goes_on() {
+async fn output_arrives_during_the_run() {
     let engine = engine().await;
     let mut execution = engine
         .submit(job("console.log('first'); const t = Date.now(); while (Date.now() - t < 400); console.log('second')", Kind::Stateless))
@@ -17,7 +17,7 @@ async fn output_arrives_while_the_run_goes_on() {
     assert_eq!(first, b"first\n");
     let (rest, _) = execution.finish().await;
     assert_eq!(rest, b"second\n");
-    assert!(seen.elapsed() > Duration::from_millis(300), "the first line was only seen at the end");
+    assert!(seen.elapsed() > Duration::from_millis(300), "the first line arrived only at the end");
 }
 
 #[tokio::test]
@@ -33,7 +33,7 @@ async fn output_before_a_failure_or_a_timeout_is_kept() {
 }
 
 #[tokio::test]
-async fn past_the_cap_the_run_goes_on_and_the_rest_is_dropped() {
+async fn past_the_cap_the_run_continues_and_the_rest_is_dropped() {
     let engine = engine().await;
     let mut job = job("for (let i = 0; i < 100; i++) console.log('é'.repeat(50)); 'done'", Kind::Stateful(None));
     job.limits = Limits { output_bytes_max: 1000, ..job.limits };
@@ -53,7 +53,7 @@ async fn past_the_cap_the_run_goes_on_and_the_rest_is_dropped() {
 }
 
 #[tokio::test]
-async fn many_small_writes_and_one_large_one_arrive_whole() {
+async fn many_small_writes_and_a_large_one_arrive_complete() {
     let mut chain = Chain::start().await;
     let output = chain.output("for (let i = 0; i < 20000; i++) console.log(i)").await;
     assert!(output.lines().map(str::parse::<u32>).eq((0..20000).map(Ok)));

@@ -29,24 +29,24 @@ async fn the_console_prints_what_node_prints() {
 }
 
 #[tokio::test]
-async fn web_globals_and_intl_do_what_nodes_do() {
+async fn web_globals_and_intl_behave_as_in_node() {
     check_parity("web").await;
 }
 
 /// Every label and stream of every encoding, cloning, events, tasks, digests, locales.
 #[tokio::test]
-async fn the_other_web_globals_do_what_nodes_do() {
+async fn the_other_web_globals_behave_as_in_node() {
     check_parity("globals").await;
 }
 
 /// Regression: URLs were parsed by another implementation than Node's, and hundreds of cases of the standard differed.
 #[tokio::test]
-async fn urls_are_parsed_changed_and_shown_as_nodes_are() {
+async fn urls_behave_as_in_node() {
     check_parity("url").await;
 }
 
 #[tokio::test]
-async fn recent_features_do_what_v8s_own_do() {
+async fn recent_features_behave_as_v8s_own() {
     check_parity("recent").await;
 }
 

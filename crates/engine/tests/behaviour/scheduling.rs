@@ -5,7 +5,7 @@ use heapstead_engine::{Kind, Lane, Outcome, Refused};
 use std::time::{Duration, Instant};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn runs_that_wait_do_not_delay_another() {
+async fn sleeping_runs_do_not_delay_others() {
     let engine = engine().await;
     let waiting: Vec<_> =
         (0..50).map(|_| engine.submit(job("await new Promise(r => setTimeout(r, 1500))", Kind::Stateless)).expect("accepted")).collect();
@@ -43,7 +43,7 @@ async fn a_full_queue_refuses_and_recovers() {
 }
 
 #[tokio::test]
-async fn a_queued_run_is_cancelled_without_ever_starting() {
+async fn a_queued_run_can_be_cancelled() {
     let engine = engine_with(|config| config.concurrent_max = 1).await;
     let first = engine.submit(job("await new Promise(r => setTimeout(r, 300))", Kind::Stateless)).expect("accepted");
     let second = engine.submit(job("console.log('never')", Kind::Stateless)).expect("accepted");
@@ -54,7 +54,7 @@ async fn a_queued_run_is_cancelled_without_ever_starting() {
 }
 
 #[tokio::test]
-async fn cancelling_what_has_ended_changes_nothing() {
+async fn cancelling_an_ended_run_has_no_effect() {
     let engine = engine().await;
     let execution = engine.submit(job("1", Kind::Stateless)).expect("accepted");
     let canceller = execution.canceller();

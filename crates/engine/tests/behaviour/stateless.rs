@@ -14,7 +14,7 @@ async fn check_stateless(cases: &[(&str, &str)]) {
 }
 
 #[tokio::test]
-async fn stateless_runs_have_webassembly_too() {
+async fn stateless_runs_have_webassembly() {
     const ADD: &str =
         "new Uint8Array([0,97,115,109,1,0,0,0,1,7,1,96,2,127,127,1,127,3,2,1,0,7,7,1,3,97,100,100,0,0,10,9,1,7,0,32,0,32,1,106,11])";
     check_stateless(&[
@@ -27,7 +27,7 @@ async fn stateless_runs_have_webassembly_too() {
 }
 
 #[tokio::test]
-async fn stateless_runs_see_what_stateful_ones_see() {
+async fn stateless_runs_have_the_same_environment_as_stateful_ones() {
     check_stateless(&[
         ("1 + 1", "2"),
         ("let x: number = 1; await null; x", "1"),

@@ -26,7 +26,7 @@ async fn intl_objects_held_in_variables_survive() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_kept_costs_that_one_run() {
+async fn values_that_can_not_be_saved_fail_only_their_run() {
     let mut chain = Chain::start().await;
     chain.result("let before = 1").await;
     let error = chain.failure("{ using x = { [Symbol.dispose]() {} } }").await.to_string();
@@ -43,7 +43,7 @@ async fn what_cannot_be_kept_costs_that_one_run() {
 
 /// The state of a URL or a decoder is on the JavaScript side; native objects only assist.
 #[tokio::test]
-async fn urls_and_decoders_go_on_where_they_were() {
+async fn urls_and_decoders_keep_their_state() {
     let mut chain = Chain::start().await;
     chain
         .result(

@@ -4,7 +4,7 @@ use super::support::{Chain, check_results, run};
 use heapstead_engine::{Kind, Outcome};
 
 #[tokio::test]
-async fn types_are_stripped_whatever_their_kind() {
+async fn all_kinds_of_types_are_stripped() {
     check_results(&[
         ("const n: number = 2; n", "2"),
         ("interface A { x: number } type B = A | null; const a: B = { x: 1 }; a!.x", "1"),
@@ -25,7 +25,7 @@ async fn types_are_stripped_whatever_their_kind() {
 }
 
 #[tokio::test]
-async fn javascript_stays_as_it_is() {
+async fn javascript_is_not_changed() {
     check_results(&[
         ("let a = 1, b = 2, c = 0; a < b && b > (c)", "true"),
         ("[1, 2, 3].map(x => x * 2).filter(x => x > 2)", "[4,6]"),
@@ -37,7 +37,7 @@ async fn javascript_stays_as_it_is() {
 }
 
 #[tokio::test]
-async fn positions_are_the_authors_even_where_code_was_generated() {
+async fn positions_are_those_of_the_source_even_in_generated_code() {
     let mut chain = Chain::start().await;
     chain.result("enum Kind { A, B }\nclass P { constructor(private x: number) {}\n    boom(): never { throw new Error('boom ' + this.x) } }\nconst p = new P(7); Kind.B").await;
     let text = chain.failure("\n   p.boom()").await.to_string();
@@ -49,7 +49,7 @@ async fn positions_are_the_authors_even_where_code_was_generated() {
 }
 
 #[tokio::test]
-async fn the_javascript_that_ran_is_told_when_it_is_not_the_source() {
+async fn the_javascript_that_ran_is_reported_if_it_differs_from_the_source() {
     let engine = super::support::engine().await;
     for (code, expected) in [("let a: number = 1", Some("let a         = 1")), ("let a = 1", None)] {
         let (_, outcome) = run(&engine, code, Kind::Stateful(None)).await;

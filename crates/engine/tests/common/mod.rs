@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Longer than anything here takes on a busy machine; only a hang reaches it.
+/// Timeout that only a hang reaches, even on a busy machine.
 pub const HANG: Duration = Duration::from_secs(120);
 
 const PROBES: &str = "libheapstead_probes.so";
@@ -17,7 +17,7 @@ const PROBES: &str = "libheapstead_probes.so";
 /// The engine's files as shipped.
 pub fn production() -> Artifacts {
     let mut parts = Artifacts::find().unwrap_or_else(|error| panic!("{error}"));
-    parts.base_heap = unlike_any_other(parts.base_heap);
+    parts.base_heap = unique_spelling(parts.base_heap);
     parts
 }
 
@@ -29,8 +29,8 @@ pub fn probes() -> Artifacts {
     parts
 }
 
-/// Spells a path in a unique way, so that a zygote can be identified by its command line.
-fn unlike_any_other(path: PathBuf) -> PathBuf {
+/// Returns a unique spelling of a path, so that a zygote can be identified by its command line.
+fn unique_spelling(path: PathBuf) -> PathBuf {
     static SPELLINGS: AtomicUsize = AtomicUsize::new(0);
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return path };
     let mut spelled = folder.as_os_str().to_owned();
@@ -70,7 +70,7 @@ pub async fn begun(execution: &mut Execution) {
     assert!(matches!(event, Some(Event::Output(_))), "{event:?}");
 }
 
-/// The outcome of a run. Panics if it has no end or two.
+/// Returns the events and the outcome of a run. Panics if it does not end exactly once.
 pub async fn end_of(mut execution: Execution) -> (Vec<Event>, Outcome) {
     let follow = async {
         let mut events = Vec::new();
@@ -80,7 +80,7 @@ pub async fn end_of(mut execution: Execution) -> (Vec<Event>, Outcome) {
         events
     };
     let mut events = tokio::time::timeout(HANG, follow).await.expect("an end");
-    let Some(Event::Ended(outcome)) = events.pop() else { panic!("the last event is no end") };
+    let Some(Event::Ended(outcome)) = events.pop() else { panic!("the last event is not `Ended`") };
     assert!(!events.iter().any(|event| matches!(event, Event::Ended(_))), "more than one end");
     (events, outcome)
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Polling interval of `/proc`, which has no way to wait for a change.
-const LOOK_AGAIN: Duration = Duration::from_millis(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Process {
@@ -22,10 +22,10 @@ pub fn this() -> i32 {
 
 /// The zygote that `server` started with this spelling of the base heap's path.
 pub fn zygote_of(server: i32, base_heap: &Path) -> Option<i32> {
-    let told = base_heap.to_str().expect("a path in UTF-8");
+    let argument = base_heap.to_str().expect("a path in UTF-8");
     let is_it = |process: &Process| {
         let command_line = std::fs::read_to_string(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
-        process.alive && process.parent == server && command_line.split('\0').any(|word| word == told)
+        process.alive && process.parent == server && command_line.split('\0').any(|word| word == argument)
     };
     all().into_iter().find(is_it).map(|process| process.pid)
 }
@@ -47,7 +47,7 @@ pub fn wait_for<T>(patience: Duration, look: impl Fn() -> Option<T>) -> Option<T
         match look() {
             Some(seen) => return Some(seen),
             None if begun.elapsed() > patience => return None,
-            None => std::thread::sleep(LOOK_AGAIN),
+            None => std::thread::sleep(POLL_INTERVAL),
         }
     }
 }

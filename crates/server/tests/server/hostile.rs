@@ -8,7 +8,7 @@
 use crate::fixture::{Folders, Server};
 use futures_util::StreamExt;
 use heapstead_testkit::hostile::{Case, Expected, Form, Mode, OUTPUT_BYTES_MAX};
-use heapstead_testkit::{Process, Seen};
+use heapstead_testkit::{ObservedRun, Process};
 use heapstead_types::{Failure, Status};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -207,7 +207,7 @@ impl Trial<'_> {
         let (first, expected, second) = match &case.prefix {
             Some(prefix) => (prefix.clone(), &saves, case.code.clone()),
             None if file.ends.may_complete() => (case.code.clone(), &file.ends, case.code.clone()),
-            None => (case.keeping_code(), &saves, case.kept_code()),
+            None => (case.storing_code(), &saves, case.stored_code()),
         };
         let record = self.checked("the first run", &first, On::Fresh, expected).await;
         let Some(heap) = record["heap"].as_str() else { return };
@@ -291,7 +291,7 @@ impl Trial<'_> {
     }
 
     /// Runs code and makes the checks that apply to every run.
-    async fn run(&mut self, what: &str, body: Value) -> (Value, Seen) {
+    async fn run(&mut self, what: &str, body: Value) -> (Value, ObservedRun) {
         let server = &self.suite.server;
         let post = server.client.post(format!("{}/api/exec", server.url)).header("X-MCP-Secret", SECRET).json(&body);
         let response = post.send().await.expect("an answer");
@@ -329,7 +329,7 @@ impl Trial<'_> {
         }
     }
 
-    fn compare(&mut self, what: &str, seen: Seen, expected: &Expected) {
+    fn compare(&mut self, what: &str, seen: ObservedRun, expected: &Expected) {
         let violations = expected.compare(&seen);
         // A run that hit its time limit before its expected end counts as late too.
         self.late_only &= violations.is_empty() || seen.status == Status::TimedOut;
@@ -352,7 +352,7 @@ impl Trial<'_> {
 }
 
 /// The response in the form that the suite compares. A failure has only its text.
-fn seen(status: Status, result: Option<&str>, error: Option<&str>, output: String, wall: Duration) -> Seen {
+fn seen(status: Status, result: Option<&str>, error: Option<&str>, output: String, wall: Duration) -> ObservedRun {
     let truncated = format!("[output truncated: more than {OUTPUT_MB} MB was written]\n");
     let (output, drops) = match output.strip_suffix(&truncated) {
         // It starts on its own line.
@@ -363,5 +363,5 @@ fn seen(status: Status, result: Option<&str>, error: Option<&str>, output: Strin
         true => Failure::WorkerMisbehaved(error.to_owned()),
         false => Failure::Exception(error.to_owned()),
     });
-    Seen { status, result: result.map(str::to_owned), failure, heap: None, output: output.into_bytes(), drops, wall, peak_bytes: 0 }
+    ObservedRun { status, result: result.map(str::to_owned), failure, heap: None, output: output.into_bytes(), drops, wall, peak_bytes: 0 }
 }

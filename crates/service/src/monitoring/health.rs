@@ -86,7 +86,7 @@ async fn check<E: Display>(name: &str, check: impl Future<Output = Result<(), E>
 async fn check_engine(engine: &Engine) -> Option<String> {
     let limits = Limits { heap_mb: HEAP_MB_MIN, timeout_secs: CHECK_MAX.as_secs() as u32, ..Limits::default() };
     let job = Job { code: "1".into(), kind: Kind::Stateless, limits, headers: Vec::new(), lane: Lane::default() };
-    check("engine", async { ExecutionOutcome::from(engine.try_out(job).await.1).error().map_or(Ok(()), Err) }).await
+    check("engine", async { ExecutionOutcome::from(engine.run_unqueued(job).await.1).error().map_or(Ok(()), Err) }).await
 }
 
 impl Health {

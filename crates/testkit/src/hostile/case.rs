@@ -1,4 +1,4 @@
-//! One case: a folder with a program and what must come of it.
+//! One case: a folder with a program and its expected outcome.
 
 use super::expected::Expected;
 use heapstead_types::Limits;
@@ -6,10 +6,10 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// A run has this long where a case does not say otherwise: enough for anything that ends at all.
+/// Default timeout of a run: enough for every program that ends by itself.
 const TIMEOUT_SECS: u32 = 10;
 pub const OUTPUT_BYTES_MAX: u64 = 1 << 20;
-/// Name of a program that waits on a heap.
+/// Name of the function that a program is stored as on a heap.
 const KEPT: &str = "keptProgram";
 
 #[derive(Debug, thiserror::Error)]
@@ -33,38 +33,38 @@ pub enum Form {
 pub struct Case {
     pub name: String,
     pub code: String,
-    /// What makes the heap for the second run, where the program itself should not: `prefix.js`.
+    /// Code that creates the heap for the second run, if the program itself should not: `prefix.js`.
     pub prefix: Option<String>,
     pub file: CaseFile,
     form: Form,
 }
 
-/// What `expect.toml` says.
+/// The content of `expect.toml`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CaseFile {
-    /// One sentence: what the program tries.
+    /// What the program tries, in one sentence.
     #[allow(dead_code, reason = "for the reader of the case; required, so that every case has it")]
     what: String,
     #[serde(default)]
     pub mode: Mode,
-    /// Whether the program is refused before it runs. Such a one can't be kept on a heap, so it has no second run.
+    /// Whether the program is refused before it runs. It can't be stored on a heap then, so it has no second run.
     #[serde(default)]
     pub does_not_compile: bool,
     heap_mb: Option<Sized<u32>>,
     timeout_secs: Option<Sized<u32>>,
-    /// `$NAME` in the program stands for these.
+    /// Values for `$NAME` in the program.
     #[serde(default)]
     parameters: BTreeMap<String, Parameter>,
     /// How the run must end.
     pub ends: Expected,
-    /// How the second run must end, on the heap of the first; as the first where this is missing.
+    /// How the second run, on the heap of the first, must end. If omitted, as the first.
     pub second: Option<Expected>,
-    /// Code that runs on the heap afterwards, and how it must end: a heap that was poisoned still tells the truth.
+    /// Code that runs on the heap afterwards, and how it must end: a poisoned heap must not falsify results.
     pub after: Option<After>,
-    /// Run again and again on its own heap until it fails.
+    /// Runs repeatedly on its own heap until it fails.
     pub chain: Option<Chain>,
-    /// Run many times at once on fresh heaps.
+    /// Runs many times on fresh heaps, a few concurrently.
     pub many: Option<Many>,
 }
 
@@ -81,7 +81,7 @@ pub enum Mode {
 #[serde(deny_unknown_fields)]
 pub struct After {
     pub code: String,
-    /// Another cap than the one the heap was saved under.
+    /// A cap that differs from the one that the heap was saved with.
     pub heap_mb: Option<u32>,
     pub ends: Expected,
 }
@@ -89,10 +89,10 @@ pub struct After {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Chain {
-    /// At least this many runs complete first.
+    /// How many runs must complete first, at least.
     pub completes_min: usize,
     pub runs_max: usize,
-    /// How the first that does not complete ends.
+    /// How the first run that does not complete must end.
     pub ends: Expected,
 }
 
@@ -171,13 +171,13 @@ impl Case {
         }
     }
 
-    /// For a program that never completes, and so saves nothing: code that keeps it as a function on the heap, on the very lines it had.
-    pub fn keeping_code(&self) -> String {
+    /// For a program that never completes, and so saves nothing: code that stores it as a function on the heap, with the same line numbers.
+    pub fn storing_code(&self) -> String {
         format!("globalThis.{KEPT} = async () => {{ {}\n}}; \"saved\";", self.code)
     }
 
-    /// Runs what [`Self::keeping_code`] kept.
-    pub fn kept_code(&self) -> String {
+    /// Calls the function that [`Self::storing_code`] stored.
+    pub fn stored_code(&self) -> String {
         format!("await {KEPT}();")
     }
 
@@ -190,7 +190,7 @@ fn read(path: &Path) -> Result<String, CaseError> {
     std::fs::read_to_string(path).map_err(|error| CaseError::Io { path: path.to_owned(), error })
 }
 
-/// Longer names first, so that `$DEPTH_MAX` is not taken for `$DEPTH`.
+/// Replaces longer names first, so that `$DEPTH_MAX` is not replaced as `$DEPTH`.
 fn fill_in(code: &str, parameters: &BTreeMap<String, Parameter>, form: Form) -> String {
     let mut names: Vec<&String> = parameters.keys().collect();
     names.sort_by_key(|name| std::cmp::Reverse(name.len()));

@@ -1,40 +1,40 @@
-//! What must come of a run, and how it is compared with what was seen.
+//! The expected outcome of a run, and its comparison with the observed one.
 
-use crate::Seen;
+use crate::ObservedRun;
 use heapstead_types::{Failure, Status};
 use serde::Deserialize;
 
-/// How much of a long text a complaint repeats.
+/// How much of a long text a failure message shows.
 const SHOWN_CHARS_MAX: usize = 600;
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expected {
     status: OneOrMore,
-    /// The result when it completed, whole.
+    /// The complete result of a completed run.
     result: Option<String>,
     #[serde(default)]
     result_contains: Vec<String>,
     #[serde(default)]
     result_lacks: Vec<String>,
-    /// All of these are in the error when it failed.
+    /// The error of a failed run contains all of these.
     #[serde(default)]
     error_contains: Vec<String>,
-    /// At least one of these is.
+    /// The error contains at least one of these.
     #[serde(default)]
     error_any: Vec<String>,
     #[serde(default)]
     error_lacks: Vec<String>,
-    /// The output, whole.
+    /// The complete output.
     output: Option<String>,
     #[serde(default)]
     output_contains: Vec<String>,
     output_ends: Option<String>,
     #[serde(default)]
     output_dropped: bool,
-    /// Where the time limit is not what ends it.
+    /// Maximum duration, for runs that end before their time limit.
     pub within_ms: Option<u64>,
-    /// The worker dies of it and nothing better is possible; everywhere else a crash is a failure of ours.
+    /// The worker crashes, which can't be avoided. In all other cases a crash fails the test.
     #[serde(default)]
     crash: bool,
 }
@@ -79,8 +79,8 @@ impl Expected {
         self.status.all().contains(&Status::Completed)
     }
 
-    /// What is not as it must be, apart from time and memory.
-    pub fn compare(&self, seen: &Seen) -> Vec<String> {
+    /// The differences from the expected outcome, except for time and memory.
+    pub fn compare(&self, seen: &ObservedRun) -> Vec<String> {
         let mut wrong = Vec::new();
         if !self.status.all().contains(&seen.status) {
             wrong.push(format!("status: expected {:?}, got {}", self.status.all(), summary(seen)));
@@ -98,8 +98,8 @@ impl Expected {
             if !self.error_any.is_empty() && !self.error_any.iter().any(|part| error.contains(part)) {
                 wrong.push(format!("error: expected any of {:?} in {}", self.error_any, shown(&error)));
             }
-            if !self.crash && !is_of_the_code(failure) {
-                wrong.push(format!("error: the code alone is at fault, but it says {}", shown(&error)));
+            if !self.crash && !is_caused_by_code(failure) {
+                wrong.push(format!("error: expected a failure caused by the code, got {}", shown(&error)));
             }
         }
         let output = String::from_utf8_lossy(&seen.output);
@@ -112,7 +112,7 @@ impl Expected {
         }
         if seen.drops != usize::from(self.output_dropped) {
             wrong.push(format!(
-                "output: expected to hear {} time(s) that some is dropped, heard it {}",
+                "output: expected {} notice(s) that output is dropped, got {}",
                 usize::from(self.output_dropped),
                 seen.drops
             ));
@@ -121,8 +121,8 @@ impl Expected {
     }
 }
 
-/// Failures that say what the code did, not what broke under it.
-fn is_of_the_code(failure: &Failure) -> bool {
+/// Whether a failure is caused by the code, not by the engine.
+fn is_caused_by_code(failure: &Failure) -> bool {
     matches!(
         failure,
         Failure::Exception(_)
@@ -152,8 +152,8 @@ fn lacks(what: &str, parts: &[String], got: &str, wrong: &mut Vec<String>) {
     }
 }
 
-/// One run in a few words.
-pub fn summary(seen: &Seen) -> String {
+/// A short description of a run.
+pub fn summary(seen: &ObservedRun) -> String {
     let status = seen.status;
     match (&seen.result, &seen.failure) {
         (Some(result), _) => format!("{status:?} with {}", shown(result)),

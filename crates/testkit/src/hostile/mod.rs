@@ -1,14 +1,14 @@
-//! The hostile suite: `tests/hostile/NNN_name/{main.js|main.ts, expect.toml}`, each case run in several ways, with everything around it watched.
+//! The hostile suite: runs each case of `tests/hostile/NNN_name/{main.js|main.ts, expect.toml}` in several ways, and checks for side effects.
 //!
 //! ```text
-//! suite (libtest-mimic: a test per case and way) ─► lane process (stands where the server will) ─► trial: run, compare, look around
+//! suite (libtest-mimic: a test per case and way) ─► trial process (in place of the server) ─► trial: run, compare, check for leaks
 //! ```
 
 mod case;
 mod expected;
-mod lane;
 mod suite;
 mod trial;
+mod trial_process;
 
 pub use case::{Case, Form, Mode, OUTPUT_BYTES_MAX};
 pub use expected::Expected;

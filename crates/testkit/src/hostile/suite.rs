@@ -1,8 +1,8 @@
-//! The suite: one test per case and way, a few lanes to run them on, and a summary that hides nothing.
+//! The suite: one test per case and way, a few processes that run them, and a summary.
 
 use super::case::{Case, CaseError, Form, Mode};
-use super::lane::{self, LANE_VARIABLE, Lane};
 use super::trial::{Memory, Way};
+use super::trial_process::{self, TRIAL_PROCESS_VARIABLE, TrialProcess};
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -10,21 +10,21 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Runs the full forms.
+/// If set, runs the full forms.
 const TORTURE_VARIABLE: &str = "HEAPSTEAD_TORTURE";
-/// Runs only the cases whose names begin so: `HOSTILE=012`.
+/// Runs only the cases whose names start with this: `HOSTILE=012`.
 const ONLY_VARIABLE: &str = "HOSTILE";
-/// Most looping cases wait for their limit, so a few at once don't disturb each other on two cores.
-const LANES: usize = 5;
+/// Concurrent trial processes. Most cases only wait for their time limit, so a few do not slow each other down on two cores.
+const PROCESSES: usize = 5;
 const SLOWEST_SHOWN: usize = 5;
 
-/// Runs all cases of `folder`, or serves as a lane when the suite started this process as one.
+/// Runs all cases of `folder`, or serves as a trial process if the suite started this process as one.
 pub fn main(folder: &Path) -> ExitCode {
-    if let Some(temporary) = std::env::var_os(LANE_VARIABLE) {
-        return lane::serve(Path::new(&temporary));
+    if let Some(temporary) = std::env::var_os(TRIAL_PROCESS_VARIABLE) {
+        return trial_process::serve(Path::new(&temporary));
     }
     let mut arguments = Arguments::from_args();
-    arguments.test_threads.get_or_insert(LANES);
+    arguments.test_threads.get_or_insert(PROCESSES);
     let form = if std::env::var_os(TORTURE_VARIABLE).is_some_and(|value| value == "1") { Form::Full } else { Form::Small };
     let suite = Arc::new(Suite::new(folder, form));
     match suite.trials() {
@@ -43,10 +43,10 @@ pub fn main(folder: &Path) -> ExitCode {
 struct Suite {
     folder: PathBuf,
     form: Form,
-    idle: Mutex<Vec<Lane>>,
-    lanes_started: AtomicUsize,
+    idle: Mutex<Vec<TrialProcess>>,
+    processes_started: AtomicUsize,
     notes: Mutex<Vec<String>>,
-    /// The trial whose worker came nearest to what it may use.
+    /// The trial whose worker used the largest share of its allowed memory.
     largest: Mutex<(Memory, String)>,
     took: Mutex<Vec<(Duration, String)>>,
 }
@@ -57,7 +57,7 @@ impl Suite {
             folder: folder.to_owned(),
             form,
             idle: Mutex::default(),
-            lanes_started: AtomicUsize::new(0),
+            processes_started: AtomicUsize::new(0),
             notes: Mutex::default(),
             largest: Mutex::default(),
             took: Mutex::default(),
@@ -75,7 +75,7 @@ impl Suite {
             trials.extend(ways.into_iter().map(|way| self.trial(&case.name, way)));
         }
         if refused > 0 {
-            self.note(format!("{refused} cases have no second run: their code does not compile, so nothing of it can be on a heap"));
+            self.note(format!("{refused} cases have no second run: their code does not compile, so it can't be stored on a heap"));
         }
         Ok(trials)
     }
@@ -87,12 +87,12 @@ impl Suite {
 
     fn run(&self, case: &str, way: Way) -> Result<(), Failed> {
         let replay = self.replay(case);
-        let mut lane = self.lane().map_err(|error| format!("no lane can be started: {error}"))?;
+        let mut process = self.process().map_err(|error| format!("the trial process can't be started: {error}"))?;
         let begun = Instant::now();
-        let Some(report) = lane.order(&self.folder.join(case), self.form, way) else {
-            return Err(format!("the process that ran the engine died over it\n{replay}").into());
+        let Some(report) = process.run(&self.folder.join(case), self.form, way) else {
+            return Err(format!("the trial process died\n{replay}").into());
         };
-        lock(&self.idle).push(lane);
+        lock(&self.idle).push(process);
         lock(&self.took).push((begun.elapsed(), format!("{case} ({way:?})")));
         let mut largest = lock(&self.largest);
         if report.memory.share() > largest.0.share() {
@@ -107,16 +107,16 @@ impl Suite {
         Err(format!("{}\n{replay}", problems.join("\n")).into())
     }
 
-    /// The one command that runs this case again.
+    /// The command that runs this case again.
     fn replay(&self, case: &str) -> String {
         let torture = if self.form == Form::Full { format!("{TORTURE_VARIABLE}=1 ") } else { String::new() };
         let number = case.split('_').next().unwrap_or(case);
         format!("replay: {torture}{ONLY_VARIABLE}={number} cargo test -p heapstead-testkit --release --test hostile")
     }
 
-    fn lane(&self) -> std::io::Result<Lane> {
+    fn process(&self) -> std::io::Result<TrialProcess> {
         let idle = lock(&self.idle).pop();
-        idle.map_or_else(|| Lane::start(self.lanes_started.fetch_add(1, Relaxed)), Ok)
+        idle.map_or_else(|| TrialProcess::start(self.processes_started.fetch_add(1, Relaxed)), Ok)
     }
 
     fn note(&self, text: String) {
@@ -124,7 +124,7 @@ impl Suite {
     }
 
     fn print_summary(&self) {
-        // The lanes first: a test thread that libtest-mimic leaves behind would keep them, and their engines, alive.
+        // First ends the trial processes, because a leftover test thread of libtest-mimic would keep them and their engines alive.
         lock(&self.idle).clear();
         for note in lock(&self.notes).iter() {
             println!("note: {note}");
@@ -133,9 +133,9 @@ impl Suite {
         took.sort();
         let slowest: Vec<String> =
             took.iter().rev().take(SLOWEST_SHOWN).map(|(time, trial)| format!("{trial} {:.1} s", time.as_secs_f64())).collect();
-        println!("note: the slowest were {}", slowest.join(", "));
+        println!("note: the slowest trials were {}", slowest.join(", "));
         let (memory, trial) = &*lock(&self.largest);
-        println!("note: the most memory was taken by {trial}: {} MB of {} MB explained", memory.peak_bytes >> 20, memory.bytes_max >> 20);
+        println!("note: {trial} used the largest share of memory: {} MB of {} MB allowed", memory.peak_bytes >> 20, memory.bytes_max >> 20);
     }
 }
 

@@ -1,8 +1,8 @@
-//! One trial: a case run in one way, and everything that must hold around it.
+//! One trial: runs a case in one way, and checks its outcome and side effects.
 
 use super::case::Case;
 use super::expected::{Expected, summary};
-use crate::{Fixture, FixtureError, Run, Seen, Surroundings, private_bytes_max};
+use crate::{Fixture, FixtureError, ObservedRun, ResourceState, Run, private_bytes_max};
 use heapstead_engine::{HeapImage, Kind};
 use heapstead_types::{Limits, Status};
 use serde::{Deserialize, Serialize};
@@ -10,11 +10,11 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::time::Duration;
 
-/// How late after its limit a run may be seen to end.
+/// How long after its time limit a run may end.
 const LATE: Duration = Duration::from_millis(250);
-/// "At once", for a canary on a machine that is busy with other tests.
+/// Maximum duration of a canary run, on a machine that is busy with other tests.
 const CANARY_WITHIN: Duration = Duration::from_secs(1);
-/// Sent with every run; no heap may hold it afterwards, whatever the code did.
+/// Sent with every run. No heap may contain its value afterwards.
 const HEADER: &str = "x-mcp-secret";
 const HEADER_VALUE: &str = "the-headers-of-a-run-are-of-that-run-alone";
 
@@ -23,19 +23,19 @@ const HEADER_VALUE: &str = "the-headers-of-a-run-are-of-that-run-alone";
 pub enum Way {
     /// On a fresh heap.
     Fresh,
-    /// In a session that has a head already.
+    /// In a session that already has a head.
     Session,
     /// On the heap that the first run saved.
     Second,
     /// Without any heap.
     Stateless,
-    /// On its own heap until it fails.
+    /// Repeatedly on its own heap until it fails.
     Chain,
-    /// On fresh heaps, many at once.
+    /// Many times on fresh heaps.
     Many,
 }
 
-/// What is wrong. A trial whose only problems are of time gets a second chance: the machine may have been busy.
+/// Why a trial failed. A trial that was only too slow is repeated once, because the machine may have been busy.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Problem {
     Time(String),
@@ -50,7 +50,7 @@ impl Problem {
     }
 }
 
-/// How much a worker used, and how much is explained.
+/// How much memory a worker used, and how much it may use.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub struct Memory {
     pub peak_bytes: u64,
@@ -73,9 +73,9 @@ pub struct Trial<'a> {
 }
 
 impl<'a> Trial<'a> {
-    /// Runs `case` in one way; what is wrong afterwards, and the memory it took. `folder`: where temporary files would show.
+    /// Runs `case` in one way. Returns the problems found, and the memory used. `folder` is checked for leftover temporary files.
     pub async fn run(fixture: &'a Fixture, case: &'a Case, way: Way, folder: &Path) -> Result<(Vec<Problem>, Memory), FixtureError> {
-        let before = Surroundings::look(fixture, folder)?;
+        let before = ResourceState::record(fixture, folder)?;
         let zygote_bytes = fixture.zygote()?.anonymous_bytes().unwrap_or(0);
         let mut trial = Self { fixture, case, limits: case.limits(), zygote_bytes, problems: Vec::new(), memory: Memory::default() };
         match way {
@@ -101,7 +101,7 @@ impl<'a> Trial<'a> {
         let mut head = self.fixture.known_heap();
         let ends = &self.case.file.ends;
         let seen = self.checked("the run in the session", &self.case.code, Kind::Stateful(Some(head.clone())), ends).await?;
-        // Only a run that completed moves the head; any other leaves it as it was.
+        // Only a completed run changes the head.
         if let Some(heap) = seen.heap {
             head = heap;
             self.after(Some(head.clone())).await?;
@@ -116,7 +116,7 @@ impl<'a> Trial<'a> {
         let (first, expected, second) = match &case.prefix {
             Some(prefix) => (prefix.clone(), &saves, case.code.clone()),
             None if file.ends.may_complete() => (case.code.clone(), &file.ends, case.code.clone()),
-            None => (case.keeping_code(), &saves, case.kept_code()),
+            None => (case.storing_code(), &saves, case.stored_code()),
         };
         let seen = self.checked("the first run", &first, Kind::Stateful(None), expected).await?;
         let Some(heap) = seen.heap else { return Ok(()) };
@@ -154,7 +154,7 @@ impl<'a> Trial<'a> {
         Ok(())
     }
 
-    /// All of them give different results.
+    /// Checks that all runs have different results.
     async fn many(&mut self) -> Result<(), FixtureError> {
         let count = self.case.many_runs();
         let mut results = HashSet::new();
@@ -163,7 +163,7 @@ impl<'a> Trial<'a> {
             results.extend(seen.result);
         }
         if results.len() != count {
-            self.wrong(format!("{count} runs gave only {} different results", results.len()));
+            self.wrong(format!("{count} runs had only {} different results", results.len()));
         }
         Ok(())
     }
@@ -187,14 +187,14 @@ impl<'a> Trial<'a> {
         Ok(())
     }
 
-    async fn checked(&mut self, what: &str, code: &str, kind: Kind, expected: &Expected) -> Result<Seen, FixtureError> {
+    async fn checked(&mut self, what: &str, code: &str, kind: Kind, expected: &Expected) -> Result<ObservedRun, FixtureError> {
         let seen = self.watched(what, code, kind).await?;
         self.compare(what, expected, &seen);
         Ok(seen)
     }
 
-    /// Makes a run and checks what holds for every one: time, memory, and that nothing of the machine shows.
-    async fn watched(&mut self, what: &str, code: &str, kind: Kind) -> Result<Seen, FixtureError> {
+    /// Executes a run and checks what must hold for every run: time, memory, and that nothing of the machine is revealed.
+    async fn watched(&mut self, what: &str, code: &str, kind: Kind) -> Result<ObservedRun, FixtureError> {
         let snapshot_bytes = match &kind {
             Kind::Stateful(Some(heap)) => heap.length(),
             _ => 0,
@@ -204,12 +204,12 @@ impl<'a> Trial<'a> {
         let bytes_max = private_bytes_max(self.limits.heap_mb, snapshot_bytes, self.zygote_bytes);
         let memory = Memory { peak_bytes: seen.peak_bytes, bytes_max };
         if memory.share() > 1.0 {
-            self.wrong(format!("{what}: its worker was seen with {} MB, at most {} are explained", seen.peak_bytes >> 20, bytes_max >> 20));
+            self.wrong(format!("{what}: its worker used {} MB, at most {} are allowed", seen.peak_bytes >> 20, bytes_max >> 20));
         }
         if memory.share() > self.memory.share() {
             self.memory = memory;
         }
-        self.shows_nothing(what, &seen);
+        self.check_reveals_nothing(what, &seen);
         Ok(seen)
     }
 
@@ -218,24 +218,24 @@ impl<'a> Trial<'a> {
         Run { headers, ..Run::new(code, kind, self.limits) }
     }
 
-    fn compare(&mut self, what: &str, expected: &Expected, seen: &Seen) {
+    fn compare(&mut self, what: &str, expected: &Expected, seen: &ObservedRun) {
         self.problems.extend(expected.compare(seen).into_iter().map(|wrong| Problem::Other(format!("{what}: {wrong}"))));
         if let Some(within_ms) = expected.within_ms {
             self.in_time(what, seen.wall, Duration::from_millis(within_ms));
         }
     }
 
-    /// Neither the machine's paths nor the run's headers show where they must not.
-    fn shows_nothing(&mut self, what: &str, seen: &Seen) {
+    /// Checks that no path of the machine and no header of the run is revealed.
+    fn check_reveals_nothing(&mut self, what: &str, seen: &ObservedRun) {
         let error = seen.failure.as_ref().map(ToString::to_string).unwrap_or_default();
         let texts = [seen.result.as_deref().unwrap_or_default(), &error, &String::from_utf8_lossy(&seen.output)];
         for secret in machine_paths() {
             if texts.iter().any(|text| text.contains(&secret)) {
-                self.wrong(format!("{what}: the machine's own {secret:?} shows"));
+                self.wrong(format!("{what}: {secret:?} of the machine is revealed"));
             }
         }
         if error.contains("(heapstead:") || error.contains("at heapstead:") {
-            self.wrong(format!("{what}: the error shows frames that are not the author's: {error}"));
+            self.wrong(format!("{what}: the error shows frames of the base heap: {error}"));
         }
         let payload = seen.heap.as_ref().and_then(|heap| heap.payload().ok()).unwrap_or_default();
         if payload.windows(HEADER_VALUE.len()).any(|window| window == HEADER_VALUE.as_bytes()) {
@@ -254,7 +254,7 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// Paths that a leak from below would show.
+/// Paths of the machine that must not appear in results, errors or output.
 fn machine_paths() -> Vec<String> {
     let engine = heapstead_engine::Artifacts::find().ok().and_then(|parts| parts.host.parent().map(Path::to_owned));
     let paths = [std::env::current_exe().ok(), engine, std::env::current_dir().ok()];

@@ -1,4 +1,4 @@
-//! Drops all capabilities from every set, whatever user started the process.
+//! Drops all capabilities from every set, regardless of the user that started the process.
 
 use super::ConfineError;
 
@@ -15,7 +15,7 @@ const NONE: [u32; 6] = [0; 6];
 
 pub fn drop_all() -> Result<(), ConfineError> {
     let failed = || ConfineError::Capabilities(std::io::Error::last_os_error());
-    // The bounding set first: it takes CAP_SETPCAP, and without any capability there is nothing to bound.
+    // The bounding set first, because dropping it needs CAP_SETPCAP. A process without any capability has nothing to bound.
     for capability in 0..64 {
         // SAFETY: no pointers.
         if unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) } != 0 {

@@ -1,4 +1,4 @@
-//! A worker holds its socket and three descriptors to nothing, so that no stray write of a library can reach a heap.
+//! A worker keeps its socket and descriptors 0 to 2, which are /dev/null, so that a stray write of a library can't reach a heap.
 
 use super::ConfineError;
 use std::os::fd::RawFd;

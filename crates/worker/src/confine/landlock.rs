@@ -1,9 +1,9 @@
-//! No file, no network, no signal or abstract socket beyond our own processes.
+//! Landlock: denies access to files, to the network, and to signals and abstract sockets of other processes.
 
 use super::ConfineError;
 use landlock::{ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetStatus, Scope};
 
-/// What Debian 12's own kernel (6.1) has. Less than this does not count as confined; what a newer kernel has is used as well.
+/// The version in the kernel of Debian 12 (6.1). The zygote refuses to start with less, and uses what newer kernels add.
 pub const ABI_MIN: ABI = ABI::V2;
 const ABI_KNOWN: ABI = ABI::V6;
 

@@ -1,4 +1,4 @@
-//! A worker dies with its zygote, and nobody may look into it.
+//! A worker is killed when its zygote dies, and other processes can't inspect it.
 
 use super::ConfineError;
 use rustix::process::{DumpableBehavior, Pid, Signal, getppid, set_dumpable_behavior, set_parent_process_death_signal};
@@ -6,7 +6,7 @@ use rustix::process::{DumpableBehavior, Pid, Signal, getppid, set_dumpable_behav
 pub fn tie_to(parent: Pid) -> Result<(), ConfineError> {
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(ConfineError::Lifetime)?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(ConfineError::Lifetime)?;
-    // The parent may have died before the signal was asked for.
+    // The parent may have died before the signal was set.
     if getppid() != Some(parent) {
         return Err(ConfineError::Orphaned);
     }

@@ -1,8 +1,8 @@
-//! Confinement: what is taken away from the zygote once, and from each worker before it reads a byte. Whole or not at all.
+//! Confinement: the privileges that the zygote drops once, and each worker before it reads a byte. If a step fails, no code runs.
 //!
-//! The zygote gives up what every worker would have to give up anyway (files, network, capabilities, new privileges), because children
-//! inherit the loss for nothing. A worker then closes every descriptor but its socket, fixes its limits, ties its life to the zygote's, and
-//! keeps only the system calls of `policy/seccomp.json`.
+//! The zygote drops what no worker needs (files, network, capabilities, new privileges), because its children inherit that at no cost. A worker
+//! then closes every descriptor except its socket, sets its resource limits and its parent-death signal, and allows only the system calls of
+//! `policy/seccomp.json`.
 
 mod capabilities;
 mod descriptors;
@@ -18,7 +18,7 @@ pub use seccomp::Policy;
 use rustix::process::Pid;
 use std::os::fd::RawFd;
 
-/// One variant per step, so that a message says which one this machine can't do.
+/// One variant per step, so that the message names the step that this machine does not support.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfineError {
     #[error("confinement: no_new_privs: {0}")]
@@ -31,7 +31,7 @@ pub enum ConfineError {
     Limit { what: &'static str, error: rustix::io::Errno },
     #[error("confinement: closing descriptors: {0}")]
     Descriptors(std::io::Error),
-    #[error("confinement: the zygote died while a worker was being made")]
+    #[error("confinement: the zygote died while it forked a worker")]
     Orphaned,
     #[error("confinement: parent-death signal: {0}")]
     Lifetime(rustix::io::Errno),
@@ -41,7 +41,7 @@ pub enum ConfineError {
     Seccomp(String),
 }
 
-/// What the zygote gives up for itself and all its children.
+/// Drops the privileges of the zygote, which all its children inherit.
 pub fn zygote() -> Result<(), ConfineError> {
     limits::measure_inherited();
     rustix::thread::set_no_new_privs(true).map_err(ConfineError::NoNewPrivs)?;
@@ -50,7 +50,7 @@ pub fn zygote() -> Result<(), ConfineError> {
     landlock::restrict()
 }
 
-/// What a worker gives up before it reads a byte.
+/// Confines a worker, before it reads a byte.
 pub fn worker(policy: &Policy, parent: Pid, socket: RawFd, heap_mb: u32) -> Result<(), ConfineError> {
     lifetime::tie_to(parent)?;
     descriptors::close_all_but(socket)?;

@@ -1,4 +1,4 @@
-//! The system calls a worker keeps: `policy/seccomp.json`, compiled once in the zygote, applied in each worker.
+//! The system calls that a worker may make: `policy/seccomp.json`, compiled once in the zygote, applied in each worker.
 
 use super::ConfineError;
 use seccompiler::{BpfMap, BpfProgram, TargetArch, compile_from_json};
@@ -16,7 +16,7 @@ impl Policy {
         filters.remove(FILTER).map(Self).ok_or_else(|| invalid("no filter for workers".into()))
     }
 
-    /// From here on the process has only the calls of the policy; any other kills it.
+    /// Applies the filter. After this, any system call that is not in the policy kills the process.
     pub fn apply(&self) -> Result<(), ConfineError> {
         seccompiler::apply_filter(&self.0).map_err(|error| ConfineError::Seccomp(error.to_string()))
     }

@@ -1,8 +1,9 @@
-//! The base heap: the snapshot every fresh run starts from, made from `js/*.js` when the product is built.
+//! The base heap: the snapshot that fresh runs start from, made from `js/*.js` at build time.
 //!
-//! The file is one line of JSON that says what it was made from, then the snapshot. A file that does not fit this build is made anew.
+//! The file is one line of JSON, the stamp, which names the engine and the JavaScript it was made from, and then the snapshot. If the stamp is
+//! not that of this build, the base heap is made again, in memory.
 
-use super::normal_form::{self, Unset};
+use super::normal_form::{self, UndefinedAddress};
 use super::{isolate, natives, platform, realm::Realm};
 use heapstead_types::{digest, limits::HEAP_MB_DEFAULT};
 use std::io::Write;
@@ -13,7 +14,7 @@ use std::sync::OnceLock;
 /// Name and text of `js/*.js`, in the order they are evaluated.
 const SOURCES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/sources.rs"));
 
-/// Any number, as long as every build takes the same.
+/// An arbitrary number, the same in every build.
 const IDENTITY_SEED: u64 = 1;
 
 static LOADED: OnceLock<&'static [u8]> = OnceLock::new();
@@ -32,7 +33,7 @@ pub struct BaseHeap {
     pub snapshot: Vec<u8>,
 }
 
-/// What a base heap depends on: the engine, and the JavaScript in it.
+/// Identifies what a base heap was made from: the engine and the JavaScript in it.
 fn stamp() -> String {
     let sources = digest(SOURCES.iter().flat_map(|(name, text)| [*name, *text]));
     serde_json::json!({ "engine": platform::engine_id().to_string(), "sources": format!("{sources:08x}") }).to_string()
@@ -51,7 +52,7 @@ pub fn loaded() -> &'static [u8] {
     LOADED.get().copied().unwrap_or_default()
 }
 
-/// Takes the base heap from `file` if it was made from this very build, else makes it.
+/// Loads the base heap from `file` if it was made by this build, otherwise makes it.
 pub fn load(file: &Path) -> Result<(), BaseHeapError> {
     let fitting = std::fs::read(file).ok().and_then(|bytes| {
         let end = bytes.iter().position(|byte| *byte == b'\n')?;
@@ -65,7 +66,7 @@ pub fn load(file: &Path) -> Result<(), BaseHeapError> {
     Ok(())
 }
 
-/// Makes the base heap in a process of its own, so that the zygote stays as if it had never run any JavaScript.
+/// Makes the base heap in a child process, so that the zygote itself runs no JavaScript.
 fn build_in_child() -> Result<Vec<u8>, BaseHeapError> {
     let descriptor = rustix::fs::memfd_create("base-heap", rustix::fs::MemfdFlags::CLOEXEC).map_err(std::io::Error::from)?;
     let mut file = std::fs::File::from(descriptor);
@@ -81,7 +82,7 @@ fn build_in_child() -> Result<Vec<u8>, BaseHeapError> {
         }
         pid => {
             let mut status = 0;
-            // SAFETY: waits for the child just made.
+            // SAFETY: waits for the child that was just forked.
             unsafe { libc::waitpid(pid, &mut status, 0) };
             std::io::Seek::rewind(&mut file)?;
             let mut snapshot = Vec::new();
@@ -91,8 +92,8 @@ fn build_in_child() -> Result<Vec<u8>, BaseHeapError> {
     }
 }
 
-/// Evaluates the sources in an empty context and snapshots it, without what was compiled on the way; then has it run once what every run
-/// needs, so that this alone is there compiled.
+/// Makes the base heap in two steps: a snapshot after the sources were evaluated, without compiled code, and a second one after
+/// [`Realm::warm_up`]. The base heap so contains the bytecode of the functions that every run calls, and no other.
 pub fn build() -> Result<BaseHeap, BaseHeapError> {
     platform::initialize();
     platform::seed_identities(IDENTITY_SEED);
@@ -105,25 +106,25 @@ pub fn build() -> Result<BaseHeap, BaseHeapError> {
     Ok(BaseHeap { snapshot: warm })
 }
 
-/// A snapshot of the isolate's context after `prepare`.
+/// Takes a snapshot of the isolate's context after `prepare`.
 fn snapshot(
     isolate: v8::OwnedIsolate,
     code: v8::FunctionCodeHandling,
     prepare: impl for<'s, 'i> FnOnce(&mut v8::PinScope<'s, 'i>) -> Result<Realm<'s>, BaseHeapError>,
 ) -> Result<Vec<u8>, BaseHeapError> {
-    // On an error the process ends; an isolate that was not snapshotted can't be taken down.
+    // Not dropped on an error, because V8 can't dispose of such an isolate before its snapshot was taken. The process exits then.
     let mut isolate = ManuallyDrop::new(isolate);
-    let unset = {
+    let undefined = {
         v8::scope!(let scope, &mut *isolate);
         let context = v8::Context::new(scope, Default::default());
         let scope = &mut v8::ContextScope::new(scope, context);
-        prepare(scope)?.keep(scope);
+        prepare(scope)?.add_to_snapshot(scope);
         scope.set_default_context(context);
-        Unset::of(scope)
+        UndefinedAddress::of(scope)
     };
     let blob = ManuallyDrop::into_inner(isolate).create_blob(code).ok_or(BaseHeapError::NoSnapshot)?;
     let mut snapshot = blob.to_vec();
-    normal_form::normalize(&mut snapshot, unset);
+    normal_form::normalize(&mut snapshot, undefined);
     Ok(snapshot)
 }
 

@@ -1,7 +1,8 @@
-//! The raw loop that the bench compares with: the same V8 work in one process, and nothing else. Not confined: it runs no code but its own.
+//! The raw loop, the baseline of the benchmarks: the same V8 work in one process, and nothing else. Not confined, because it runs only its own
+//! code.
 //!
-//! Reads `stateful` or `stateless` lines and answers each with the nanoseconds that one round took; `sizes` with the bytes of V8's empty
-//! snapshot and of the base heap.
+//! Reads `stateful` and `stateless` lines and answers each with the nanoseconds that one round took. Answers `sizes` with the bytes of V8's
+//! empty snapshot and of the base heap.
 
 use super::{base_heap, isolate, platform};
 use heapstead_types::limits::HEAP_MB_DEFAULT;
@@ -33,7 +34,7 @@ pub fn main(base_heap_file: &Path) -> i32 {
     0
 }
 
-/// Restores the context, evaluates in it, and makes it the one to save if there is to be a snapshot.
+/// Restores the context, evaluates in it, and, if a snapshot will be taken, makes it the default context.
 fn evaluate(mut isolate: v8::OwnedIsolate, to_be_saved: bool) -> v8::OwnedIsolate {
     {
         v8::scope!(let scope, &mut isolate);
@@ -51,7 +52,7 @@ fn evaluate(mut isolate: v8::OwnedIsolate, to_be_saved: bool) -> v8::OwnedIsolat
     isolate
 }
 
-/// Length of the snapshot.
+/// Takes a snapshot and returns its length.
 fn save(isolate: v8::OwnedIsolate) -> usize {
     isolate.create_blob(v8::FunctionCodeHandling::Keep).map_or(0, |blob| blob.len())
 }

@@ -1,13 +1,13 @@
-//! Runs what the code left pending, one callback at a time, until nothing can happen any more.
+//! The event loop: runs microtasks and due callbacks, one callback at a time, until none is left.
 
 use super::memory;
-use super::realm::{Called, Realm};
+use super::realm::{CallOutcome, Realm};
 use super::state::State;
 use crate::Channel;
 use heapstead_types::Failure;
 use std::time::Duration;
 
-/// Drives `main` to its end: settled, and the loop empty.
+/// Runs until the promise `main` has settled and the loop is empty.
 pub fn run(
     scope: &mut v8::PinScope<'_, '_>,
     realm: &Realm<'_>,
@@ -30,7 +30,7 @@ pub fn run(
     }
 }
 
-/// Runs microtasks until there are none, then looks for errors that nobody caught.
+/// Runs all microtasks, then checks for uncaught errors and unhandled rejections.
 fn settle(scope: &mut v8::PinScope<'_, '_>, realm: &Realm<'_>, main: v8::Local<'_, v8::Promise>) -> Result<(), Failure> {
     scope.perform_microtask_checkpoint();
     if memory::exceeded() {
@@ -51,21 +51,21 @@ fn settle(scope: &mut v8::PinScope<'_, '_>, realm: &Realm<'_>, main: v8::Local<'
     Ok(())
 }
 
-/// Runs one callback that is due; how long until the next, if there is one.
+/// Runs one callback that is due. Returns the time until the next one, if there is one.
 fn turn(scope: &mut v8::PinScope<'_, '_>, realm: &Realm<'_>, main_is_settled: bool) -> Result<Option<Duration>, Failure> {
     match realm.turn(scope, main_is_settled) {
         Ok(wait_ms) => Ok(wait_ms.and_then(|wait_ms| Duration::try_from_secs_f64(wait_ms / 1000.0).ok())),
-        Err(Called::Threw(thrown)) => Err(exception(scope, realm, thrown)),
+        Err(CallOutcome::Threw(thrown)) => Err(exception(scope, realm, thrown)),
         Err(_) => Err(memory::stop_failure("the event loop")),
     }
 }
 
-/// Runs a task that V8 itself posted (asynchronous WebAssembly compilation does). False when there is none.
+/// Runs a task that V8 itself posted, such as asynchronous WebAssembly compilation. False if there is none.
 fn pump(scope: &mut v8::PinScope<'_, '_>) -> bool {
     v8::Platform::pump_message_loop(&v8::V8::get_current_platform(), scope, false)
 }
 
 pub fn exception<'s>(scope: &mut v8::PinScope<'s, '_>, realm: &Realm<'_>, thrown: v8::Local<'s, v8::Value>) -> Failure {
     let text = realm.describe_error(scope, thrown);
-    if memory::exceeded() { memory::cap_failure() } else { Failure::Exception(memory::explained(text)) }
+    if memory::exceeded() { memory::cap_failure() } else { Failure::Exception(memory::explain_refused_buffer(text)) }
 }

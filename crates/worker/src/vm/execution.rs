@@ -1,6 +1,6 @@
-//! One run: evaluate, run what is pending, describe the result.
+//! One run: evaluates the code, runs the event loop, describes the result.
 
-use super::normal_form::Unset;
+use super::normal_form::UndefinedAddress;
 use super::realm::Realm;
 use super::repl::{self, CompileError, Evaluation, Repl};
 use super::state::State;
@@ -10,29 +10,29 @@ use heapstead_javascript::{Goal, Stripped, as_object_literal, could_be_typescrip
 use heapstead_types::{Failure, digest};
 use heapstead_wire::{FromWorker, RunNumber, RunSettings};
 
-/// What error stacks call the code of a run.
+/// The file name of the code in error stacks.
 const JAVASCRIPT: &str = "main.js";
 const TYPESCRIPT: &str = "main.ts";
-/// What V8 says of a source that its parser has no stack for.
+/// V8's error for a source that is nested too deeply for its parser.
 const TOO_DEEP: &str = "RangeError: Maximum call stack size exceeded";
 
-/// What is to be run.
+/// The code of a run and its settings.
 pub struct Program<'a> {
     pub run: RunNumber,
     pub settings: &'a RunSettings,
     pub code: &'a str,
-    /// Whether the context is to be left ready for a snapshot.
+    /// Whether to prepare the context for a snapshot.
     pub stateful: bool,
 }
 
-/// Runs a program in the context of the isolate's heap: evaluates it, runs what it left pending, describes its completion value.
-pub fn execute(isolate: &mut v8::Isolate, channel: &Channel, program: &Program<'_>) -> Result<(String, Unset), Failure> {
+/// Runs a program in the context of the isolate's heap: evaluates it, runs the event loop, describes its completion value.
+pub fn execute(isolate: &mut v8::Isolate, channel: &Channel, program: &Program<'_>) -> Result<(String, UndefinedAddress), Failure> {
     let Program { run, settings, code, stateful } = *program;
-    let (result, unset) = {
+    let (result, undefined) = {
         v8::scope!(let scope, isolate);
         let context = v8::Context::new(scope, Default::default());
         let scope = &mut v8::ContextScope::new(scope, context);
-        let realm = Realm::restore(scope).ok_or_else(|| Failure::NoWorker("the heap holds no base".into()))?;
+        let realm = Realm::restore(scope).ok_or_else(|| Failure::NoWorker("the heap has no `base` object".into()))?;
         realm.share(scope);
         realm.install(scope);
         realm.begin(scope, &settings.headers);
@@ -45,34 +45,34 @@ pub fn execute(isolate: &mut v8::Isolate, channel: &Channel, program: &Program<'
         repl.detach();
         if stateful {
             realm.end(scope)?;
-            realm.keep(scope);
+            realm.add_to_snapshot(scope);
             scope.set_default_context(context);
         }
-        (result, Unset::of(scope))
+        (result, UndefinedAddress::of(scope))
     };
     if stateful {
         memory::check_live(isolate)?;
     }
-    Ok((result, unset))
+    Ok((result, undefined))
 }
 
-/// The code as it is to be evaluated.
+/// The JavaScript that V8 evaluates.
 struct Script {
     javascript: String,
-    /// The name V8 knows it by, and the one that stacks show.
+    /// The script name in V8, and the file name in error stacks.
     name: String,
     shown: &'static str,
     segments: Option<Vec<i32>>,
 }
 
 impl Script {
-    fn as_it_is(code: &str) -> Self {
+    fn unchanged(code: &str) -> Self {
         Self { javascript: code.to_owned(), name: JAVASCRIPT.to_owned(), shown: JAVASCRIPT, segments: None }
     }
 
     fn from(stripped: Stripped, shown: &'static str) -> Self {
         let name = match &stripped.segments {
-            // A name for its positions, so that later runs still find them, and equal ones are kept once.
+            // Named after its position table, so that later runs find the table, and equal tables are stored once.
             Some(segments) => {
                 format!("{:08x}.{shown}", digest(segments.iter().map(i32::to_string).collect::<Vec<_>>().iter().map(String::as_str)))
             }
@@ -82,7 +82,7 @@ impl Script {
     }
 }
 
-/// What it takes to evaluate the code of a run.
+/// Evaluates the code of one run.
 struct Evaluator<'a, 's> {
     channel: &'a Channel,
     run: RunNumber,
@@ -92,14 +92,14 @@ struct Evaluator<'a, 's> {
 }
 
 impl<'s> Evaluator<'_, 's> {
-    /// Evaluates the code: as it is if V8 compiles it, else without its types.
+    /// Evaluates the code: unchanged if V8 compiles it, otherwise with its types stripped.
     fn evaluate(&self, scope: &mut v8::PinScope<'s, '_>) -> Result<v8::Local<'s, v8::Promise>, Failure> {
         let code = self.code;
         let mut refused = None;
         if !could_be_typescript(code) {
             let script = match as_object_literal(code) {
                 Some(literal) => Script::from(literal, JAVASCRIPT),
-                None => Script::as_it_is(code),
+                None => Script::unchanged(code),
             };
             match self.try_script(scope, &script)? {
                 Ok(promise) => return Ok(promise),
@@ -111,9 +111,9 @@ impl<'s> Evaluator<'_, 's> {
         }
         self.channel.send(&FromWorker::Parsing { run: self.run });
         let (script, by_stripper) = match strip_types(code, Goal::Either) {
-            Ok(stripped) if stripped.code == code => (Script::as_it_is(code), None),
+            Ok(stripped) if stripped.code == code => (Script::unchanged(code), None),
             Ok(stripped) => (Script::from(stripped, TYPESCRIPT), None),
-            Err(error) => (Script::as_it_is(code), Some(error.into())),
+            Err(error) => (Script::unchanged(code), Some(error.into())),
         };
         self.try_script(scope, &script)?.map_err(|error| syntax_failure(code, refused.unwrap_or(error), by_stripper))
     }
@@ -148,7 +148,7 @@ fn prepare_stack_trace<'s>(
     }
 }
 
-/// Of the two complaints the one that got further into the source knows it better: V8 stops at the first type, the type stripper does not.
+/// Of the two errors, reports the one at the later position: V8 stops at the first type annotation, the type stripper does not.
 fn syntax_failure(code: &str, by_v8: CompileError, by_stripper: Option<CompileError>) -> Failure {
     let further = match by_stripper {
         Some(error) if (error.line, error.column) > (by_v8.line, by_v8.column) => error,

@@ -1,17 +1,17 @@
-//! Isolates: from nothing (to make the base heap), from a heap that is to be saved again, or from one that is not.
+//! Creates isolates: empty (to make the base heap), from a heap with a snapshot at the end, or from a heap without one.
 
 use super::{memory, natives, platform};
 
-/// Where compiled code goes. V8 maps it writable at once, so all of it counts against the limit on data.
+/// V8's range for machine code. V8 maps all of it writable at the start, so it counts in full towards the data limit.
 pub const CODE_RANGE_MB: u32 = 64;
-/// Young objects live beside the cap: three semi-spaces of a third of this each.
+/// The young generation, which does not count towards the cap: three semi-spaces of a third of this size each.
 const YOUNG_MB_MIN: u32 = 3;
 const YOUNG_MB_MAX: u32 = 24;
-/// On top of the cap, because a heap that is restored lies less densely than the one that was saved.
+/// Added to the cap, because a restored heap is more fragmented than the heap that was saved.
 const RESTORED_MB: u32 = 4;
 
 fn parameters(heap_mb: u32) -> v8::CreateParams {
-    // The inspector, which REPL mode comes with, needs a C++ heap.
+    // REPL mode needs the inspector, which needs a C++ heap.
     let cpp_heap = v8::cppgc::Heap::create(
         v8::V8::get_current_platform(),
         v8::cppgc::HeapCreateParams { marking_support: v8::cppgc::MarkingType::Atomic, sweeping_support: v8::cppgc::SweepingType::Atomic },
@@ -24,31 +24,31 @@ fn parameters(heap_mb: u32) -> v8::CreateParams {
         .cpp_heap(cpp_heap)
 }
 
-fn ready(mut isolate: v8::OwnedIsolate) -> v8::OwnedIsolate {
+fn configured(mut isolate: v8::OwnedIsolate) -> v8::OwnedIsolate {
     isolate.set_microtasks_policy(v8::MicrotasksPolicy::Explicit);
-    // No other thread could end the wait, and the system call for it is death: an error is better, as in a browser's main thread.
+    // No other thread could end the wait, and its system call would kill the worker. So it throws, as on a browser's main thread.
     isolate.set_allow_atomics_wait(false);
     isolate
 }
 
-/// An isolate with nothing of ours in it.
+/// An isolate with only V8's built-ins.
 pub fn empty(heap_mb: u32) -> v8::OwnedIsolate {
     platform::initialize();
-    ready(v8::Isolate::snapshot_creator(Some(natives::external_references()), Some(parameters(heap_mb))))
+    configured(v8::Isolate::snapshot_creator(Some(natives::external_references()), Some(parameters(heap_mb))))
 }
 
-/// An isolate that can be saved again. `WebAssembly` and shared memory don't exist in it.
+/// An isolate that a snapshot can be taken of. It has no `WebAssembly` and no shared memory.
 pub fn saveable(heap: &'static [u8], heap_mb: u32) -> v8::OwnedIsolate {
-    ready(v8::Isolate::snapshot_creator_from_existing_snapshot(
+    configured(v8::Isolate::snapshot_creator_from_existing_snapshot(
         v8::StartupData::from(heap),
         Some(natives::external_references()),
         Some(parameters(heap_mb)),
     ))
 }
 
-/// An isolate that ends with its run.
+/// An isolate for a stateless run: no snapshot can be taken of it.
 pub fn transient(heap: &'static [u8], heap_mb: u32) -> v8::OwnedIsolate {
-    ready(v8::Isolate::new(
+    configured(v8::Isolate::new(
         parameters(heap_mb).snapshot_blob(v8::StartupData::from(heap)).external_references(natives::external_references()),
     ))
 }

@@ -1,7 +1,7 @@
-//! A worker's V8 from `Open` to `Close`: an isolate on a heap, the run it makes, and the snapshot of it.
+//! Serves the requests of the server, from `Open` to `Close`: restores a heap, runs code on it, writes its snapshot.
 
 use super::execution::Program;
-use super::normal_form::Unset;
+use super::normal_form::UndefinedAddress;
 use super::state::State;
 use super::{base_heap, execution, isolate, memory, platform, snapshot};
 use crate::{Channel, RequestError};
@@ -11,7 +11,7 @@ use rustix::mm::{MapFlags, ProtFlags};
 use std::mem::ManuallyDrop;
 use std::os::fd::OwnedFd;
 
-/// Serves the requests of the server until it closes the channel. An error says why this worker can't go on.
+/// Serves requests until the server closes the channel. An error says why this worker can't continue.
 pub fn serve(channel: &Channel) -> Result<(), String> {
     let mut machine = match receive(channel)? {
         Some((ToWorker::Open(open), heap)) => Machine::open(channel, &open, heap)?,
@@ -21,13 +21,13 @@ pub fn serve(channel: &Channel) -> Result<(), String> {
     while let Some((request, descriptor)) = receive(channel)? {
         match request {
             ToWorker::Run { run, settings, code } => machine.run(run, &settings, &code)?,
-            // There is one process, so what the run did is kept already.
+            // All runs are in this process, so there is nothing to do to keep the effects of this one.
             ToWorker::Commit { run } => channel.send(&FromWorker::Committed { run }),
             ToWorker::Snapshot { run } => {
                 let outcome = machine.snapshot(descriptor);
                 channel.send(&FromWorker::Snapshot { run, outcome });
             }
-            // The channel has refused these two already.
+            // The channel has already refused these two.
             ToWorker::Open(_) | ToWorker::Reply { .. } => return Err(OrderError::NotAsked { name: request.name() }.to_string()),
             ToWorker::Close => return Ok(()),
         }
@@ -35,7 +35,7 @@ pub fn serve(channel: &Channel) -> Result<(), String> {
     Ok(())
 }
 
-/// The next request; none when the server is gone.
+/// The next request. None if the server has closed the socket.
 fn receive(channel: &Channel) -> Result<Option<(ToWorker<'static>, Option<OwnedFd>)>, String> {
     match channel.receive() {
         Ok(request) => Ok(Some(request)),
@@ -51,11 +51,11 @@ struct Machine<'a> {
     state: MachineState,
 }
 
-/// An isolate makes one run, and a snapshot uses it up. It is never taken down, which would cost more than the end of the process.
+/// An isolate serves one run, and taking its snapshot consumes it. It is never disposed of, because exiting is faster.
 enum MachineState {
     Fresh(ManuallyDrop<v8::OwnedIsolate>),
-    HasRun(ManuallyDrop<v8::OwnedIsolate>, Unset),
-    UsedUp,
+    HasRun(ManuallyDrop<v8::OwnedIsolate>, UndefinedAddress),
+    Consumed,
 }
 
 impl<'a> Machine<'a> {
@@ -73,20 +73,20 @@ impl<'a> Machine<'a> {
         Ok(Self { channel, heap_mb: open.heap_mb, stateful: open.stateful, state: MachineState::Fresh(isolate) })
     }
 
-    /// Makes a run. One that fails is the end of this process.
+    /// Runs the code. Exits if the run fails.
     fn run(&mut self, run: RunNumber, settings: &RunSettings, code: &str) -> Result<(), String> {
-        let MachineState::Fresh(mut isolate) = std::mem::replace(&mut self.state, MachineState::UsedUp) else {
-            return Err("this worker has made its run already".into());
+        let MachineState::Fresh(mut isolate) = std::mem::replace(&mut self.state, MachineState::Consumed) else {
+            return Err("this worker has already served its run".into());
         };
         memory::begin_run(run);
         State::install(&mut isolate, self.channel);
         isolate.set_host_import_module_dynamically_callback(execution::refuse_import);
         let program = Program { run, settings, code, stateful: self.stateful };
         match execution::execute(&mut isolate, self.channel, &program) {
-            Ok((result, unset)) => {
+            Ok((result, undefined)) => {
                 self.channel.completed(run, result);
                 memory::complete_run();
-                self.state = MachineState::HasRun(isolate, unset);
+                self.state = MachineState::HasRun(isolate, undefined);
                 Ok(())
             }
             Err(failure) => self.channel.fail_and_quit(run, failure),
@@ -94,16 +94,16 @@ impl<'a> Machine<'a> {
     }
 
     fn snapshot(&mut self, descriptor: Option<OwnedFd>) -> Result<Written, Failure> {
-        match (std::mem::replace(&mut self.state, MachineState::UsedUp), descriptor) {
-            (MachineState::HasRun(isolate, unset), Some(descriptor)) if self.stateful => {
-                snapshot::write(ManuallyDrop::into_inner(isolate), unset, self.heap_mb, descriptor)
+        match (std::mem::replace(&mut self.state, MachineState::Consumed), descriptor) {
+            (MachineState::HasRun(isolate, undefined), Some(descriptor)) if self.stateful => {
+                snapshot::write(ManuallyDrop::into_inner(isolate), undefined, self.heap_mb, descriptor)
             }
             _ => Err(Failure::Unsaveable("the run was stateless".into())),
         }
     }
 }
 
-/// The heap as memory. It stays mapped until the process ends, as V8 wants it.
+/// Maps the heap. It stays mapped until the process exits, because V8 keeps pointers to it.
 fn map(heap: &OwnedFd, length: u64) -> Option<&'static [u8]> {
     let length = usize::try_from(length).ok()?;
     // SAFETY: a fresh private mapping of a descriptor that is sealed against writing, never unmapped.

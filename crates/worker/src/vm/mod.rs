@@ -16,13 +16,13 @@ mod snapshot;
 mod state;
 
 pub use isolate::CODE_RANGE_MB;
-pub use memory::end_if_running;
+pub use memory::exit_if_run_in_progress;
 pub use natives::digests as natives_digests;
 pub use platform::{engine_id, initialize};
 
 use crate::{Channel, channel};
 
-/// What a worker does once it is confined.
+/// The runner of production workers: serves requests, then exits.
 pub fn run(channel: &Channel) {
     match machine::serve(channel) {
         Ok(()) => channel::quit(),

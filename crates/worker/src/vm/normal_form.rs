@@ -1,9 +1,9 @@
-//! Takes out of a snapshot what differs from process to process and means nothing: so that the same heap has the same bytes everywhere.
+//! Normalises a snapshot: clears the bytes that differ between processes and have no meaning, so that the same heap always has the same bytes.
 //!
-//! V8 writes its read-only objects as they lie in memory and replaces the low half of every pointer by page and offset. The high half of the
-//! address stays, and is never read again. The header's checksums, which V8 only looks at in debug builds, cover it.
+//! V8 copies its read-only objects from memory and replaces the low half of every pointer by page and offset. The high half of the address
+//! remains, and is never read again. The checksums in the header, which V8 verifies only in debug builds, cover it.
 //!
-//! Typed arrays have two words that V8 never sets and never reads: they hold `undefined`, as an address, but for two flags in the lowest bits.
+//! Typed arrays have two words that V8 never sets and never reads: they contain the address of `undefined`, with two flags in the lowest bits.
 //!
 //! ```text
 //! header      0 contexts | 4 rehashable | 8 checksum | 12 read-only checksum | 16 version (64) | 80 read-only offset | 84 shared offset | …
@@ -23,14 +23,14 @@ const SEGMENT: u8 = 2;
 const RELOCATE_SEGMENT: u8 = 3;
 const ROOTS: u8 = 4;
 
-/// The flags that a word which was never set may have.
+/// The flag bits of such a word.
 const FLAGS: u8 = 3;
 
-/// Where `undefined` lies in this process: the value of words that were never set.
+/// The address of `undefined` in this process, which is the value of words that V8 never set.
 #[derive(Clone, Copy)]
-pub struct Unset(u64);
+pub struct UndefinedAddress(u64);
 
-impl Unset {
+impl UndefinedAddress {
     pub fn of(scope: &mut v8::PinScope<'_, '_>) -> Self {
         let undefined = v8::undefined(scope);
         // SAFETY: a `Local` is a pointer to the word that refers to the object.
@@ -38,8 +38,8 @@ impl Unset {
     }
 }
 
-/// Brings a snapshot into its normal form. One that is not laid out as expected is left as it is.
-pub fn normalize(snapshot: &mut [u8], unset: Unset) {
+/// Normalises a snapshot. If its layout is not as expected, its checksums and some addresses remain.
+pub fn normalize(snapshot: &mut [u8], unset: UndefinedAddress) {
     clear_unset(snapshot, unset);
     if clear_addresses(snapshot).is_some()
         && let Some(checksums) = snapshot.get_mut(CHECKSUMS)
@@ -48,7 +48,7 @@ pub fn normalize(snapshot: &mut [u8], unset: Unset) {
     }
 }
 
-fn clear_unset(snapshot: &mut [u8], unset: Unset) {
+fn clear_unset(snapshot: &mut [u8], unset: UndefinedAddress) {
     let [low, high @ ..] = unset.0.to_le_bytes();
     let mut from = 1;
     while let Some(found) = snapshot.get(from..).and_then(|rest| memmem::find(rest, &high)) {
@@ -106,7 +106,7 @@ impl Reader<'_> {
         Some(byte)
     }
 
-    /// V8's variable-length integers: the two low bits say how many bytes follow the first.
+    /// Reads one of V8's variable-length integers: the two low bits are the number of bytes after the first.
     fn number(&mut self) -> Option<usize> {
         let first = self.byte()?;
         let mut value = u32::from(first);

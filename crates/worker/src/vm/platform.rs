@@ -1,19 +1,19 @@
-//! V8, initialised once per zygote: its flags, its platform, its source of randomness.
+//! Initialises V8, once per zygote: its flags, its platform and its entropy source.
 
 use super::natives;
 use heapstead_types::{EngineId, digest};
 use std::sync::OnceLock;
 
-/// Every flag shapes heaps or confinement, so all of them are part of the engine id.
+/// The flags affect the format of heaps or the confinement, so all of them are part of the engine id.
 const FLAGS: &[&str] = &[
-    "--single-threaded",                      // a forked process has one thread, and a confined one can make no other
-    "--hash-seed=20261115",                   // the same code on the same heap gives the same bytes
-    "--no-flush-bytecode",                    // what is compiled stays so, whenever a collection happens to run
+    "--single-threaded",                      // a forked process has one thread, and a confined process can't create another
+    "--hash-seed=20261115",                   // the same code on the same heap produces the same bytes
+    "--no-flush-bytecode",                    // whether bytecode is kept must not depend on when garbage is collected
     "--no-validate-asm",                      // asm.js modules can't be saved; as plain JavaScript they can
     "--no-js-explicit-resource-management",   // `using` crashes V8 in contexts that are to be saved
-    "--no-experimental-wasm-type-reflection", // keep to what is standard
-    "--no-sparkplug",                         // an error that is kept refers to code of its frames, and baseline code is not saved
-    "--no-enable-lazy-source-positions",      // … and finds its positions in what is saved, not by parsing again
+    "--no-experimental-wasm-type-reflection", // only standard features
+    "--no-sparkplug",                         // a saved error refers to the code of its frames, and baseline code can't be saved
+    "--no-enable-lazy-source-positions",      // the positions of a saved error must be in the snapshot
     "--no-short-builtin-calls",               // V8 would read /proc/self/maps for heaps of 2 GB and more
     "--no-expose-gc",
 ];
@@ -33,8 +33,8 @@ pub fn initialize() {
 
 static IDENTITY_SEED: OnceLock<u64> = OnceLock::new();
 
-/// From here on V8's own random numbers, which end up in heaps as identity hashes of objects, follow from `seed`. What code draws does not:
-/// `Math.random` and `crypto` are the base heap's.
+/// Seeds V8's own random numbers, which are stored in heaps as identity hashes of objects. `Math.random` and `crypto` are not affected: the base
+/// heap implements them.
 pub fn seed_identities(seed: u64) {
     IDENTITY_SEED.get_or_init(|| seed);
 }
@@ -47,7 +47,7 @@ fn entropy(buffer: &mut [u8]) -> bool {
     true
 }
 
-/// Straight from the kernel, so that two forks of one process never draw the same.
+/// Random bytes from the kernel, so that two forks of one process never get the same ones.
 pub fn fill_random(buffer: &mut [u8]) -> bool {
     let mut filled = 0;
     while filled < buffer.len() {

@@ -1,4 +1,4 @@
-//! V8's REPL mode: top-level `await`, declarations that live on and may be made again, and a completion value.
+//! V8's REPL mode: top-level `await`, declarations that persist and may be repeated, and a completion value.
 
 use super::realm::Realm;
 use std::ffi::c_void;
@@ -24,7 +24,7 @@ unsafe extern "C" {
     fn heapstead_repl_delete(repl: *mut RawRepl, context: *const v8::Context);
 }
 
-/// A source that V8 could not compile: 1-based position in the text it was given.
+/// Why V8 could not compile a source, with the 1-based position in the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompileError {
     pub message: String,
@@ -39,7 +39,7 @@ impl From<heapstead_javascript::SyntaxError> for CompileError {
 }
 
 impl CompileError {
-    /// A source that ends too early is wrong at its end, not in the line we add to it.
+    /// Moves a position in the line that [`Repl::evaluate`] appends to the end of the author's source.
     pub fn within(self, code: &str) -> Self {
         let last = code.split('\n').next_back().unwrap_or_default();
         let end = (code.matches('\n').count() as u32 + 1, last.encode_utf16().count() as u32 + 1);
@@ -49,14 +49,14 @@ impl CompileError {
 }
 
 pub enum Evaluation<'s> {
-    /// The promise of the wrapped completion value: see [`completion_value`].
+    /// The promise of the completion value, wrapped in an object: see [`completion_value`].
     Promise(v8::Local<'s, v8::Promise>),
     DoesNotCompile(CompileError),
-    /// The run is being stopped from outside.
+    /// The run is being terminated.
     Stopped,
 }
 
-/// The inspector as a console on one context. It must be gone before the context is saved: its objects hold raw pointers.
+/// An inspector on one context, used as a console. It must be detached before a snapshot, because its objects contain raw pointers.
 pub struct Repl<'s> {
     raw: *mut RawRepl,
     context: v8::Local<'s, v8::Context>,
@@ -72,7 +72,7 @@ impl<'s> Repl<'s> {
         Self { raw, context }
     }
 
-    /// Evaluates `code` under the name `name`, which error stacks show.
+    /// Evaluates `code`. Error stacks show `name` as its file name.
     pub fn evaluate(&self, scope: &mut v8::PinScope<'s, '_>, code: &str, name: &str) -> Evaluation<'s> {
         let expression = format!("{code}\n//# sourceURL={name}");
         let request = serde_json::json!({
@@ -98,8 +98,8 @@ impl<'s> Repl<'s> {
             (units.as_ptr().cast(), units.len(), true)
         };
         let (mut answer, mut length, mut wide) = (std::ptr::null(), 0, false);
-        // SAFETY: the message lives through the call, the answer until the next one; a promise comes as a handle in the current scope, and a
-        // `Local` is such a pointer.
+        // SAFETY: the message outlives the call, and the answer is valid until the next call. The promise is returned as a handle in the current
+        // scope, and a `Local` is such a pointer.
         unsafe {
             let promise = heapstead_repl_evaluate(
                 self.raw,
@@ -124,7 +124,7 @@ impl<'s> Repl<'s> {
     }
 
     pub fn detach(self) {
-        // SAFETY: made by `attach`, deleted once, its context still alive.
+        // SAFETY: created by `attach`, deleted once, and its context is still alive.
         unsafe { heapstead_repl_delete(self.raw, &*self.context) }
     }
 }
@@ -132,14 +132,14 @@ impl<'s> Repl<'s> {
 fn compile_error(details: &serde_json::Value) -> CompileError {
     let number = |name| details.get(name).and_then(serde_json::Value::as_u64).unwrap_or(0) as u32 + 1;
     let text = |path| details.pointer(path).and_then(serde_json::Value::as_str).unwrap_or_default();
-    // The kind as V8 knows it: name and text of the prototypes are for code to change. The message is the error's own.
+    // V8's own class name, because code can change `name` and `toString` of the prototypes. The message is an own property of the error.
     let kind = Some(text("/exception/className")).filter(|kind| !kind.is_empty()).unwrap_or("SyntaxError");
     let described = text("/exception/description").lines().next().unwrap_or_default();
     let message = described.split_once(": ").map_or(described, |(_, message)| message);
     CompileError { message: format!("{kind}: {message}"), line: number("lineNumber"), column: number("columnNumber") }
 }
 
-/// REPL mode settles its promise with an object that holds the completion value, so that a promise as value is not awaited.
+/// REPL mode resolves its promise with an object that contains the completion value, so that a promise as completion value is not awaited.
 pub fn completion_value<'s>(scope: &mut v8::PinScope<'s, '_>, promise: v8::Local<'s, v8::Promise>) -> v8::Local<'s, v8::Value> {
     let wrapped = promise.result(scope);
     let value = v8::Local::<v8::Object>::try_from(wrapped).ok().and_then(|holder| {

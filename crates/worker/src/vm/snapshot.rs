@@ -1,7 +1,7 @@
-//! The heap of a run as bytes: made by V8, brought into normal form, written to the descriptor that came with the request.
+//! Takes the snapshot of a run: created by V8, normalised, written to the descriptor that came with the request.
 
 use super::memory;
-use super::normal_form::{self, Unset};
+use super::normal_form::{self, UndefinedAddress};
 use super::state::State;
 use crate::confine;
 use heapstead_types::Failure;
@@ -11,20 +11,20 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::OwnedFd;
 
-/// Writes the snapshot. The isolate is used up.
-pub fn write(mut isolate: v8::OwnedIsolate, unset: Unset, heap_mb: u32, descriptor: OwnedFd) -> Result<Written, Failure> {
+/// Writes the snapshot. Consumes the isolate.
+pub fn write(mut isolate: v8::OwnedIsolate, undefined: UndefinedAddress, heap_mb: u32, descriptor: OwnedFd) -> Result<Written, Failure> {
     State::remove(&mut isolate);
     memory::begin_snapshot();
     let blob = isolate.create_blob(v8::FunctionCodeHandling::Keep).ok_or_else(|| Failure::Unsaveable("V8 made no snapshot".into()))?;
     if blob.len() as u64 > confine::snapshot_bytes_max() {
         return Err(over_quota(blob.len() as u64, heap_mb));
     }
-    // SAFETY: the blob is ours alone, and V8 allocated it writable.
-    normal_form::normalize(unsafe { std::slice::from_raw_parts_mut(blob.as_ptr().cast_mut(), blob.len()) }, unset);
+    // SAFETY: this function owns the blob, and V8 allocated it writable.
+    normal_form::normalize(unsafe { std::slice::from_raw_parts_mut(blob.as_ptr().cast_mut(), blob.len()) }, undefined);
     let unwritable = |error: std::io::Error| Failure::Unsaveable(format!("the snapshot of {} bytes can't be written: {error}", blob.len()));
     File::from(descriptor).write_all(&blob).map_err(unwritable)?;
     let written = Written { length: blob.len() as u64, sha256: Sha256::digest(&*blob).into() };
-    // The process ends soon, and frees it faster than we could.
+    // The process exits soon, which frees the blob faster.
     std::mem::forget(blob);
     Ok(written)
 }

@@ -1,24 +1,24 @@
-//! What natives and callbacks of one run share: kept in the isolate's slot, gone before the snapshot.
+//! State that the natives and callbacks of one run share. It is in a slot of the isolate, and is removed before the snapshot.
 
 use crate::Channel;
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZero;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Rejected promises that nobody has handled yet. Past this many the oldest decide.
+/// Rejected promises without a handler. Further ones are ignored, because the oldest one decides the failure.
 const REJECTIONS_MAX: usize = 100_000;
 
 pub struct State {
     channel: *const Channel,
     began: Instant,
     began_at: SystemTime,
-    /// Thrown where no caller could catch it: an event listener, a microtask.
+    /// An error that was thrown where no code can catch it: in an event listener or a microtask.
     pub uncaught: Option<v8::Global<v8::Value>>,
-    /// In the order they were rejected, each also under its identity hash.
+    /// In the order of rejection. `rejections_by_hash` finds them by identity hash.
     rejections: BTreeMap<u64, v8::Global<v8::Promise>>,
     rejections_by_hash: HashMap<NonZero<i32>, Vec<u64>>,
     rejections_seen: u64,
-    /// The base heap's private object, for callbacks that get nothing but a scope.
+    /// The base heap's private object, for callbacks whose only argument is a scope.
     pub base: Option<v8::Global<v8::Object>>,
 }
 
@@ -41,9 +41,9 @@ impl State {
         isolate.get_slot_mut()
     }
 
-    /// None when the base heap is made, and in the raw bench: output is dropped there.
+    /// None while the base heap is made and in the raw loop, where output is dropped.
     pub fn channel(&self) -> Option<&Channel> {
-        // SAFETY: the channel outlives the isolate; both end with the process.
+        // SAFETY: the channel outlives the isolate. Both live until the process exits.
         unsafe { self.channel.as_ref() }
     }
 
@@ -55,7 +55,7 @@ impl State {
         self.began_at.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64() * 1000.0)
     }
 
-    /// The first promise that was rejected and is still without a handler.
+    /// Takes the first rejected promise that still has no handler.
     pub fn take_rejection(&mut self) -> Option<v8::Global<v8::Promise>> {
         self.rejections.pop_first().map(|(_, promise)| promise)
     }

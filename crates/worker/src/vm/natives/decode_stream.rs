@@ -1,13 +1,13 @@
-//! Decoding piece by piece. A heap can hold no native decoder, so what one would remember is kept as bytes: fed to a new decoder, they bring
-//! it into the same state.
+//! Incremental decoding for `TextDecoder`. A heap can't contain a native decoder, so the decoder's state is stored as bytes of input: a new
+//! decoder that reads them is in the same state.
 
 use super::{bytes_of, uint8_array};
 use encoding_rs::{CoderResult, Decoder, Encoding, ISO_2022_JP, UTF_16BE, UTF_16LE};
 
-/// No character of any encoding is longer, nor is what an error makes a decoder read again.
+/// No character of any encoding is longer, nor are the bytes that a decoder reads again after an error.
 const CHARACTER_BYTES_MAX: usize = 8;
 
-/// `decodeStream(encoding, state, input, fatal, keepBom, isLast)` gives `[text, state]`; nothing when the input is malformed and `fatal`.
+/// `decodeStream(encoding, state, input, fatal, keepBom, isLast)` returns `[text, state]`, or undefined if the input is malformed and `fatal`.
 pub fn decode_stream<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     arguments: &v8::FunctionCallbackArguments<'s>,
@@ -24,7 +24,7 @@ pub fn decode_stream<'s>(
         text: String::new(),
         malformed: false,
     };
-    // What the state decodes to was handed out before.
+    // The text of the stored bytes was returned by an earlier call.
     stream.feed(&bytes[..begin], false);
     stream.text.clear();
     let boundary = stream.feed_to_boundary(&bytes, begin, is_last);
@@ -34,8 +34,8 @@ pub fn decode_stream<'s>(
     let state = match encoding {
         _ if is_last => Vec::new(),
         _ if encoding == ISO_2022_JP => Iso2022Jp::after(&bytes).replay(),
-        _ if encoding == UTF_16LE => open_units(&bytes, 1).to_vec(),
-        _ if encoding == UTF_16BE => open_units(&bytes, 0).to_vec(),
+        _ if encoding == UTF_16LE => incomplete_units(&bytes, 1).to_vec(),
+        _ if encoding == UTF_16BE => incomplete_units(&bytes, 0).to_vec(),
         _ => bytes[boundary..].to_vec(),
     };
     if let (Some(text), Some(state)) = (v8::String::new(scope, &stream.text), uint8_array(scope, &state)) {
@@ -62,7 +62,7 @@ impl Stream {
         }
     }
 
-    /// Feeds what begins at `begin`, and gives the last place where the decoder was between two characters.
+    /// Feeds the bytes from `begin` on. Returns the last position at which the decoder was between two characters.
     fn feed_to_boundary(&mut self, bytes: &[u8], begin: usize, is_last: bool) -> usize {
         if is_last {
             self.feed(&bytes[begin..], true);
@@ -72,7 +72,7 @@ impl Stream {
         self.feed(&bytes[begin..window], false);
         let mut boundary = if window == begin { 0 } else { window };
         for at in window..=bytes.len() {
-            // None while the decoder waits for more.
+            // None while the decoder is inside a character.
             if self.decoder.latin1_byte_compatible_up_to(&[]).is_some() {
                 boundary = at;
             }
@@ -84,20 +84,20 @@ impl Stream {
     }
 }
 
-/// Half a unit, or the first of two surrogates, at the end of UTF-16; `high` is where in a unit the high byte is.
-fn open_units(bytes: &[u8], high: usize) -> &[u8] {
+/// The incomplete end of UTF-16 input: half a code unit, a high surrogate, or both. `high` is the index of the high byte in a code unit.
+fn incomplete_units(bytes: &[u8], high: usize) -> &[u8] {
     let even = bytes.len() & !1;
     let is_lead = even >= 2 && bytes[even - 2 + high] & 0xfc == 0xd8;
     &bytes[if is_lead { even - 2 } else { even }..]
 }
 
-/// What a decoder of ISO-2022-JP remembers: names and steps are those of the Encoding standard.
+/// The state of an ISO-2022-JP decoder. Names and steps are those of the Encoding standard.
 struct Iso2022Jp {
-    /// The end of the escape sequence that the set of characters was chosen with.
+    /// The last two bytes of the escape sequence that selected the character set.
     chosen: [u8; 2],
-    /// Bytes of an escape sequence, or the first of two of a character.
+    /// Bytes of an unfinished escape sequence, or the first byte of a two-byte character.
     open: Vec<u8>,
-    /// Nothing came since the last escape sequence: another one is an error.
+    /// No character was decoded since the last escape sequence, so another one is an error.
     output_flag: bool,
 }
 
@@ -129,7 +129,7 @@ impl Iso2022Jp {
                 }
                 _ => self.give_up(&[lead, byte]),
             },
-            // The first byte of a character is lost to an escape, and the second ends it whatever it is.
+            // An escape discards the first byte of a character. Any other second byte ends the character.
             [_] => self.open = if byte == ESCAPE { vec![ESCAPE] } else { Vec::new() },
             _ if byte == ESCAPE => self.open = vec![ESCAPE],
             _ => {
@@ -141,14 +141,14 @@ impl Iso2022Jp {
         }
     }
 
-    /// What looked like an escape sequence was none: the bytes after the escape are read again.
+    /// The sequence was not a valid escape sequence: reads the bytes after the escape again.
     fn give_up(&mut self, again: &[u8]) {
         self.open.clear();
         self.output_flag = false;
         again.iter().for_each(|byte| self.take(*byte));
     }
 
-    /// The shortest input that leads here without an error.
+    /// The shortest input that brings a new decoder into this state without an error.
     fn replay(self) -> Vec<u8> {
         let mut bytes = Vec::new();
         if self.output_flag || self.chosen != ASCII {

@@ -1,4 +1,4 @@
-//! Text to bytes and back, as the Encoding standard says.
+//! Conversion between text and bytes according to the Encoding standard.
 
 use super::{bytes_of, fill, uint8_array};
 use encoding_rs::Encoding;
@@ -10,7 +10,7 @@ pub fn utf8_encode<'s>(scope: &mut v8::PinScope<'s, '_>, arguments: &v8::Functio
     }
 }
 
-/// `[read, written]`: UTF-16 units taken and bytes written.
+/// Returns `[read, written]`: UTF-16 code units read and bytes written.
 pub fn utf8_encode_into<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     arguments: &v8::FunctionCallbackArguments<'s>,
@@ -32,7 +32,7 @@ pub fn name<'s>(scope: &mut v8::PinScope<'s, '_>, arguments: &v8::FunctionCallba
     }
 }
 
-/// The whole input as text; nothing when it is malformed and `fatal`.
+/// Returns the whole input as text, or undefined if it is malformed and `fatal`.
 pub fn decode<'s>(scope: &mut v8::PinScope<'s, '_>, arguments: &v8::FunctionCallbackArguments<'s>, answer: &mut v8::ReturnValue<'_>) {
     let name = arguments.get(0).to_rust_string_lossy(scope);
     let Some(encoding) = Encoding::for_label(name.as_bytes()) else { return };

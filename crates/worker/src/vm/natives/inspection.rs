@@ -1,4 +1,4 @@
-//! Natives that look into values without touching them: no getter runs, no trap is sprung.
+//! Natives that inspect values without running user code: no getter and no proxy trap is called.
 
 use super::throw;
 
@@ -40,7 +40,7 @@ fn class_name(value: v8::Local<'_, v8::Value>) -> &'static str {
         (v8::Value::is_big_int_object, "BigInt"),
     ];
     match classes.iter().find(|(is, _)| is(&value)) {
-        // V8 says "generator" of both kinds, and "async" of both kinds.
+        // V8's tests for generator functions and for async functions are both true for async generator functions.
         Some((_, "AsyncFunction")) if value.is_generator_function() => "AsyncGeneratorFunction",
         Some((_, name)) => name,
         None if value.is_module_namespace_object() => "ModuleNamespace",

@@ -1,4 +1,4 @@
-//! URLs for the JavaScript of heaps that earlier builds saved, which calls these natives and expects what they answered then.
+//! URL natives for heaps of earlier builds, whose JavaScript calls them and expects their former results.
 
 use super::strings;
 use ::url::{Url, quirks};
@@ -21,7 +21,7 @@ pub fn set<'s>(scope: &mut v8::PinScope<'s, '_>, arguments: &v8::FunctionCallbac
     let part = arguments.get(1).to_rust_string_lossy(scope);
     let value = arguments.get(2).to_rust_string_lossy(scope);
     let Ok(mut url) = Url::parse(&href) else { return };
-    // A value that does not fit is ignored, as the standard has it.
+    // An invalid value is ignored, as the standard requires.
     let _ = match part.as_str() {
         "href" => quirks::set_href(&mut url, &value).map_err(drop),
         "protocol" => quirks::set_protocol(&mut url, &value),

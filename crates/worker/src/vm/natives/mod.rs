@@ -1,7 +1,7 @@
 //! The native functions of the base heap's private `host` object.
 //!
-//! Heaps refer to them by their place in [`NATIVES`], through one external reference. So the list only ever grows at its end: a heap that was
-//! saved when there were fewer still finds its own.
+//! Heaps refer to them by their index in [`NATIVES`], through one external reference. So natives are only ever appended to the list: the indices
+//! in older heaps stay valid.
 
 mod decode_stream;
 mod encoding;
@@ -48,10 +48,10 @@ const NATIVES: &[(&str, Native)] = &[
     ("decodeStream", decode_stream::decode_stream),
 ];
 
-/// Natives that only the JavaScript of heaps of earlier builds calls: new heaps do without.
+/// Natives that only heaps of earlier builds call. They are not installed in new heaps.
 const RETIRED: &[&str] = &["urlParse", "urlSet"];
 
-/// What natives need once per zygote.
+/// Initialises what natives need, once per zygote.
 pub fn prepare() {
     url::unpack_tables();
 }
@@ -60,7 +60,7 @@ pub fn count() -> u32 {
     NATIVES.len() as u32
 }
 
-/// Digest of the names of the first `count` natives; none when there are not that many.
+/// Digest of the names of the first `count` natives. None if there are fewer.
 pub fn digest_of_first(count: u32) -> Option<u32> {
     NATIVES.get(..count as usize).map(|first| digest(first.iter().map(|(name, _)| *name)))
 }
@@ -73,7 +73,7 @@ pub fn external_references() -> Cow<'static, [v8::ExternalReference]> {
     Cow::Owned(vec![v8::ExternalReference { function: dispatch.map_fn_to() }])
 }
 
-/// Puts every native that is in use on `host`.
+/// Defines every native that is in use as a method of `host`.
 pub fn install(scope: &mut v8::PinScope<'_, '_>, host: v8::Local<'_, v8::Object>) {
     for (index, (name, _)) in NATIVES.iter().enumerate().filter(|(_, (name, _))| !RETIRED.contains(name)) {
         let index = v8::Integer::new(scope, index as i32);
@@ -91,7 +91,7 @@ fn dispatch<'s>(scope: &mut v8::PinScope<'s, '_>, arguments: v8::FunctionCallbac
     }
 }
 
-/// The bytes of a view, copied: user code may change them while a native runs.
+/// A copy of the bytes of a view, because user code may change them while a native runs.
 fn bytes_of(value: v8::Local<'_, v8::Value>) -> Vec<u8> {
     let Ok(view) = v8::Local::<v8::ArrayBufferView>::try_from(value) else { return Vec::new() };
     let mut bytes = vec![0; view.byte_length()];
@@ -105,12 +105,12 @@ fn fill(value: v8::Local<'_, v8::Value>, bytes: &[u8]) {
     let Ok(view) = v8::Local::<v8::ArrayBufferView>::try_from(value) else { return };
     let length = view.byte_length().min(bytes.len());
     if length > 0 {
-        // SAFETY: the view is alive and at least `length` bytes long.
+        // SAFETY: the view is alive and has at least `length` bytes.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), view.data().cast(), length) };
     }
 }
 
-/// A buffer of V8's own with these bytes, counted like any other.
+/// An array buffer with these bytes, which counts towards the cap like any other.
 fn buffer<'s>(scope: &mut v8::PinScope<'s, '_>, bytes: &[u8]) -> v8::Local<'s, v8::ArrayBuffer> {
     let buffer = v8::ArrayBuffer::new(scope, bytes.len());
     if let Some(data) = buffer.data() {

@@ -1,4 +1,4 @@
-//! application/x-www-form-urlencoded, which `URLSearchParams` reads and writes: names and values in turn, in one list.
+//! The format application/x-www-form-urlencoded of `URLSearchParams`. Names and values alternate in one list.
 
 use super::throw_range_error;
 use url::form_urlencoded;
@@ -8,7 +8,7 @@ pub fn parse<'s>(scope: &mut v8::PinScope<'s, '_>, arguments: &v8::FunctionCallb
     let text = arguments.get(0).to_rust_string_lossy(scope);
     let mut values: Vec<v8::Local<v8::Value>> = Vec::new();
     for (name, value) in form_urlencoded::parse(text.as_bytes()) {
-        // Neither is longer than the text, which is a string.
+        // Neither exceeds V8's maximum string length, because the text does not.
         for piece in [name, value] {
             values.extend(v8::String::new(scope, &piece).map(v8::Local::<v8::Value>::from));
         }

@@ -1,4 +1,4 @@
-//! Natives about the run itself: output, time, randomness, errors nobody caught.
+//! Natives of the run itself: output, time, randomness, microtasks, uncaught errors, digests.
 
 use super::super::platform::fill_random;
 use super::super::state::State;
@@ -37,7 +37,7 @@ pub fn enqueue_microtask<'s>(
     }
 }
 
-/// The first error wins: it is what stopped the run.
+/// Keeps the first uncaught error, which is the one that ends the run.
 pub fn report_uncaught<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     arguments: &v8::FunctionCallbackArguments<'s>,

@@ -1,13 +1,13 @@
-//! `structuredClone`, by V8's own serialiser.
+//! `structuredClone`, implemented with V8's serialiser.
 
 use v8::{ValueDeserializerHelper, ValueSerializerHelper};
 
 struct Writing<'s> {
-    /// Makes the error that a value which can't be cloned gives, in JavaScript.
+    /// JavaScript function that creates the error for a value that can't be cloned.
     make_error: v8::Local<'s, v8::Function>,
-    /// Whether an object is one of the base heap's that can't be cloned, in JavaScript. Older heaps have no such function.
+    /// JavaScript function that tells whether an object is of a class of the base heap that can't be cloned. Older heaps do not have it.
     is_refused: Option<v8::Local<'s, v8::Function>>,
-    /// Objects that inherit from this one directly are not asked about: they are most.
+    /// Objects with this prototype are plain, so `is_refused` is not called for them. Most objects are plain.
     plain_prototype: Option<v8::Local<'s, v8::Value>>,
 }
 
@@ -92,7 +92,7 @@ pub fn structured_clone<'s>(
     }
 }
 
-/// The buffers of a transfer list. None when there is something else in it, a buffer twice, or one that is gone already.
+/// The buffers of a transfer list. None if it contains anything else, a buffer twice, or a detached buffer.
 fn transferred<'s>(scope: &mut v8::PinScope<'s, '_>, list: v8::Local<'s, v8::Value>) -> Option<Vec<v8::Local<'s, v8::ArrayBuffer>>> {
     let list = v8::Local::<v8::Array>::try_from(list).ok()?;
     let mut buffers: Vec<v8::Local<v8::ArrayBuffer>> = Vec::new();

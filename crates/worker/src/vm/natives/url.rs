@@ -1,6 +1,6 @@
-//! URLs, parsed and changed by the implementation that Node uses.
+//! URLs, parsed and modified by Ada, the implementation that Node uses.
 //!
-//! A URL is handed to JavaScript as one array, which is all the state that a URL object keeps: a heap can hold no native memory.
+//! A URL is passed to JavaScript as one array, which is the whole state of a URL object: a heap can't contain native memory.
 //!
 //! ```text
 //! https://user:pass@example.com:1234/foo/bar?baz#quux
@@ -15,16 +15,16 @@
 //!       `--------------------------------------------- 1 protocolEnd
 //! ```
 //!
-//! `href` is at 0. What a URL does not have is −1.
+//! `href` is at 0. The index of a part that the URL does not have is −1.
 
 use ada_url::Url;
 
-/// Unpacks the tables for host names that are not ASCII, once, in the zygote: in a worker it would take milliseconds of its run.
+/// Unpacks the tables for host names that are not ASCII, once, in the zygote. In a worker this would delay the run by milliseconds.
 pub fn unpack_tables() {
     let _ = Url::parse("http://é/", None);
 }
 
-/// `parseUrl(input, base)`; nothing when it is invalid.
+/// `parseUrl(input, base)`. Returns undefined if the URL is invalid.
 pub fn parse<'s>(scope: &mut v8::PinScope<'s, '_>, arguments: &v8::FunctionCallbackArguments<'s>, answer: &mut v8::ReturnValue<'_>) {
     let input = arguments.get(0).to_rust_string_lossy(scope);
     let base = (!arguments.get(1).is_undefined()).then(|| arguments.get(1).to_rust_string_lossy(scope));
@@ -49,7 +49,7 @@ pub fn origin<'s>(scope: &mut v8::PinScope<'s, '_>, arguments: &v8::FunctionCall
     }
 }
 
-/// `changeUrl(href, part, value)`; nothing when the value does not fit, which leaves the URL as it was.
+/// `changeUrl(href, part, value)`. Returns undefined if the value is invalid; the URL does not change then.
 pub fn change<'s>(scope: &mut v8::PinScope<'s, '_>, arguments: &v8::FunctionCallbackArguments<'s>, answer: &mut v8::ReturnValue<'_>) {
     let href = arguments.get(0).to_rust_string_lossy(scope);
     let part = arguments.get(1).to_rust_string_lossy(scope);
@@ -95,7 +95,7 @@ fn record<'s>(scope: &mut v8::PinScope<'s, '_>, url: &Url) -> v8::Local<'s, v8::
         at(parts.search_start),
         at(parts.hash_start),
     ];
-    // Longer than any string can be: there is no such URL.
+    // A URL longer than V8's maximum string length is invalid.
     let Some(href) = v8::String::new(scope, url.href()) else { return v8::undefined(scope).into() };
     let mut values: Vec<v8::Local<v8::Value>> = vec![href.into()];
     values.extend(numbers.map(|number| v8::Local::<v8::Value>::from(v8::Number::new(scope, number))));

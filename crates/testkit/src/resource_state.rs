@@ -1,40 +1,40 @@
-//! What must be the same around a run before and after it: processes, descriptors, files.
+//! Detects leaks of a run: compares processes, descriptors and files before and after it.
 
 use crate::fixture::SPARES;
 use crate::{Fixture, FixtureError, Process};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A worker that was killed is gone within a moment, and the next spare is there; nothing announces it to us, so we look until then.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long to poll for the exit of killed workers and the fork of the next spare. Neither is announced to this process.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// The state of things between two runs.
+/// Processes, descriptors and files between two runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Surroundings {
+pub struct ResourceState {
     zygote: Process,
     own_descriptors: Vec<String>,
     zygote_descriptors: Vec<String>,
     files: Vec<PathBuf>,
 }
 
-impl Surroundings {
-    /// Looks when everything that was going on has ended. `folder`: where temporary files of this process go.
-    pub fn look(fixture: &Fixture, folder: &Path) -> Result<Self, FixtureError> {
+impl ResourceState {
+    /// Records the state once no run is in progress. `folder` is the folder for temporary files of this process.
+    pub fn record(fixture: &Fixture, folder: &Path) -> Result<Self, FixtureError> {
         let zygote = fixture.zygote()?;
-        patiently(|| worker_problems(zygote));
-        Self::at_once(fixture, folder)
+        retry_until_empty(|| worker_problems(zygote));
+        Self::now(fixture, folder)
     }
 
-    /// What is not as it was, once everything had time to go. Empty when all is well.
+    /// The differences that remain after a while. Empty if nothing has leaked.
     pub fn changes(&self, fixture: &Fixture, folder: &Path) -> Vec<String> {
-        patiently(|| match Self::at_once(fixture, folder) {
+        retry_until_empty(|| match Self::now(fixture, folder) {
             Ok(now) => self.differences(&now),
             Err(error) => vec![error.to_string()],
         })
     }
 
-    fn at_once(fixture: &Fixture, folder: &Path) -> Result<Self, FixtureError> {
+    fn now(fixture: &Fixture, folder: &Path) -> Result<Self, FixtureError> {
         let zygote = fixture.zygote()?;
         let this = Process::of(std::process::id());
         let mut files: Vec<PathBuf> = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
@@ -65,20 +65,20 @@ impl Surroundings {
     }
 }
 
-/// Between runs there are the spare workers, alive, and no others.
+/// Between runs there must be exactly the spare workers, alive.
 fn worker_problems(zygote: Process) -> Vec<String> {
     let workers = zygote.children();
     let mut found: Vec<String> =
         workers.iter().filter(|worker| worker.is_zombie()).map(|worker| format!("worker {} is left as a zombie", worker.pid)).collect();
     if workers.len() != SPARES.count {
-        found.push(format!("{} workers are there, expected are the {} spare ones", workers.len(), SPARES.count));
+        found.push(format!("there are {} workers, expected are the {} spare ones", workers.len(), SPARES.count));
     }
     found
 }
 
-/// Looks again and again until there is nothing to complain of, or patience ends.
-fn patiently(look: impl Fn() -> Vec<String>) -> Vec<String> {
-    let deadline = Instant::now() + PATIENCE;
+/// Calls `look` until it finds nothing or the timeout has passed.
+fn retry_until_empty(look: impl Fn() -> Vec<String>) -> Vec<String> {
+    let deadline = Instant::now() + SETTLE_TIMEOUT;
     loop {
         let found = look();
         if found.is_empty() || Instant::now() > deadline {
@@ -88,7 +88,7 @@ fn patiently(look: impl Fn() -> Vec<String>) -> Vec<String> {
     }
 }
 
-/// Descriptors without what tells one of a kind from another: a heap that was replaced by a newer one is no leak.
+/// The descriptors without their inode numbers, because replacing one heap by another is not a leak.
 fn kinds(descriptors: Vec<String>) -> Vec<String> {
     let mut kinds: Vec<String> = descriptors.iter().map(|target| target.split(":[").next().unwrap_or(target).to_owned()).collect();
     kinds.sort();

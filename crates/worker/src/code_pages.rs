@@ -1,8 +1,8 @@
-//! V8's machine code and constants as memory that forks inherit: a file mapping would be paged in anew by every worker.
+//! Replaces the file mappings of V8's machine code and constants by anonymous memory, so that workers take no page faults on them.
 //!
-//! The host's code is copied to anonymous memory, on huge pages where the machine has them, and put in the place of the mapping. So are those
-//! parts of its constants that V8 has looked at by then, which are the ones that runs look at, too. Workers begin with all of it in their page
-//! tables, and have less to take down when they end. A machine that can't do it only loses the speed.
+//! The host's code is copied to anonymous memory, on huge pages if the machine has them, and remapped in place of the file. So are the parts of
+//! its constants that V8 has accessed so far, because runs access the same ones. Workers inherit all of it in their page tables, and have less
+//! to unmap when they exit. If a step fails, workers are only slower.
 
 use rustix::mm::{Advice, MapFlags, MprotectFlags, MremapFlags, ProtFlags};
 use std::ffi::c_void;
@@ -11,19 +11,19 @@ use std::io::Result;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-/// Of a huge page.
+/// Size of a huge page.
 const HUGE_BYTES: usize = 2 << 20;
 const PAGE_BYTES: usize = 4096;
-/// Of what `/proc/self/pagemap` says of a page: eight bytes, the highest bit of which tells whether it is mapped.
+/// Size of an entry in `/proc/self/pagemap`. The highest bit tells whether the page is mapped.
 const ENTRY_BYTES: usize = 8;
 const IS_MAPPED: u8 = 0x80;
 
-pub fn keep_in_memory() {
-    let moved = move_all();
-    debug_assert!(moved.is_ok(), "{moved:?}");
+pub fn copy_to_anonymous_memory() {
+    let replaced = replace_mappings();
+    debug_assert!(replaced.is_ok(), "{replaced:?}");
 }
 
-fn move_all() -> Result<()> {
+fn replace_mappings() -> Result<()> {
     let host = std::fs::read_link("/proc/self/exe")?;
     let maps = std::fs::read_to_string("/proc/self/maps")?;
     let pages = File::open("/proc/self/pagemap")?;
@@ -45,7 +45,7 @@ fn move_all() -> Result<()> {
     Ok(())
 }
 
-/// Protection and place of a mapping, cut to whole huge pages.
+/// Protection and address range of a mapping, trimmed to whole huge pages.
 fn range_of(line: &str) -> Option<(&str, Range<usize>)> {
     let mut words = line.split(' ');
     let (start, end) = words.next()?.split_once('-')?;
@@ -54,12 +54,12 @@ fn range_of(line: &str) -> Option<(&str, Range<usize>)> {
     (start < end).then_some((words.next()?, start..end))
 }
 
-/// Whether the kernel gives huge pages on request. With small pages, copying the constants would cost every fork more than it saves.
+/// Whether the kernel provides huge pages on request. With small pages, copying the constants would cost every fork more than it saves.
 fn has_huge_pages() -> bool {
     std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").is_ok_and(|modes| !modes.contains("[never]"))
 }
 
-/// Whether this process has looked at any page of the range.
+/// Whether this process has accessed any page of the range.
 fn is_in_use(pages: &File, range: &Range<usize>) -> Result<bool> {
     let mut entries = [0; HUGE_BYTES / PAGE_BYTES * ENTRY_BYTES];
     pages.read_exact_at(&mut entries, (range.start / PAGE_BYTES * ENTRY_BYTES) as u64)?;
@@ -68,13 +68,13 @@ fn is_in_use(pages: &File, range: &Range<usize>) -> Result<bool> {
 
 fn replace(range: &Range<usize>, protection: MprotectFlags) -> Result<()> {
     let length = range.len();
-    // SAFETY: the copy has the same bytes and, when it takes its place, the same protection; neither this code nor libc lies in the range.
+    // SAFETY: the copy has the same bytes and, when it is remapped, the same protection; neither this code nor libc is in the range.
     unsafe {
-        // Room to find an aligned start in.
+        // One huge page more, so that the start can be aligned.
         let room =
             rustix::mm::mmap_anonymous(std::ptr::null_mut(), length + HUGE_BYTES, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)?;
         let copy = (room as usize).next_multiple_of(HUGE_BYTES) as *mut c_void;
-        // Refused where there are no huge pages: small ones do, too.
+        // Fails if there are no huge pages; small pages work as well.
         let _ = rustix::mm::madvise(copy, length, Advice::LinuxHugepage);
         std::ptr::copy_nonoverlapping(range.start as *const u8, copy.cast(), length);
         rustix::mm::mprotect(copy, length, protection)?;

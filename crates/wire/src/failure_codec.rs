@@ -10,17 +10,17 @@
 //! | 6 | `Unsaveable` | the reason |
 //! | 7 | `NoWorker` | the reason |
 //!
-//! Byte 0 is left free: the frames that carry a failure use it for success.
+//! Byte 0 is not used: in the frames that contain a failure it means success.
 
 use heapstead_types::{Failure, limits};
 use std::borrow::Cow;
 
-/// How much of the end of a text that is too long is kept: an error's stack comes last.
+/// How much is kept of the end of a text that is too long. The stack of an error is at the end.
 const TAIL_BYTES: usize = limits::ERROR_BYTES_MAX / 4;
-/// Room for the words that replace what was cut out.
+/// Room for the text that replaces the removed part.
 const CUT_BYTES: usize = 64;
 
-/// Kind byte and text of a failure. Failures that only the server can find are sent as `NoWorker`.
+/// Kind byte and text of a failure. Failures that only the server detects are sent as `NoWorker`.
 pub fn encode(failure: &Failure) -> (u8, Cow<'_, str>) {
     let (byte, text) = match failure {
         Failure::Exception(text) => (1, Cow::Borrowed(text.as_str())),
@@ -35,7 +35,7 @@ pub fn encode(failure: &Failure) -> (u8, Cow<'_, str>) {
     (byte, shorten(text))
 }
 
-/// The failure, or none where the byte is unknown or the text is not what it should be.
+/// The failure. None if the byte is unknown or the text is malformed.
 pub fn decode(byte: u8, text: String) -> Option<Failure> {
     if text.len() > limits::ERROR_BYTES_MAX {
         return None;
@@ -52,7 +52,7 @@ pub fn decode(byte: u8, text: String) -> Option<Failure> {
     })
 }
 
-/// Cuts the middle out of a text that is too long: the beginning says what went wrong, the end says where.
+/// Removes the middle of a text that is too long: the beginning says what went wrong, the end says where.
 pub fn shorten(text: Cow<'_, str>) -> Cow<'_, str> {
     if text.len() <= limits::ERROR_BYTES_MAX {
         return text;
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_that_is_too_long_is_cut_in_the_middle_at_characters() {
+    fn a_long_text_is_shortened_in_the_middle_at_character_boundaries() {
         let long = format!("Error: {}\n    at main.js:1:1", "é".repeat(limits::ERROR_BYTES_MAX));
         let failure = Failure::Exception(long);
         let (_, text) = encode(&failure);

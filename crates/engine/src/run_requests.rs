@@ -7,17 +7,17 @@ use heapstead_wire::{Open, RunNumber, RunSettings, ServerState, ToWorker};
 use std::borrow::Cow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-pub struct OneShot<'a> {
+pub struct RunRequests<'a> {
     /// The requests, encoded.
     pub bytes: Vec<u8>,
-    /// Which answers are to be expected.
+    /// Which answers to expect.
     pub state: ServerState,
-    /// Where the worker writes the new heap; none in a stateless run.
+    /// Where the worker writes the new heap. None for a stateless run.
     pub snapshot: Option<OwnedFd>,
     heap: Option<&'a HeapImage>,
 }
 
-impl<'a> OneShot<'a> {
+impl<'a> RunRequests<'a> {
     pub fn new(job: &'a Job) -> std::io::Result<Self> {
         let (heap, snapshot) = match &job.kind {
             Kind::Stateless => (None, None),
@@ -45,7 +45,7 @@ impl<'a> OneShot<'a> {
         request.write_to(&mut self.bytes)
     }
 
-    /// The descriptors that go beside the first byte, in the order of the requests that need them.
+    /// The descriptors to send with the first byte, in the order of the requests that need them.
     pub fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
         self.heap.map(AsFd::as_fd).into_iter().chain(self.snapshot.as_ref().map(AsFd::as_fd)).collect()
     }

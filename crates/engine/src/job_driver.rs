@@ -1,8 +1,8 @@
-//! Drives one job from its place in the queue to its one end: waits for a slot, gets a worker, sends it the requests, follows it, kills it.
+//! Drives one job from its place in the queue to its outcome: waits for a slot, gets a worker, sends it the requests, follows it, kills it.
 
 use crate::engine::{Event, Job, Outcome};
 use crate::follower::{Followed, Follower};
-use crate::one_shot::OneShot;
+use crate::run_requests::RunRequests;
 use crate::scheduler::Permit;
 use crate::worker::Worker;
 use crate::zygote::Zygote;
@@ -13,9 +13,9 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
-/// A worker that was forked ahead may have died since; the job is given to another one then.
+/// How many workers a job is sent to: a pre-forked worker may have died before it read its requests, and then another worker gets them.
 const WORKERS_MAX: usize = 3;
-/// Read at once of the reason why a worker did not take a run.
+/// Read buffer for the message of a worker that refused its requests.
 const REASON_BYTES: usize = 4096;
 
 pub async fn drive(
@@ -30,12 +30,12 @@ pub async fn drive(
         Ok(outcome) => outcome,
         Err(stop) => stop.into_outcome(&job),
     };
-    // The run has ended: a cancel that comes now has no effect.
+    // The run has ended, so a later cancel has no effect.
     cancels.close();
     let _ = events.send(Event::Ended(outcome)).await;
 }
 
-/// Waits for a slot, then has a worker run the job. An error is a stop that came before a worker had the run.
+/// Waits for a slot, then runs the job on a worker. An error is a stop that came before a worker had received the job.
 async fn run(
     zygote: &Zygote,
     job: &Job,
@@ -43,11 +43,11 @@ async fn run(
     events: &mpsc::Sender<Event>,
     stops: &mut Stops<'_>,
 ) -> Result<Outcome, Stop> {
-    // Queued, and then waiting for the fork: neither counts towards the time limit.
+    // Neither the time in the queue nor the wait for the fork counts towards the time limit.
     let Ok(_permit) = stops.unless(permit).await? else {
         return Ok(Outcome::Failed(Failure::NoWorker("the engine is shut down".into())));
     };
-    let mut failure = Failure::NoWorker("no worker took the run".into());
+    let mut failure = Failure::NoWorker("no worker accepted the run".into());
     for _ in 0..WORKERS_MAX {
         stops.deadline = None;
         let begun = match stops.unless(begin(zygote, job)).await? {
@@ -59,7 +59,7 @@ async fn run(
             Err(NotBegun::Impossible(why)) => return Ok(Outcome::Failed(why)),
         };
         stops.deadline = Some(Instant::now() + Duration::from_secs(job.limits.timeout_secs.into()));
-        // There is room: no other event comes before the first output.
+        // The buffer has room, because no other event is sent before the first output.
         let _ = events.try_send(Event::Started);
         let mut follower = Follower::new(begun.worker, begun.state, begun.snapshot, job.limits.output_bytes_max, events);
         match stops.unless(follower.follow()).await {
@@ -76,7 +76,7 @@ async fn run(
     Ok(Outcome::Failed(failure))
 }
 
-/// Why a run is stopped from outside.
+/// Why a run is stopped before it ends by itself.
 enum Stop {
     Cancelled(oneshot::Sender<()>),
     /// The execution was dropped.
@@ -85,7 +85,7 @@ enum Stop {
 }
 
 impl Stop {
-    /// The outcome of a run that was stopped. Answers the cancel, whose worker is dead by now.
+    /// The outcome of a stopped run. Also answers the cancel request, because the worker is dead by now.
     fn into_outcome(self, job: &Job) -> Outcome {
         match self {
             Self::Cancelled(done) => {
@@ -105,7 +105,7 @@ struct Stops<'a> {
 }
 
 impl Stops<'_> {
-    /// The output of `work`, unless a stop comes first.
+    /// Returns the output of `work`, or the stop if one comes first.
     async fn unless<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Stop> {
         tokio::select! {
             biased;
@@ -130,14 +130,14 @@ impl Stops<'_> {
     }
 }
 
-/// Why no worker runs the job.
+/// Why no worker accepted the job.
 enum NotBegun {
-    /// The worker was dead, or refused; another one might not.
+    /// The worker was dead or refused. Another worker may accept the job.
     Refused(Failure),
     Impossible(Failure),
 }
 
-/// A worker that has its requests.
+/// A worker that was sent its requests.
 struct Begun {
     worker: Worker,
     state: ServerState,
@@ -147,23 +147,23 @@ struct Begun {
 /// Gets a worker and sends it the requests of the job.
 async fn begin(zygote: &Zygote, job: &Job) -> Result<Begun, NotBegun> {
     let impossible = |why: String| NotBegun::Impossible(Failure::NoWorker(why));
-    let requests = OneShot::new(job).map_err(|error| impossible(format!("memory for a heap: {error}")))?;
+    let requests = RunRequests::new(job).map_err(|error| impossible(format!("memory for a heap: {error}")))?;
     let timeout = Duration::from_secs(job.limits.timeout_secs.into());
     let worker = zygote.fork(job.limits.heap_mb).await.map_err(impossible)?;
     match tokio::time::timeout(timeout, worker.send(&requests.bytes, &requests.descriptors())).await {
         Ok(Ok(())) => Ok(Begun { worker, state: requests.state, snapshot: requests.snapshot }),
         Ok(Err(error)) => {
-            let why = || Failure::NoWorker(format!("the worker did not take the run: {error}"));
+            let why = || Failure::NoWorker(format!("the worker did not accept the run: {error}"));
             Err(NotBegun::Refused(reason_of(&worker).await.unwrap_or_else(why)))
         }
         Err(_) => Err(impossible(format!("the worker did not read the run in {} s", timeout.as_secs()))),
     }
 }
 
-/// Why a worker did not take its requests, if it said so before it exited: it could not be confined, for one.
+/// Why a worker refused its requests, if it sent a reason before it exited: for example, it could not be confined.
 async fn reason_of(worker: &Worker) -> Option<Failure> {
     worker.kill();
-    // On the heap: as an array it would be part of every job's future, which is moved a few times.
+    // A `Vec`, because an array would enlarge the future of every job, which is moved a few times.
     let (mut decoder, mut buffer) = (Decoder::default(), vec![0; REASON_BYTES]);
     while let Ok(count @ 1..) = worker.read(&mut buffer).await {
         decoder.push(&buffer[..count]);

@@ -1,39 +1,6 @@
-//! The status of an execution, and every failure that can end it.
+//! Every reason why an execution can fail, with its text and error code.
 
 use crate::{EngineMismatch, ErrorCode, HeapKey, limits};
-
-/// Status of an execution. A queued execution is `running`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Status {
-    Running,
-    Completed,
-    Failed,
-    TimedOut,
-    Cancelled,
-}
-
-impl Status {
-    pub const ALL: [Self; 5] = [Self::Running, Self::Completed, Self::Failed, Self::TimedOut, Self::Cancelled];
-
-    pub fn is_terminal(self) -> bool {
-        self != Self::Running
-    }
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::TimedOut => "timed_out",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.as_str() == name)
-    }
-}
 
 /// The stage a worker had reached when it died.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +42,7 @@ pub enum Failure {
     WorkerCrashed { stage: Stage, signal: Option<i32> },
     #[error("the worker broke the protocol: {0}")]
     WorkerMisbehaved(String),
-    #[error("the process that starts workers died; the run is lost, a new one has been started: run the code again")]
+    #[error("the process that starts workers died and was replaced; this run is lost: run the code again")]
     ZygoteDied,
     #[error("no worker could be started: {0}")]
     NoWorker(String),
@@ -123,10 +90,10 @@ fn crash_text(stage: Stage, signal: Option<i32>) -> String {
             "the worker crashed ({how}) before the code began: the source is probably nested too deeply to parse, or the heap can't be restored"
         ),
         Stage::Running => format!(
-            "the worker crashed ({how}) while the code ran, which most often means that native code ran out of memory; nothing but this run is affected"
+            "the worker crashed ({how}) while the code ran, which most often means that native code ran out of memory; only this run is affected"
         ),
         Stage::Saving => format!(
-            "the heap can't be saved: V8 gave up on it ({how}). A value on it can't be kept in a snapshot, such as a resizable ArrayBuffer with a maxByteLength of 4 GiB or more; set the variable that holds it to null before the run ends"
+            "the heap can't be saved: V8 crashed while it wrote the snapshot ({how}). A value on the heap can't be kept in a snapshot, such as a resizable ArrayBuffer with a maxByteLength of 4 GiB or more; set the variable that holds it to null before the run ends"
         ),
     }
 }

@@ -1,21 +1,21 @@
-//! The requests of a one-shot run, read to their end as a worker reads them.
+//! The requests of a one-shot run, as a worker receives them.
 
 use heapstead_wire::{Open, Reader, RunNumber, ToWorker};
 use std::os::fd::{AsFd, OwnedFd};
 
-/// Everything that the server sends with one write: `Open`, `Run`, `Snapshot` where a heap is wanted, `Close`.
-pub struct OneShot {
+/// Everything that the server sends with one write: `Open`, `Run`, `Snapshot` if the run is stateful, `Close`.
+pub struct ReceivedRun {
     pub open: Open,
-    /// The heap that the run begins with, unless it is the base heap.
+    /// The heap that the run starts from, unless it is the base heap.
     pub heap: Option<OwnedFd>,
     pub run: RunNumber,
     pub code: String,
-    /// Where the new heap goes, if one is wanted.
+    /// Where to write the new heap, if the run is stateful.
     pub snapshot: Option<OwnedFd>,
 }
 
-impl OneShot {
-    /// Reads from a worker's socket. None when the requests are not those of a one-shot run.
+impl ReceivedRun {
+    /// Reads from a worker's socket. None if the requests are not those of a one-shot run.
     pub fn receive(socket: impl AsFd) -> Option<Self> {
         let mut reader = Reader::default();
         let mut next = || reader.next_message(&socket).ok();

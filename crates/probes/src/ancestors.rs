@@ -1,0 +1,21 @@
+//! The pids of a worker's ancestors. A confined worker can't query them, so they are recorded in the zygote.
+
+use std::sync::OnceLock;
+
+#[derive(Debug, Clone, Copy)]
+pub struct Ancestors {
+    pub zygote: i32,
+    pub server: i32,
+}
+
+static ANCESTORS: OnceLock<Ancestors> = OnceLock::new();
+
+pub fn record() {
+    // SAFETY: no arguments, always succeeds.
+    ANCESTORS.get_or_init(|| unsafe { Ancestors { zygote: libc::getpid(), server: libc::getppid() } });
+}
+
+pub fn ancestors() -> Ancestors {
+    // A pid that no process has, if they were not recorded.
+    ANCESTORS.get().copied().unwrap_or(Ancestors { zygote: i32::MAX, server: i32::MAX })
+}
