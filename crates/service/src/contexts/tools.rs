@@ -62,7 +62,9 @@ impl CheckRequest {
     fn check_bounds(&self) -> Result<(), ServiceError> {
         let bounded = |name: &str, text: &str, min: usize, max: usize| match text.chars().count() {
             chars if (min..=max).contains(&chars) => Ok(()),
-            chars => Err(ServiceError::bad_value(name, format!("{chars} characters long"), format!("{min} to {max} characters are allowed"))),
+            chars => {
+                Err(ServiceError::bad_value(name, format!("{chars} characters long"), format!("{min} to {max} characters are allowed")))
+            }
         };
         match self {
             Self::Resource { id, content_hash, .. } => {
