@@ -64,6 +64,11 @@ impl Held {
     pub fn enter(self, lane: Lane) -> oneshot::Receiver<Permit> {
         self.scheduler.queue(lane, self.heap_mb)
     }
+
+    /// Queues another job of the holder, which uses the held place meanwhile, so a full queue does not refuse it.
+    pub fn enter_before(&self, lane: Lane, heap_mb: u32) -> oneshot::Receiver<Permit> {
+        self.scheduler.queue(lane, heap_mb)
+    }
 }
 
 impl Drop for Held {

@@ -25,18 +25,14 @@ use std::time::Duration;
 use tokio::sync::{OwnedRwLockReadGuard, oneshot};
 use tokio::time::Instant;
 
-/// Least time for the heap store: a busy disk must not fail a run that may compute for a second only.
-const STORE_SECS_MIN: u32 = 5;
 /// Least time left for storing when the code used up its own: a run that ended within its limit does not fail for lack of a moment.
 const STORE_LEFT_MIN: Duration = Duration::from_secs(1);
-/// Time for a store that gives up at the deadline to report why.
-const STORE_GRACE: Duration = Duration::from_millis(250);
 
 /// Accepts a run and starts driving it.
 pub async fn accept(service: &Service, caller: &Caller, request: RunRequest) -> Result<Arc<RunningExecution>, ServiceError> {
     service.refuse_while_closing()?;
     service.heaps().refuse_missing(caller, request.start).await?;
-    service.refuse_stale(caller, &request).await?;
+    let restored = service.refuse_stale(caller, &request).await?;
     let held = service.runtime.engine.hold(request.limits.heap_mb)?;
     let session = request.session.opened().map(|session| session.id);
     let connection = caller.connection.as_ref().map(|connection| connection.id.as_str());
@@ -52,6 +48,7 @@ pub async fn accept(service: &Service, caller: &Caller, request: RunRequest) -> 
         headers: caller.headers.clone(),
         lane: caller.lane,
         request,
+        restored,
     };
     match session {
         Some(session) => drop(tokio::spawn(driver.drive_in_turn(session, held, accepted))),
@@ -74,6 +71,8 @@ struct Driver {
     headers: Vec<(String, String)>,
     lane: heapstead_engine::Lane,
     request: RunRequest,
+    /// The head, if it was restored to check it before acceptance.
+    restored: Option<(HeapKey, HeapImage)>,
     run_session: Option<RunSession>,
 }
 
@@ -227,25 +226,25 @@ impl Driver {
         writer: &mut OutputWriter,
     ) -> (ExecutionOutcome, Option<Completed>) {
         // Outside of a session only the heap has to be waited for, so the run joins the engine's queue at once.
-        let place = match self.running.session {
-            Some(_) => Err(held),
-            None => Ok(held.place(self.lane)),
+        let (place, held) = match self.running.session {
+            Some(_) => (None, Some(held)),
+            None => (Some(held.place(self.lane)), None),
         };
         let mut warnings = Vec::new();
         let mut began = Instant::now();
-        let deadline = self.store_deadline(began);
-        let heaps = self.service.runtime.heaps.until(deadline.into_std());
         let start = tokio::select! {
             biased;
             stop = self.running.stop_requested() => return (stop.outcome(), None),
-            start = in_time(deadline, self.start(&heaps, head, &mut warnings)) => match start {
+            start = self.start(held.as_ref(), head, &mut warnings) => match start {
                 Ok(start) => start,
                 Err(failure) => return (ExecutionOutcome::Failed(failure), None),
             },
         };
         *prepared = start.prepared;
         self.running.warn(warnings);
-        let place = place.unwrap_or_else(|held| held.place(self.lane));
+        let Some(place) = place.or_else(|| held.map(|held| held.place(self.lane))) else {
+            return (ExecutionOutcome::Failed(Failure::NoWorker("it has no place in the queue".into())), None);
+        };
         let (result, heap, javascript) = match self.follow(place, Kind::Stateful(start.heap), writer, &mut began).await {
             Ok(Outcome::Completed { result, heap: Some(heap), javascript }) => (result, heap, javascript),
             Ok(Outcome::Completed { heap: None, .. }) => {
@@ -274,8 +273,7 @@ impl Driver {
             };
             return Err(ExecutionOutcome::Failed(failure));
         }
-        let deadline = self.store_deadline(began);
-        let heaps = self.service.runtime.heaps.until(deadline.into_std());
+        let heaps = self.heaps(began);
         let store = async {
             let begun = Instant::now();
             let storing = self.service.stores.storing.clone().read_owned().await;
@@ -286,12 +284,13 @@ impl Driver {
         tokio::select! {
             biased;
             stop = self.running.stop_requested() => Err(stop.outcome()),
-            stored = in_time(deadline, store) => stored.map_err(ExecutionOutcome::Failed),
+            stored = store => stored.map_err(ExecutionOutcome::Failed),
         }
     }
 
     /// Restores the heap to start with, and prepares the logical session.
-    async fn start(&self, heaps: &HeapCache, head: Option<HeapKey>, warnings: &mut Vec<String>) -> Result<Start, Failure> {
+    async fn start(&self, held: Option<&Held>, head: Option<HeapKey>, warnings: &mut Vec<String>) -> Result<Start, Failure> {
+        let heaps = &self.heaps(Instant::now());
         let input = self.request.start.input_heap(head);
         let Some(logical) = self.run_session.as_ref().and_then(RunSession::logical) else {
             return Ok(Start { heap: self.restore(heaps, input, warnings).await?, input_heap: input.key(), prepared: None });
@@ -304,8 +303,14 @@ impl Driver {
         let found = self.service.stores.records.logical_session(principal, logical).await;
         let found = found.map_err(|error| Failure::Store(error.to_string()))?;
         let logical = found.ok_or_else(|| Failure::Unprepared("the session is gone".into()))?;
-        let request = PreparationRequest { on_stale: self.request.on_stale, instead, lane: self.lane, ..PreparationRequest::default() };
-        let mut prepared = self.service.prepare(principal, &logical, heaps, request).await?;
+        let request = PreparationRequest {
+            on_stale: self.request.on_stale,
+            instead,
+            lane: self.lane,
+            restored: self.restored.clone(),
+            ..PreparationRequest::default()
+        };
+        let mut prepared = self.service.prepare(principal, &logical, held, request).await?;
         warnings.append(&mut prepared.warnings);
         let input_heap = self.request.start.key().or(prepared.key);
         Ok(Start { heap: prepared.heap.take(), input_heap, prepared: Some(prepared) })
@@ -322,10 +327,10 @@ impl Driver {
         start_point::restore(heaps, input, warnings).await
     }
 
-    /// How long the store may take for a run that began then.
-    fn store_deadline(&self, began: Instant) -> Instant {
-        let secs = self.request.limits.timeout_secs.max(STORE_SECS_MIN);
-        (began + Duration::from_secs(secs.into())).max(Instant::now() + STORE_LEFT_MIN)
+    /// The heap store, bounded by the time that it may take for a run that began then.
+    fn heaps(&self, began: Instant) -> HeapCache {
+        let deadline = began + HeapCache::time_max(&self.request.limits);
+        self.service.runtime.heaps.until(deadline.max(Instant::now() + STORE_LEFT_MIN).into_std())
     }
 
     /// Runs the code and writes its output as it arrives. Sets `began` when the code starts.
@@ -449,10 +454,4 @@ impl Driver {
             continuity,
         }
     }
-}
-
-/// Bounds what the heap store does: a store that hangs must not delay a run beyond its time.
-async fn in_time<T>(deadline: Instant, stored: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let late = || Failure::Store("the heap store did not answer in the time that was left for the run".into());
-    tokio::time::timeout_at(deadline + STORE_GRACE, stored).await.unwrap_or_else(|_| Err(late()))
 }

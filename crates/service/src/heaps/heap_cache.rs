@@ -3,7 +3,7 @@
 use super::damaged::DamagedHeaps;
 use heapstead_engine::{EngineInfo, HeapImage};
 use heapstead_store::{HeapInfo, HeapStore, HeapStoreError};
-use heapstead_types::{Failure, HeapKey};
+use heapstead_types::{Failure, HeapKey, Limits};
 use lru::LruCache;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,6 +11,10 @@ use std::time::{Duration, Instant};
 
 /// Total size of cached heaps. A run usually continues from the heap that the previous run produced, which then is not read.
 const HOT_BYTES_MAX: u64 = 256 << 20;
+/// Least time for the heap store: a busy disk must not fail a run that may compute for a second only.
+const STORE_SECS_MIN: u32 = 5;
+/// Time for a store that gives up at the deadline to report why.
+const DEADLINE_GRACE: Duration = Duration::from_millis(250);
 
 #[derive(Clone)]
 pub struct HeapCache {
@@ -19,6 +23,7 @@ pub struct HeapCache {
     hot: Arc<Mutex<Hot>>,
     damaged: Arc<DamagedHeaps>,
     looked_up: Arc<LookedUp>,
+    deadline: Option<Instant>,
 }
 
 #[derive(Default)]
@@ -40,6 +45,7 @@ impl HeapCache {
             hot: Arc::new(Mutex::new(Hot { heaps: LruCache::unbounded(), bytes: 0 })),
             damaged: Arc::default(),
             looked_up: Arc::default(),
+            deadline: None,
         }
     }
 
@@ -53,9 +59,14 @@ impl HeapCache {
         (self.looked_up.hits.load(Relaxed), self.looked_up.misses.load(Relaxed))
     }
 
-    /// The same cache, for a caller that waits until then.
+    /// The time that the store may take for a run with these limits.
+    pub fn time_max(limits: &Limits) -> Duration {
+        Duration::from_secs(limits.timeout_secs.max(STORE_SECS_MIN).into())
+    }
+
+    /// The same cache, for a caller that waits until then: a store that hangs must not delay a run beyond its time.
     pub fn until(&self, deadline: Instant) -> Self {
-        Self { store: self.store.until(deadline), ..self.clone() }
+        Self { store: self.store.until(deadline), deadline: Some(deadline), ..self.clone() }
     }
 
     /// Damaged heaps that still exist. If the store can't say so in this time, all that are known.
@@ -77,7 +88,7 @@ impl HeapCache {
     /// Restores a heap: verified, and written by a compatible engine. If its engine is not known, the V8 version in its bytes decides.
     pub async fn restore(&self, key: HeapKey) -> Result<HeapImage, Failure> {
         let this = self.clone();
-        let restored = blocking(move || this.restore_now(key)).await;
+        let restored = self.in_time(blocking(move || this.restore_now(key))).await;
         match &restored {
             Ok(_) => self.damaged.remove(&[key]).await,
             Err(Failure::HeapDamaged { why, .. }) => self.damaged.add(key, why).await,
@@ -112,7 +123,7 @@ impl HeapCache {
     /// Stores a heap. When this returns it survives a power failure.
     pub async fn store(&self, image: HeapImage) -> Result<HeapKey, Failure> {
         let this = self.clone();
-        blocking(move || this.store_now(image)).await
+        self.in_time(blocking(move || this.store_now(image))).await
     }
 
     fn store_now(&self, image: HeapImage) -> Result<HeapKey, Failure> {
@@ -123,6 +134,12 @@ impl HeapCache {
             self.hot().insert(info, image);
         }
         Ok(key)
+    }
+
+    async fn in_time<T>(&self, answer: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+        let Some(deadline) = self.deadline else { return answer.await };
+        let late = || Failure::Store("the heap store did not answer in the time that was left for the run".into());
+        tokio::time::timeout_at((deadline + DEADLINE_GRACE).into(), answer).await.unwrap_or_else(|_| Err(late()))
     }
 
     fn hot(&self) -> MutexGuard<'_, Hot> {

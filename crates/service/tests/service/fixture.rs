@@ -25,8 +25,14 @@ impl Fixture {
     }
 
     pub async fn with(change: impl FnOnce(&mut Policy)) -> Self {
+        Self::with_engine(change, |_| ()).await
+    }
+
+    pub async fn with_engine(change: impl FnOnce(&mut Policy), configure: impl FnOnce(&mut Config)) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let engine = Engine::start(Config::new(Artifacts::find().expect("the engine's parts"))).await.expect("an engine");
+        let mut config = Config::new(Artifacts::find().expect("the engine's parts"));
+        configure(&mut config);
+        let engine = Engine::start(config).await.expect("an engine");
         let heaps = HeapStore::in_folder(&folder.path().join("heaps"), Owner::Anyone).expect("heaps");
         let database = Database::open(&folder.path().join("database"), Owner::Anyone).expect("a database");
         let records = database.records.clone();
@@ -42,7 +48,7 @@ impl Fixture {
         };
         change(&mut policy);
         let principal: Principal = "acme/ann".parse().expect("an owner");
-        let service = Service::new(engine, heaps, database, policy, Catalogs::default());
+        let service = Service::new(engine, heaps, database, policy, catalogs());
         Self { service, records, caller: Caller { principal, ..Caller::default() }, _folder: folder }
     }
 
@@ -61,6 +67,10 @@ impl Fixture {
         let after = self.records.counts();
         (AccessCounts { reads: after.reads - before.reads, writes: after.writes - before.writes }, done)
     }
+}
+
+fn catalogs() -> Catalogs {
+    Catalogs::load([concat!(env!("CARGO_MANIFEST_DIR"), "/../../catalogs/statistics")]).expect("the catalog")
 }
 
 pub fn costs(reads: u64, writes: u64) -> AccessCounts {

@@ -1,8 +1,10 @@
 //! Turns: runs and preparations of one session, one after another.
 
 use crate::fixture::{Fixture, LONG};
-use heapstead_service::{ContextRequest, RunParameters};
-use heapstead_types::Principal;
+use heapstead_catalog::Pick;
+use heapstead_engine::Lane;
+use heapstead_service::{Caller, ContextRequest, OnStale, RunParameters};
+use heapstead_types::{Principal, Status};
 
 #[tokio::test]
 async fn preparing_a_session_is_no_execution_of_its_caller() {
@@ -45,13 +47,67 @@ async fn preparing_a_session_restores_its_heap_once() {
     let request = ContextRequest { intent: "task".into(), ..ContextRequest::default() };
     let session = fixture.service.session_context(&fixture.caller, request.clone()).await.expect("opened").logical_session_id;
     fixture.run(&fixture.caller, "globalThis.x = 1", Some(&session)).await;
-    let lookups = async || {
-        let metrics = fixture.service.metrics(&Principal::local()).await.expect("metrics");
-        metrics.stores.map(|stores| stores.heap_cache_hits + stores.heap_cache_misses).expect("stores")
-    };
-    let before = lookups().await;
+    let before = lookups(&fixture).await;
     fixture.service.session_context(&fixture.caller, request).await.expect("found");
-    assert_eq!(lookups().await - before, 1, "session_context");
+    assert_eq!(lookups(&fixture).await - before, 1, "session_context");
     fixture.run(&fixture.caller, "x", Some(&session)).await;
-    assert_eq!(lookups().await - before, 2, "a run");
+    assert_eq!(lookups(&fixture).await - before, 2, "a run");
+    let in_session = RunParameters { code: "1".into(), session: Some(session), ..RunParameters::default() };
+    let strict = RunParameters { on_stale: OnStale::Fail, ..in_session.clone() };
+    fixture.service.run(&fixture.caller, strict).await.expect("accepted").ended().await;
+    assert_eq!(lookups(&fixture).await - before, 3, "a run that fails if the state is lost");
+    let on_fresh_heap = RunParameters { heap: Some(String::new()), ..in_session };
+    fixture.service.run(&fixture.caller, on_fresh_heap).await.expect("accepted").ended().await;
+    assert_eq!(lookups(&fixture).await - before, 3, "a run on a fresh heap does not restore the head");
+}
+
+/// Heaps that were restored, from the cache or the store.
+async fn lookups(fixture: &Fixture) -> u64 {
+    let metrics = fixture.service.metrics(&Principal::local()).await.expect("metrics");
+    metrics.stores.map(|stores| stores.heap_cache_hits + stores.heap_cache_misses).expect("stores")
+}
+
+fn context(intent: &str) -> ContextRequest {
+    ContextRequest { intent: intent.into(), picks: vec![Pick::new("statistics", "mean")], ..ContextRequest::default() }
+}
+
+fn busy_for(ms: u32) -> RunParameters {
+    RunParameters { code: format!("const end = Date.now() + {ms}; while (Date.now() < end);"), ..RunParameters::default() }
+}
+
+/// Story: the preparation of an accepted run needed a second place, so the run failed if the queue was full.
+#[tokio::test]
+async fn the_preparation_of_an_accepted_run_is_not_refused_by_a_full_queue() {
+    let small = |config: &mut heapstead_engine::Config| (config.concurrent_max, config.queued_max) = (1, 1);
+    let fixture = Fixture::with_engine(|_| (), small).await;
+    let session = fixture.service.session_context(&fixture.caller, context("task")).await.expect("opened").logical_session_id;
+    let slot = fixture.service.run(&fixture.caller, busy_for(1000)).await.expect("accepted");
+    while fixture.service.engine().load().running == 0 {
+        tokio::task::yield_now().await;
+    }
+    // A fresh heap has no entities, so this run needs a preparation. It takes the only place in the queue.
+    let needs_preparation =
+        RunParameters { code: "e1([1, 3])".into(), heap: Some(String::new()), session: Some(session), ..RunParameters::default() };
+    let run = fixture.service.run(&fixture.caller, needs_preparation).await.expect("accepted");
+    let record = run.ended().await;
+    assert_eq!((record.status, record.result.as_deref()), (Status::Completed, Some("2")), "{record:?}");
+    assert_eq!(slot.ended().await.status, Status::Completed);
+}
+
+#[tokio::test]
+async fn a_preparation_waits_in_the_lane_of_its_caller() {
+    let fixture = Fixture::with_engine(|_| (), |config| config.concurrent_max = 1).await;
+    let busy = Caller { principal: "acme/bob".parse().expect("an owner"), lane: Lane(1), ..Caller::default() };
+    let mut queued = Vec::new();
+    for _ in 0..8 {
+        queued.push(fixture.service.run(&busy, busy_for(200)).await.expect("accepted"));
+    }
+    let caller = Caller { lane: Lane(2), ..fixture.caller.clone() };
+    fixture.service.session_context(&caller, context("task")).await.expect("prepared");
+    let list = fixture.service.executions().list(&busy, Default::default()).await.expect("listed");
+    let ended = list.executions.iter().filter(|execution| execution.status != Status::Running).count();
+    assert!(ended <= 3, "{ended} of 8 runs of another lane came first");
+    for execution in queued {
+        execution.ended().await;
+    }
 }

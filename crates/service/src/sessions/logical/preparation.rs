@@ -6,15 +6,16 @@
 
 use super::continuity::{Continuity, Reason, SessionNotice, Wave, WaveMode};
 use super::symbol_space;
-use crate::executions::{ExecutionOutcome, RunRequest};
+use crate::executions::{ExecutionOutcome, RunRequest, StartPoint};
 use crate::heaps::HeapCache;
 use crate::sessions::lifecycle::too_many_sessions;
 use crate::{Caller, Service, ServiceError};
 use heapstead_catalog::{EntitySymbols, Pick, PickError, Symbols, script, table, warnings};
-use heapstead_engine::{HeapImage, Job, Kind, Lane, Outcome};
+use heapstead_engine::{HeapImage, Held, Job, Kind, Lane, Outcome};
 use heapstead_store::records::{Binding, ExecuteSession, LogicalSession};
 use heapstead_types::{ErrorCode, Failure, HeapKey, Principal};
 use jiff::Timestamp;
+use std::time::Instant;
 use tokio::sync::OwnedRwLockReadGuard;
 
 /// What to do if the execute session of a logical session is lost.
@@ -60,7 +61,7 @@ pub enum PrepareError {
     Stale(Reason),
     #[error(transparent)]
     Pick(#[from] PickError),
-    #[error("the catalogs could not be brought into the session: {0}")]
+    #[error("the catalogs could not be imported into the session: {0}")]
     Exposure(Failure),
     #[error(transparent)]
     Heap(#[from] Failure),
@@ -72,7 +73,7 @@ impl From<PrepareError> for Failure {
     fn from(error: PrepareError) -> Self {
         match error {
             PrepareError::Heap(failure) => failure,
-            PrepareError::Exposure(failure) => Self::Unprepared(format!("the catalogs could not be brought into the session: {failure}")),
+            PrepareError::Exposure(failure) => Self::Unprepared(format!("the catalogs could not be imported into the session: {failure}")),
             other => Self::Unprepared(other.to_string()),
         }
     }
@@ -105,17 +106,19 @@ enum Found {
 }
 
 impl Service {
-    /// Prepares a logical session. If this changes anything, the caller has to hold the turn.
+    /// Prepares a logical session. If this changes anything, the caller has to hold the turn. A run has a place in the queue already, which its
+    /// preparation uses.
     pub(crate) async fn prepare(
         &self,
         principal: &Principal,
         logical: &LogicalSession,
-        heaps: &HeapCache,
+        held: Option<&Held>,
         mut request: PreparationRequest,
     ) -> Result<PreparedSession, PrepareError> {
         let pending = logical.pending_notice.as_deref().and_then(|json| serde_json::from_str::<SessionNotice>(json).ok());
-        let work = Preparation { service: self, principal, logical, heaps, lane: request.lane };
-        let mut prepared = match work.check(request.restored.take()).await? {
+        let work = Preparation { service: self, principal, logical, held, lane: request.lane };
+        let head = if request.instead.is_some() { HeadUse::Unused } else { HeadUse::Needed(request.restored.take()) };
+        let mut prepared = match work.check(head).await? {
             Found::Usable { execute, symbols, heap } => work.extend(execute, symbols, heap, request).await?,
             Found::Lost { reason, .. } if request.on_stale == OnStale::Fail => return Err(PrepareError::Stale(reason)),
             Found::Lost { execute, reason } => work.recover(&execute, reason, request).await?,
@@ -139,31 +142,41 @@ impl Service {
 }
 
 impl Service {
-    /// Refuses a run with `on_stale: fail` if its session is known to be lost.
-    pub(crate) async fn refuse_stale(&self, caller: &Caller, request: &RunRequest) -> Result<(), ServiceError> {
+    /// Refuses a run with `on_stale: fail` if its session is known to be lost. Returns the head if it was restored for that.
+    pub(crate) async fn refuse_stale(&self, caller: &Caller, request: &RunRequest) -> Result<Option<(HeapKey, HeapImage)>, ServiceError> {
         let Some(id) = request.session.opened().and_then(|session| session.logical).filter(|_| request.on_stale == OnStale::Fail) else {
-            return Ok(());
+            return Ok(None);
         };
-        let Some(logical) = self.stores.records.logical_session(&caller.principal, id).await? else { return Ok(()) };
-        let heaps = &self.runtime.heaps;
-        let work = Preparation { service: self, principal: &caller.principal, logical: &logical, heaps, lane: caller.lane };
-        match work.check(None).await? {
+        let Some(logical) = self.stores.records.logical_session(&caller.principal, id).await? else { return Ok(None) };
+        let work = Preparation { service: self, principal: &caller.principal, logical: &logical, held: None, lane: caller.lane };
+        let head = if matches!(request.start, StartPoint::Given(_)) { HeadUse::Unused } else { HeadUse::Needed(None) };
+        match work.check(head).await? {
             Found::Lost { reason, .. } => Err(PrepareError::Stale(reason).into()),
-            _ => Ok(()),
+            Found::Usable { heap, .. } => Ok(logical.head.zip(heap)),
+            Found::Unbound => Ok(None),
         }
     }
+}
+
+/// What a call needs of the session's head.
+enum HeadUse {
+    /// Nothing: the caller chose another heap. The head is not restored.
+    Unused,
+    /// The heap, which may have been restored already.
+    Needed(Option<(HeapKey, HeapImage)>),
 }
 
 struct Preparation<'a> {
     service: &'a Service,
     principal: &'a Principal,
     logical: &'a LogicalSession,
-    heaps: &'a HeapCache,
+    /// The place of the run that is prepared for. None for `session_context`.
+    held: Option<&'a Held>,
     lane: Lane,
 }
 
 impl Preparation<'_> {
-    async fn check(&self, restored: Option<(HeapKey, HeapImage)>) -> Result<Found, PrepareError> {
+    async fn check(&self, head: HeadUse) -> Result<Found, PrepareError> {
         let Some(execute) = self.logical.execute.clone() else { return Ok(Found::Unbound) };
         let lost = |execute, reason| Ok(Found::Lost { execute, reason });
         if let Some(why) = &execute.lost {
@@ -176,17 +189,24 @@ impl Preparation<'_> {
         let Some(symbols) = symbol_space::symbols(&execute).filter(|symbols| symbols.check(self.catalogs()).is_ok()) else {
             return lost(execute, Reason::CatalogChanged);
         };
-        let Some(key) = self.logical.head else { return Ok(Found::Usable { execute, symbols, heap: None }) };
+        let (Some(key), HeadUse::Needed(restored)) = (self.logical.head, head) else {
+            return Ok(Found::Usable { execute, symbols, heap: None });
+        };
         if let Some((_, heap)) = restored.filter(|(restored, _)| *restored == key) {
             return Ok(Found::Usable { execute, symbols, heap: Some(heap) });
         }
-        match self.heaps.restore(key).await {
+        match self.heaps().restore(key).await {
             Ok(heap) => Ok(Found::Usable { execute, symbols, heap: Some(heap) }),
             Err(Failure::HeapNotFound { .. }) => lost(execute, Reason::HeapCollected),
             Err(Failure::HeapDamaged { .. }) => lost(execute, Reason::HeapDamaged),
             Err(Failure::HeapOfAnotherEngine { .. }) => lost(execute, Reason::EngineChanged),
             Err(other) => Err(other.into()),
         }
+    }
+
+    fn heaps(&self) -> HeapCache {
+        let time_max = HeapCache::time_max(&self.service.policy().limits);
+        self.service.runtime.heaps.until(Instant::now() + time_max)
     }
 
     fn catalogs(&self) -> &heapstead_catalog::Catalogs {
@@ -281,7 +301,7 @@ impl Preparation<'_> {
         };
         let symbols = symbol_space::symbols(&execute).filter(|symbols| symbols.check(self.catalogs()).is_ok());
         let (Some(symbols), Some(head)) = (symbols, execute.head) else { return Ok(None) };
-        Ok(self.heaps.restore(head).await.ok().map(|heap| (execute, symbols, heap)))
+        Ok(self.heaps().restore(head).await.ok().map(|heap| (execute, symbols, heap)))
     }
 
     /// Binds an execute session again that was set aside. The client knows the symbols of the one that is lost now, which may be different.
@@ -329,7 +349,7 @@ impl Preparation<'_> {
         let bytes = heap.length();
         self.service.heaps().check_quota(self.principal, bytes).await?;
         let storing = self.service.stores.storing.clone().read_owned().await;
-        let key = self.heaps.store(heap.clone()).await?;
+        let key = self.heaps().store(heap.clone()).await?;
         Ok(PreparedSession {
             heap: Some(heap),
             key: Some(key),
@@ -343,7 +363,10 @@ impl Preparation<'_> {
     async fn run_script(&self, base: Option<HeapImage>, code: &str) -> Result<(HeapImage, Vec<String>), PrepareError> {
         let limits = self.service.policy().limits;
         let job = Job { code: code.to_owned(), kind: Kind::Stateful(base), limits, headers: Vec::new(), lane: self.lane };
-        let execution = self.service.engine().submit(job).map_err(ServiceError::from)?;
+        let execution = match self.held {
+            Some(held) => held.submit_before(job),
+            None => self.service.engine().submit(job).map_err(ServiceError::from)?,
+        };
         match execution.finish().await.1 {
             Outcome::Completed { result, heap: Some(heap), .. } => {
                 let warned = warnings(&result).unwrap_or_default();
@@ -363,8 +386,8 @@ impl Preparation<'_> {
 
     fn wave(&self, mode: WaveMode, new: &[EntitySymbols], revision: u64) -> Result<Wave, PrepareError> {
         let domain = match (mode, new.is_empty()) {
-            (WaveMode::Noop, _) => "Everything that was asked for is there already, under the symbols that it has.".to_owned(),
-            (_, true) => "Nothing of a catalog is in this session yet.".to_owned(),
+            (WaveMode::Noop, _) => "All requested entities are in the session already, under their existing symbols.".to_owned(),
+            (_, true) => "No catalog entities are in this session yet.".to_owned(),
             (_, false) => table(self.catalogs(), new)?,
         };
         Ok(Wave { mode, domain, revision })

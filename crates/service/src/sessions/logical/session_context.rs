@@ -157,7 +157,7 @@ impl Service {
             execute: None,
         };
         let preparation = PreparationRequest { picks: request.picks.clone(), lane: caller.lane, ..PreparationRequest::default() };
-        let prepared = self.prepare(&caller.principal, &logical, &self.runtime.heaps, preparation).await?;
+        let prepared = self.prepare(&caller.principal, &logical, None, preparation).await?;
         let binding = prepared.binding.clone().ok_or_else(no_symbols)?;
         let mut turn = PreparationTurn::new(&self.stores, logical.session);
         let my_turn = self.stores.turns.accept(logical.session).await.line_up().my_turn().await;
@@ -188,7 +188,7 @@ impl Service {
         };
         let request =
             PreparationRequest { picks: picks.to_vec(), lane: caller.lane, restored: restored.clone(), ..PreparationRequest::default() };
-        let prepared = self.prepare(&caller.principal, logical, &self.runtime.heaps, request).await?;
+        let prepared = self.prepare(&caller.principal, logical, None, request).await?;
         match prepared.notice.wave.as_ref().is_some_and(|wave| wave.mode == WaveMode::Noop) {
             true => Ok(Unchanged::Answered(Box::new(self.session_context_of(caller, logical, prepared).await?))),
             false => Ok(Unchanged::NeedsTurn(restored)),
@@ -218,7 +218,7 @@ impl Service {
             turn.wait(in_line).await?;
             let logical = this.stores.records.logical_session(&principal, id).await?;
             let logical = logical.ok_or_else(|| ServiceError::UnknownHandle(id.to_string()))?;
-            let prepared = this.prepare(&principal, &logical, &this.runtime.heaps, request).await?;
+            let prepared = this.prepare(&principal, &logical, None, request).await?;
             if let Some(binding) = prepared.binding.clone() {
                 let moves_head = binding.head.is_some();
                 this.stores.records.bind(&principal, binding, Timestamp::now()).await?;
