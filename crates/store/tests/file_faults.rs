@@ -85,7 +85,7 @@ fn making_folders() -> Vec<(i64, Vec<SeccompRule>)> {
 }
 
 #[test]
-fn a_step_that_fails_fails_the_put_and_leaves_nothing() {
+fn a_put_with_a_failing_step_fails_and_leaves_nothing() {
     for (operation, calls, errno) in [
         ("make the folder", making_folders(), libc::ENOSPC),
         ("write in the folder", creating(), libc::EROFS),
@@ -115,7 +115,7 @@ fn a_step_that_fails_fails_the_put_and_leaves_nothing() {
 
 /// The sidecar already exists, so the steps of the heap fail.
 #[test]
-fn a_heap_that_can_not_get_its_name_leaves_nothing() {
+fn a_put_with_a_failing_rename_leaves_nothing() {
     let disk = Disk::new();
     let (key, ..) = heap();
     let in_its_way = disk.folder.join(key.to_string());
@@ -128,7 +128,7 @@ fn a_heap_that_can_not_get_its_name_leaves_nothing() {
 }
 
 #[test]
-fn a_folder_that_went_away_is_not_made_anew() {
+fn a_folder_that_disappeared_is_not_created_again() {
     let disk = Disk::new();
     let away = disk.folder.with_file_name("away");
     std::fs::rename(&disk.folder, &away).expect("rename");
@@ -141,7 +141,7 @@ fn a_folder_that_went_away_is_not_made_anew() {
 }
 
 #[test]
-fn a_disk_that_can_not_be_read_is_no_answer_about_its_heaps() {
+fn a_read_error_is_not_reported_as_not_found() {
     let disk = Disk::new();
     disk.put().expect("put");
     let (key, ..) = heap();
@@ -155,7 +155,7 @@ fn a_disk_that_can_not_be_read_is_no_answer_about_its_heaps() {
 
 /// The files of an output stay where they are when it ends, so all that is left to do is to sync them: each file once, and their folder once.
 #[test]
-fn an_output_that_can_not_be_synced_has_not_ended() {
+fn an_output_that_can_not_be_synced_does_not_end() {
     for (call, expected) in [(libc::SYS_fdatasync, "can't sync "), (libc::SYS_fsync, "can't sync the folder ")] {
         let folder = tempfile::tempdir().expect("folder");
         let outputs = heapstead_store::Outputs::new(folder.path().into());

@@ -68,7 +68,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn a_heap_is_a_file_with_a_sidecar_that_only_we_can_read() {
+fn a_heap_is_a_file_with_a_sidecar_that_only_its_user_can_read() {
     let kept = kept();
     assert_eq!(names(&kept.folder), [".meta".to_owned(), kept.key.to_string()]);
     assert_eq!(names(&kept.folder.join(".meta")), [format!("{}.json", kept.key)]);
@@ -80,7 +80,7 @@ fn a_heap_is_a_file_with_a_sidecar_that_only_we_can_read() {
 }
 
 #[test]
-fn what_is_no_file_is_damage_and_nobody_waits_for_it() {
+fn a_path_that_is_not_a_regular_file_is_damage_and_does_not_block() {
     let kept = kept();
     fs::remove_file(kept.heap()).expect("remove");
     fs::create_dir(kept.heap()).expect("folder");
@@ -99,7 +99,7 @@ fn a_file_longer_than_any_heap_is_refused_before_it_is_read() {
 }
 
 #[test]
-fn a_sidecar_may_be_missing_or_know_more_but_not_be_garbage() {
+fn a_sidecar_may_be_missing_or_have_more_fields_but_not_be_invalid() {
     let kept = kept();
     fs::write(kept.sidecar(), format!(r#"{{"engine":"{}","more":[1]}}"#, engine())).expect("sidecar");
     assert_eq!(kept.heaps.get(&kept.key).expect("get").engine(), Some(&engine()));
@@ -112,7 +112,7 @@ fn a_sidecar_may_be_missing_or_know_more_but_not_be_garbage() {
 }
 
 #[test]
-fn putting_a_heap_again_leaves_a_whole_file_alone_and_mends_what_is_missing_or_cut() {
+fn putting_a_heap_again_repairs_missing_and_truncated_files_only() {
     let kept = kept();
     let before = fs::metadata(kept.heap()).expect("heap").ino();
     put(&kept.heaps, 1).expect("put");
@@ -126,7 +126,7 @@ fn putting_a_heap_again_leaves_a_whole_file_alone_and_mends_what_is_missing_or_c
 }
 
 #[test]
-fn putting_a_heap_again_makes_it_young() {
+fn putting_a_heap_again_refreshes_its_time() {
     let kept = kept();
     let day = Duration::from_secs(24 * 3600);
     fs::File::open(kept.heap()).and_then(|file| file.set_modified(SystemTime::now() - day)).expect("time");
@@ -168,7 +168,7 @@ fn a_hundred_thousand_heaps_are_listed() {
 }
 
 #[test]
-fn tidying_removes_what_crashes_left_long_ago_and_nothing_else() {
+fn tidying_removes_only_old_unfinished_writes() {
     let kept = kept();
     let orphan = kept.folder.join(".meta").join(format!("{}.json", "ab".repeat(32)));
     let names = [".writing-1", ".meta/.writing-2", ".writing-3", "notes.txt"].map(|name| kept.folder.join(name));
@@ -186,7 +186,7 @@ fn tidying_removes_what_crashes_left_long_ago_and_nothing_else() {
 }
 
 #[test]
-fn what_a_crash_left_behind_is_no_heap() {
+fn an_unfinished_write_is_not_a_heap() {
     let kept = kept();
     let killed = kept.folder.join(".writing-0123456789abcdef");
     fs::copy(kept.heap(), &killed).expect("a copy that was never named");
@@ -196,7 +196,7 @@ fn what_a_crash_left_behind_is_no_heap() {
 }
 
 #[test]
-fn a_folder_we_may_not_write_in_fails_the_put_and_keeps_what_it_has() {
+fn a_put_in_a_read_only_folder_fails_and_changes_nothing() {
     let kept = kept();
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -221,7 +221,7 @@ fn forbid_writing_in_this_thread() {
 }
 
 #[test]
-fn a_well_known_folder_must_be_ours_and_no_link() {
+fn a_well_known_folder_must_belong_to_this_user_and_not_be_a_link() {
     let root = tempfile::tempdir().expect("folder");
     let us = rustix::process::geteuid().as_raw();
     // Root owns everything except what it gives away; other users do not own the root folder.
@@ -263,7 +263,7 @@ fn the_key_of_a_heap_is_the_sha_256_of_its_payload() {
 
 /// The same heap is produced repeatedly, so a put must not report success while the stored file is damaged.
 #[test]
-fn putting_a_heap_whose_file_is_damaged_mends_it() {
+fn putting_a_heap_again_repairs_a_damaged_file() {
     let folder = tempfile::tempdir().expect("folder");
     let heaps = HeapStore::in_folder(folder.path(), Owner::Anyone).expect("store");
     let engine = "v8-14.6/x86_64/flags-0000001a/natives-3-0000005e".parse().expect("an engine id");
@@ -280,7 +280,7 @@ fn putting_a_heap_whose_file_is_damaged_mends_it() {
 }
 
 #[test]
-fn tidying_looks_into_the_folders_of_names_too() {
+fn tidying_includes_the_folders_of_names() {
     let root = tempfile::tempdir().expect("folder");
     let blobs = FolderBlobs::open(root.path(), Owner::Us).expect("store");
     let metadata = BlobMetadata::default().with("engine", "x".into()).expect("metadata");

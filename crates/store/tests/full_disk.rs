@@ -5,7 +5,7 @@ use heapstead_store::{BlobError, HeapStore, HeapStoreError, Owner, PAYLOAD_BYTES
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 #[test]
-fn a_write_that_fails_half_way_leaves_nothing() {
+fn a_write_that_fails_partway_leaves_nothing() {
     let folder = tempfile::tempdir().expect("folder");
     let heaps = HeapStore::in_folder(folder.path(), Owner::Us).expect("store");
     let engine = "v8-14.6/x86_64/flags-0000001a/natives-3-0000005e".parse().expect("an engine id");

@@ -78,7 +78,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: if std::env::var_os("HEAPSTEAD_TORTURE").is_some() { 20_000 } else { 600 }, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_page_is_the_one_of_the_model(pieces in pieces(), requests in prop::collection::vec(requests(), 1..30)) {
+    fn every_page_matches_the_model(pieces in pieces(), requests in prop::collection::vec(requests(), 1..30)) {
         let folder = tempfile::tempdir().expect("folder");
         let outputs = Outputs::new(folder.path().into());
         let (mut writer, mut text) = (outputs.writer(&id()), String::new());
@@ -100,7 +100,7 @@ proptest! {
 
     /// Output is recovered with the same pages, whenever the writer dies.
     #[test]
-    fn what_a_dead_writer_left_is_recovered(pieces in pieces(), request in requests()) {
+    fn the_output_of_a_dead_writer_is_recovered(pieces in pieces(), request in requests()) {
         let folder = tempfile::tempdir().expect("folder");
         let outputs = Outputs::new(folder.path().into());
         let mut writer = outputs.writer(&id());
@@ -116,7 +116,7 @@ proptest! {
 
     /// A compromised worker may write any bytes. Readers get valid text, the same however it was split.
     #[test]
-    fn bytes_that_are_no_text_become_replacement_characters(bytes in prop::collection::vec(any::<u8>(), 0..300), cuts in prop::collection::vec(1..8usize, 1..20)) {
+    fn invalid_utf_8_becomes_replacement_characters(bytes in prop::collection::vec(any::<u8>(), 0..300), cuts in prop::collection::vec(1..8usize, 1..20)) {
         let folder = tempfile::tempdir().expect("folder");
         let outputs = Outputs::new(folder.path().into());
         let mut writer = outputs.writer(&id());
@@ -133,7 +133,7 @@ proptest! {
 }
 
 #[test]
-fn a_page_by_lines_ends_early_rather_than_hold_many_megabytes() {
+fn a_page_by_lines_ends_early_at_its_byte_limit() {
     let folder = tempfile::tempdir().expect("folder");
     let outputs = Outputs::new(folder.path().into());
     let mut writer = outputs.writer(&id());
@@ -152,7 +152,7 @@ fn a_page_by_lines_ends_early_rather_than_hold_many_megabytes() {
 
 /// Reading the last page of a million lines touches only a few blocks.
 #[test]
-fn a_page_reads_what_it_holds() {
+fn a_page_reads_only_what_it_contains() {
     let folder = tempfile::tempdir().expect("folder");
     let outputs = Outputs::new(folder.path().into());
     let mut writer = outputs.writer(&id());
@@ -177,7 +177,7 @@ fn bytes_read() -> u64 {
 }
 
 #[test]
-fn another_process_sees_whole_characters_alone() {
+fn another_process_reads_only_whole_characters() {
     let folder = tempfile::tempdir().expect("folder");
     let outputs = Outputs::new(folder.path().into());
     let mut writer = outputs.writer(&id());

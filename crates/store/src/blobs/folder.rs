@@ -22,7 +22,7 @@ const SIDECAR_SUFFIX: &str = ".json";
 pub enum Owner {
     /// For a well-known path where anybody could have created a folder before us.
     Us,
-    /// For a path that somebody chose.
+    /// For a path that the operator chose.
     Anyone,
 }
 
@@ -52,7 +52,7 @@ impl FolderBlobs {
         Ok(Self::unopened(folder))
     }
 
-    /// For a folder that somebody else creates and checks.
+    /// For a folder that is created and checked elsewhere.
     pub(crate) fn unopened(folder: &Path) -> Self {
         Self { folder: folder.into(), syncing: Syncing::Always }
     }
@@ -62,7 +62,7 @@ impl FolderBlobs {
         Ok(Self { syncing: Syncing::Never, ..Self::open(folder, Owner::Anyone)? })
     }
 
-    /// Creates the folder again, should somebody have removed it.
+    /// Creates the folder again if it was removed.
     pub(super) fn make_again(&self) -> Result<(), BlobError> {
         durable_file::make_folders(&self.folder)
     }
@@ -93,7 +93,7 @@ impl FolderBlobs {
         }
     }
 
-    /// A folder that is gone, as when a disk is not mounted, does not tell which blobs exist.
+    /// A missing folder, as when a disk is not mounted, is an error, because it does not show which blobs exist.
     fn missing(&self, name: &BlobName) -> impl FnOnce(io::Error) -> BlobError {
         let (folder, name) = (self.folder.clone(), name.clone());
         move |error| match folder.is_dir() {

@@ -35,7 +35,7 @@ pub struct S3Blobs {
 }
 
 impl S3Blobs {
-    /// Sends no request yet: [`Blobs::check`] does that. `runtime` has to run on threads of its own.
+    /// Sends no request yet: [`Blobs::check`] does that. `runtime` has to run on other threads than the caller's.
     pub fn open(settings: &S3Settings, runtime: Handle) -> Result<Self, BlobError> {
         // The client asks for the process's choice of cryptography; where one was made already, that one holds.
         let _ = rustls::crypto::ring::default_provider().install_default();

@@ -43,7 +43,7 @@ pub fn key_of(payload: &[u8]) -> Result<HeapKey, Defect> {
     Ok(HeapKey::from_digest(Sha256::digest(payload).into()))
 }
 
-/// What stands before the payload in the file of the heap `key`.
+/// The header in front of the payload in the file of the heap `key`.
 pub fn header(key: &HeapKey) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
     let (magic, digest) = header.split_at_mut(MAGIC.len());

@@ -8,7 +8,7 @@
 //! ([`Blobs::adopt`]), and pages are read from there by range. On a single machine the spool is the folder of the blobs: the files stay where
 //! they are and are synced.
 //!
-//! The index is derived from the text: what is missing of it after a crash is made again. An execution that writes nothing has no files.
+//! The index is derived from the text: entries that are missing after a crash are computed again. An execution that writes nothing has no files.
 
 mod line_index;
 mod output_file;
@@ -98,7 +98,7 @@ impl Outputs {
         read().map_err(OutputError::new("read", &path))
     }
 
-    /// What is left of an output whose writer died: its extent, as of an ended execution, with the index made anew.
+    /// What is left of an output whose writer died: its extent, as of an ended execution, with a new index.
     pub fn recover(&self, id: &ExecutionId) -> Result<Extent, OutputError> {
         let path = self.path(id, TEXT);
         match writer::recover(&path, &self.path(id, INDEX)) {

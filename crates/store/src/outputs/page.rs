@@ -1,4 +1,4 @@
-//! One page of an output, by lines or by bytes, always with both sets of cursors. It costs what the page holds.
+//! One page of an output, by lines or by bytes, always with both sets of cursors. The cost depends on the page alone, not on its position.
 
 use super::Extent;
 use super::line_index::LineIndex;
@@ -10,13 +10,13 @@ pub const LINE_LIMIT_DEFAULT: u64 = 100;
 pub const LINE_LIMIT_MAX: u64 = 10_000;
 pub const BYTE_LIMIT_DEFAULT: u64 = 4096;
 pub const BYTE_LIMIT_MAX: u64 = 4 << 20;
-/// A page by lines ends early, after a whole line, rather than pass this; a single line may be longer.
+/// A page by lines ends early, after a whole line, before it exceeds this; a single line may be longer.
 const LINE_PAGE_BYTES_MAX: u64 = 16 << 20;
 
 /// How many bytes a page by lines may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineBytes {
-    /// A page ends early, after a whole line, rather than pass this; a single line may be longer.
+    /// A page ends early, after a whole line, before it exceeds this; a single line may be longer.
     pub page_max: u64,
     /// A line that is longer is not read: the page is empty, has more, and says where the line begins.
     pub line_max: u64,

@@ -59,7 +59,7 @@ impl Counts {
         Extent { bytes: self.bytes, lines: self.newlines + u64::from(unfinished_line) }
     }
 
-    /// Counts what follows, and tells the index entries of the blocks that it fills.
+    /// Counts the text that follows, and returns the index entries of the blocks that it fills.
     fn take(&mut self, mut text: &[u8], mut filled: impl FnMut(u64)) {
         while !text.is_empty() {
             let room = (BLOCK_BYTES - self.bytes % BLOCK_BYTES) as usize;
@@ -170,7 +170,7 @@ fn create(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Counts a text from its beginning, cuts off what is not whole, and writes its index anew.
+/// Counts a text from its beginning, truncates an incomplete character at its end, and writes its index again.
 pub fn recover(path: &Path, index_path: &Path) -> io::Result<Extent> {
     let mut text = OpenOptions::new().read(true).write(true).open(path)?;
     text.set_len(whole_bytes(&text)?)?;

@@ -23,7 +23,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinSet};
 
 const FOLDER: &str = "processes";
 const SOCKET_SUFFIX: &str = ".sock";
@@ -89,7 +89,8 @@ impl Leases for LocalPeers {
             return true;
         }
         match File::open(self.folder.join(server.as_str())) {
-            Ok(file) => flock(&file, FlockOperation::NonBlockingLockExclusive).is_err(),
+            // A shared lock: an exclusive one would look like the lease to a server that checks at the same time.
+            Ok(file) => flock(&file, FlockOperation::NonBlockingLockShared).is_err(),
             Err(error) => error.kind() != ErrorKind::NotFound,
         }
     }
@@ -113,7 +114,10 @@ impl Peers for LocalPeers {
     fn respond(&self, responder: Arc<dyn Responder>) -> Result<(), PeerError> {
         let listener = bind(&self.folder, &self.server).map_err(|error| self.error(&self.server, &error))?;
         let task = tokio::spawn(listen(listener, responder)).abort_handle();
-        *self.listener.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
+        let previous = self.listener.lock().unwrap_or_else(PoisonError::into_inner).replace(task);
+        if let Some(previous) = previous {
+            previous.abort();
+        }
         Ok(())
     }
 
@@ -132,8 +136,10 @@ impl Drop for LocalPeers {
     }
 }
 
+/// Accepts questions until it is dropped, which closes the connections of all questions that have no answer yet.
 async fn listen(listener: UnixListener, responder: Arc<dyn Responder>) {
     let slots = Arc::new(Semaphore::new(QUESTIONS_MAX));
+    let mut answers = JoinSet::new();
     while let Ok(slot) = slots.clone().acquire_owned().await {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
@@ -143,8 +149,9 @@ async fn listen(listener: UnixListener, responder: Arc<dyn Responder>) {
                 continue;
             }
         };
+        while answers.try_join_next().is_some() {}
         let responder = responder.clone();
-        tokio::spawn(async move {
+        answers.spawn(async move {
             // A peer that stopped waiting needs no answer.
             let _ = answer(&*responder, stream).await;
             drop(slot);

@@ -19,7 +19,7 @@ pub trait Leases: Send + Sync {
     /// Whether a server holds its lease. If that can't be determined it counts as alive, so that nothing is taken from it.
     fn is_alive(&self, server: &ServerId) -> bool;
 
-    /// Whether other servers use the same database.
+    /// Whether other servers use the same database. A server that died counts until [`remove_dead`](Self::remove_dead).
     fn has_others(&self) -> bool;
 
     /// Removes what servers without a lease left behind.
@@ -42,7 +42,8 @@ pub trait Responder: Send + Sync {
 
 #[async_trait]
 pub trait Peers: Leases {
-    /// Answers questions from now on, until the responder is dropped by its owner.
+    /// Answers questions from now on, until this value is dropped: then questions without an answer fail. A second call replaces the
+    /// responder, and questions to the first one fail.
     fn respond(&self, responder: Arc<dyn Responder>) -> Result<(), PeerError>;
 
     /// Asks another server and waits for its answer. An error means that it can't be reached or has died.

@@ -25,7 +25,7 @@ pub enum Accepted {
     /// Accepted into an opened session. `head` is the session's head if no earlier turn is unfinished, else none: then the head is read when
     /// the turn comes.
     InSession { head: Option<Option<HeapKey>> },
-    /// Refused: its session has ended.
+    /// Refused: its session has ended, or its owner has no such session.
     SessionEnded,
     /// Refused: its owner has the maximum number of running executions.
     TooMany,

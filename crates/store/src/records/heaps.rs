@@ -19,7 +19,7 @@ pub trait HeapRecords: Send + Sync {
     /// Whether any run or import recorded in this database produced it.
     async fn knows_heap(&self, key: HeapKey) -> Result<bool, RecordsError>;
 
-    /// The heaps among these that this owner has; with `unowned`, also those that nobody in this database has.
+    /// The heaps among these that this owner has; with `unowned`, also those without an owner in this database.
     async fn owned_heaps(&self, principal: &Principal, keys: Vec<HeapKey>, unowned: bool) -> Result<Vec<HeapKey>, RecordsError>;
 
     /// Adds a heap to an owner. Idempotent.

@@ -68,7 +68,8 @@ pub struct Binding {
     pub execute: ExecuteSession,
     /// Why the previous execute session was lost. None if it continues, or is only set aside.
     pub replaces: Option<String>,
-    /// The new head of the session and its size in bytes. None leaves the head to the run.
+    /// The new head of the session and its size in bytes. If none, an execute session that continues keeps the head, a reused one gets the
+    /// heap that it was set aside with, and a new one has no head until a run completes.
     pub head: Option<(HeapKey, u64)>,
     /// A notice to store until a caller receives it, as JSON.
     pub pending_notice: Option<String>,
@@ -94,7 +95,8 @@ pub trait LogicalSessionRecords: Send + Sync {
         sessions_max: Option<u32>,
     ) -> Result<OpenedLogicalSession, RecordsError>;
 
-    /// Binds a logical session. The caller holds its turn.
+    /// Binds a logical session. The caller holds its turn. An error if the owner has no such session. Changes nothing if the execute session
+    /// is the bound one and was lost meanwhile.
     async fn bind(&self, principal: &Principal, binding: Binding, at: Timestamp) -> Result<(), RecordsError>;
 
     /// Whether another owner has a logical session with this id.
@@ -127,7 +129,8 @@ pub trait LogicalSessionRecords: Send + Sync {
     /// Marks execute sessions as lost whose TTL is over, and clears the heads of their sessions. Returns those sessions.
     async fn expire_execute_sessions(&self, now: Timestamp) -> Result<Vec<SessionId>, RecordsError>;
 
-    /// The number N of the short name `sN` that an owner without a connection uses for a logical session.
+    /// The number N of the short name `sN` that an owner without a connection uses for a logical session. An error if the owner has no such
+    /// session.
     async fn session_ref(&self, principal: &Principal, id: Uuid) -> Result<u64, RecordsError>;
 
     /// The logical session with this number.

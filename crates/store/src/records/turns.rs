@@ -1,7 +1,8 @@
 //! Turns: the order in which work happens in an opened session, across all servers. At most the first turn of a session may change its head.
 //!
-//! A run takes its turn in the transaction that accepts it, and gives it up in the transaction that ends it. A run in a
-//! logical session prepares it within that turn; `session_context`, which runs no user code, takes a turn of its own. A turn of a server that has died is removed by the first server that waits for it.
+//! A run takes its turn in the transaction that accepts it, and gives it up in the transaction that ends it. A run in a logical session prepares
+//! it within that turn; `session_context`, which runs no user code, takes a turn of its own. A turn of a server that has died is removed by the
+//! first server that waits for it.
 
 use super::RecordsError;
 use async_trait::async_trait;
@@ -53,7 +54,7 @@ impl std::str::FromStr for TurnId {
     }
 }
 
-/// A turn to take without running anything of the caller's.
+/// A turn to take without an execution.
 #[derive(Debug, Clone)]
 pub struct NewTurn {
     pub id: TurnId,
@@ -64,7 +65,7 @@ pub struct NewTurn {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Turn {
     pub head: Option<HeapKey>,
-    /// The unfinished turn directly before this one, and its server. Null when it is this turn's time.
+    /// The unfinished turn directly before this one, and its server. None if this turn is the first.
     pub ahead: Option<(TurnId, ServerId)>,
 }
 

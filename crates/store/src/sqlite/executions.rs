@@ -108,7 +108,9 @@ fn accept(db: &Connection, new: &NewExecution, server: &ServerId, running_max: O
     }
     let mut accepted = Accepted::Alone;
     if let Some(RunSession::Opened { id, logical, expires_at }) = &new.session {
-        if !sessions::touch(db, *id, new.started_at, logical.is_none().then_some(*expires_at))? {
+        let session_expires_at = logical.is_none().then_some(*expires_at);
+        let used = sessions::Use { at: new.started_at, expires_at: session_expires_at, owner: Some(&new.principal) };
+        if !sessions::refresh(db, *id, &used)? {
             return Ok(Accepted::SessionEnded);
         }
         if let Some(logical) = logical {

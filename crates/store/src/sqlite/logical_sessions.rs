@@ -218,7 +218,8 @@ impl LogicalSessionRecords for Sqlite {
                  WITH RECURSIVE next (number) AS (
                    SELECT coalesce((SELECT max(number) + 1 FROM session_refs WHERE principal = ?1), 0) UNION ALL
                    SELECT number + 1 FROM next WHERE EXISTS (SELECT 1 FROM sessions WHERE principal = ?1 AND name = 's' || number))
-                 SELECT ?1, max(number), ?2 FROM next RETURNING number",
+                 SELECT ?1, max(next.number), logical_sessions.id FROM next JOIN logical_sessions
+                   ON logical_sessions.id = ?2 AND principal = ?1 GROUP BY logical_sessions.id RETURNING number",
             )?
             .query_row(params![principal.as_str(), id], |row| row.get::<_, i64>(0))
             .map(|number| number as u64)
@@ -243,15 +244,24 @@ const COLUMNS: &str = "logical_sessions.id, sid, sessions.head, process, untold,
 const TABLES: &str = "logical_sessions JOIN sessions ON sessions.id = logical_sessions.session
     LEFT JOIN execute_sessions ON execute_sessions.id = logical_sessions.execute";
 
-/// Binds a logical session to an execute session, new or not.
+/// Binds a logical session of this owner to an execute session, new or not. An error if the owner has no such session.
 pub fn bind(db: &Connection, principal: &str, server: &ServerId, binding: &Binding, at: Timestamp) -> rusqlite::Result<()> {
     let (logical, execute) = (binding.logical.to_string(), &binding.execute);
-    let was_lost = db
+    let (bound, is_lost): (Option<String>, bool) = db
         .prepare_cached(
-            "SELECT 1 FROM execute_sessions WHERE gone IS NOT NULL AND id = (SELECT execute FROM logical_sessions WHERE id = ?)",
+            "SELECT execute, gone IS NOT NULL FROM logical_sessions LEFT JOIN execute_sessions ON execute_sessions.id = execute
+             WHERE logical_sessions.id = ? AND principal = ?",
         )?
-        .exists([&logical])?;
-    if was_lost {
+        .query_row(params![logical, principal], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let is_same = bound.as_deref() == Some(&execute.id);
+    if let Some((key, bytes)) = &binding.head {
+        heaps::note(db, principal, key, *bytes, at)?;
+    }
+    if is_same && is_lost {
+        // It was lost while this change was prepared, for example because its session was ended. It stays lost.
+        return Ok(());
+    }
+    if is_lost {
         count(db, &logical, 1)?;
     }
     if let Some(why) = &binding.replaces {
@@ -268,6 +278,17 @@ pub fn bind(db: &Connection, principal: &str, server: &ServerId, binding: &Bindi
         )?
         .execute(params![logical, execute.id])?;
     }
+    let head = match &binding.head {
+        Some((key, _)) => Some(Some(key.to_string())),
+        None if bound.is_none() || is_same => None,
+        // The head is the heap of the previous execute session. A reused one has its own, a new one none.
+        None => Some(
+            db.prepare_cached("SELECT head FROM execute_sessions WHERE id = ?")?
+                .query_row([&execute.id], |row| row.get(0))
+                .optional()?
+                .flatten(),
+        ),
+    };
     db.prepare_cached(
         "INSERT INTO execute_sessions (id, logical, reuse_key, prompt_hash, symbols, revision, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?)
          ON CONFLICT (id) DO UPDATE SET symbols = excluded.symbols, revision = excluded.revision, expires_at = excluded.expires_at,
@@ -284,10 +305,9 @@ pub fn bind(db: &Connection, principal: &str, server: &ServerId, binding: &Bindi
     ])?;
     db.prepare_cached("UPDATE logical_sessions SET execute = ?, process = ?, untold = coalesce(?, untold) WHERE id = ?")?
         .execute(params![execute.id, server.as_str(), binding.pending_notice, logical])?;
-    if let Some((key, bytes)) = &binding.head {
-        heaps::note(db, principal, key, *bytes, at)?;
+    if let Some(head) = head {
         db.prepare_cached("UPDATE sessions SET head = ? WHERE id = (SELECT session FROM logical_sessions WHERE id = ?)")?
-            .execute(params![key.to_string(), logical])?;
+            .execute(params![head, logical])?;
     }
     Ok(())
 }

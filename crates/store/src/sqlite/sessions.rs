@@ -118,7 +118,8 @@ impl SessionRecords for Sqlite {
     }
 
     async fn refresh_session(&self, id: SessionId, at: Timestamp, expires_at: Timestamp) -> Result<(), RecordsError> {
-        self.write(Durability::Process, move |db| touch(db, id, at, Some(expires_at)).map(drop)).await
+        let expires_at = Some(expires_at);
+        self.write(Durability::Process, move |db| refresh(db, id, &Use { at, expires_at, owner: None }).map(drop)).await
     }
 
     async fn end_session(&self, principal: &Principal, id: SessionId, at: Timestamp) -> Result<bool, RecordsError> {
@@ -275,11 +276,28 @@ pub fn find(db: &Connection, principal: &Principal, id: SessionId, now: Timestam
     db.prepare_cached(&sql)?.query_row(bindings, read_session).optional()
 }
 
-/// Refreshes the TTL. False if the session has ended. A session without expiry keeps having none.
-pub fn touch(db: &Connection, id: SessionId, at: Timestamp, expires_at: Option<Timestamp>) -> rusqlite::Result<bool> {
-    db.prepare_cached("UPDATE sessions SET used_at = ?, expires_at = ? WHERE sid = ? AND opened = 1 AND ended_at IS NULL")?
-        .execute(params![at.as_microsecond(), expires_at.map(Timestamp::as_microsecond), id.to_string()])
-        .map(|changed| changed > 0)
+/// What refreshes the TTL of a session.
+pub struct Use<'a> {
+    pub at: Timestamp,
+    /// None for a session without expiry.
+    pub expires_at: Option<Timestamp>,
+    /// Only a session of this owner.
+    pub owner: Option<&'a Principal>,
+}
+
+/// Refreshes the TTL. False if the session has ended, or is not the owner's.
+pub fn refresh(db: &Connection, id: SessionId, used: &Use<'_>) -> rusqlite::Result<bool> {
+    db.prepare_cached(
+        "UPDATE sessions SET used_at = ?1, expires_at = ?2 WHERE sid = ?3 AND opened = 1 AND ended_at IS NULL
+         AND (?4 IS NULL OR principal = ?4)",
+    )?
+    .execute(params![
+        used.at.as_microsecond(),
+        used.expires_at.map(Timestamp::as_microsecond),
+        id.to_string(),
+        used.owner.map(Principal::as_str),
+    ])
+    .map(|changed| changed > 0)
 }
 
 fn read_session(row: &Row<'_>) -> rusqlite::Result<OpenedSession> {

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Object stores tell whole seconds.
+/// Object stores report times in whole seconds.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(2);
 
 fn name(text: &str) -> BlobName {
@@ -78,7 +78,7 @@ pub fn another_blob_of_the_same_name_replaces_it(place: &dyn Place) {
     assert_eq!(listed(&*blobs, &"ab".parse().expect("a folder")), [("ab/name".to_owned(), 3)]);
 }
 
-pub fn ranges_are_read_as_far_as_the_blob_goes(place: &dyn Place) {
+pub fn a_range_ends_where_the_blob_ends(place: &dyn Place) {
     let blobs = place.blobs();
     for name in [name("ab/text.out"), content(1)] {
         blobs.put(&name, &[b"0123", b"456789"], &metadata("x")).expect("put");
@@ -189,7 +189,7 @@ pub fn a_removed_blob_is_gone_with_its_metadata(place: &dyn Place) {
     }
 }
 
-pub fn names_that_reach_elsewhere_are_refused(place: &dyn Place) {
+pub fn names_that_leave_the_store_are_refused(place: &dyn Place) {
     for bad in ["", ".", "..", "../a", "a/../b", "/etc/passwd", "a/b/c", ".meta", ".meta/a.json", ".heapstead-check", "a\0b", "a b", "a%2e"]
     {
         assert!(bad.parse::<BlobName>().is_err(), "{bad:?}");
@@ -203,7 +203,7 @@ pub fn names_that_reach_elsewhere_are_refused(place: &dyn Place) {
     blobs.remove(&name).expect("removed");
 }
 
-pub fn concurrent_puts_of_one_name_leave_one_of_them_whole(place: &dyn Place) {
+pub fn concurrent_puts_of_one_name_store_exactly_one_of_them(place: &dyn Place) {
     const WRITERS: u8 = 4;
     let (name, done) = (name("ab/contended"), AtomicBool::new(false));
     let is_whole = |bytes: &[u8]| bytes.len() == 300_000 && bytes[0] < WRITERS && bytes.iter().all(|byte| *byte == bytes[0]);
@@ -235,7 +235,7 @@ pub fn concurrent_puts_of_one_name_leave_one_of_them_whole(place: &dyn Place) {
     assert_eq!(listed(&*place.blobs(), &"ab".parse().expect("a folder")).len(), 1, "nothing else is left");
 }
 
-pub fn a_store_that_is_down_does_not_say_what_exists(place: &dyn Place) {
+pub fn an_unavailable_store_does_not_report_not_found(place: &dyn Place) {
     let blobs = place.blobs();
     let (stored, new) = (name("a"), name("b"));
     blobs.put(&stored, &[b"bytes"], &metadata("x")).expect("put");
@@ -263,12 +263,12 @@ pub fn a_store_that_is_down_does_not_say_what_exists(place: &dyn Place) {
     blobs.check().expect("it works again");
 }
 
-pub fn a_deadline_is_the_callers_own(place: &dyn Place) {
+pub fn a_callers_deadline_does_not_affect_others(place: &dyn Place) {
     let blobs = place.blobs();
     blobs.put(&name("a"), &[b"bytes"], &metadata("x")).expect("put");
     let (late, began) = (blobs.until(Instant::now()), Instant::now());
     for answer in [get(&*late, &name("a")).map(|blob| blob.bytes), late.get_range(&name("a"), 0..5)] {
-        // A disk answers all the same.
+        // Disk operations ignore the deadline.
         assert!(matches!(&answer, Ok(bytes) if bytes == b"bytes") || matches!(answer, Err(BlobError::Unavailable { .. })), "{answer:?}");
     }
     assert!(began.elapsed() < Duration::from_secs(5));
@@ -299,7 +299,7 @@ pub fn local_files_become_blobs(place: &dyn Place) {
     assert!(matches!(answer, Err(BlobError::Unavailable { .. })), "there is no file: {answer:?}");
 }
 
-pub fn checking_and_tidying_leave_no_blobs(place: &dyn Place) {
+pub fn checking_and_tidying_add_no_blobs(place: &dyn Place) {
     let blobs = place.blobs();
     blobs.check().expect("it works");
     blobs.put(&name("ab/a"), &[b"bytes"], &metadata("x")).expect("put");

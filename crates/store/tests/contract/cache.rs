@@ -56,7 +56,7 @@ fn bytes_in(folder: &Path) -> u64 {
 }
 
 #[test]
-fn what_was_put_or_read_is_read_without_the_store() {
+fn a_heap_that_was_put_or_read_is_read_from_the_cache() {
     let place = Cached::new();
     let store = place.open();
     let ((put, put_payload), (read, read_payload)) = (heap(1), heap(2));
@@ -72,7 +72,7 @@ fn what_was_put_or_read_is_read_without_the_store() {
 }
 
 #[test]
-fn what_the_store_did_not_take_is_not_in_the_cache() {
+fn a_heap_that_the_store_refused_is_not_in_the_cache() {
     let place = Cached::new();
     let store = place.open();
     let (key, payload) = heap(1);
@@ -100,7 +100,7 @@ fn a_damaged_copy_is_fetched_again() {
 }
 
 #[test]
-fn a_copy_that_lost_its_engine_is_fetched_again() {
+fn a_copy_without_its_engine_is_fetched_again() {
     let place = Cached::new();
     let store = place.open();
     let (key, payload) = heap(1);
@@ -110,7 +110,7 @@ fn a_copy_that_lost_its_engine_is_fetched_again() {
 }
 
 #[test]
-fn its_bytes_are_bounded_and_what_was_not_used_for_longest_goes_first() {
+fn the_least_recently_used_copies_are_evicted_at_the_size_limit() {
     let place = OverFiles::new();
     let store = place.open(4);
     let keys = [1, 2, 3].map(|fill| place.put(&store, fill));
@@ -133,7 +133,7 @@ fn its_bytes_are_bounded_and_what_was_not_used_for_longest_goes_first() {
 }
 
 #[test]
-fn two_caches_in_one_folder_keep_its_bound_together() {
+fn two_caches_in_one_folder_share_its_size_limit() {
     let place = OverFiles::new();
     let (one, other) = (place.open(8), place.open(8));
     for fill in 0..15 {
@@ -145,7 +145,7 @@ fn two_caches_in_one_folder_keep_its_bound_together() {
 }
 
 #[test]
-fn a_heap_larger_than_the_cache_is_kept_all_the_same() {
+fn a_heap_larger_than_the_cache_is_stored_without_a_copy() {
     let place = OverFiles::new();
     let store = place.open(1);
     let (key, payload) = heap_of(1, 2 * MB);
@@ -155,7 +155,7 @@ fn a_heap_larger_than_the_cache_is_kept_all_the_same() {
 }
 
 #[test]
-fn a_cache_that_does_not_work_fails_nothing() {
+fn a_broken_cache_fails_no_call() {
     let place = OverFiles::new();
     let store = place.open(8);
     let old = place.put(&store, 1);
@@ -172,7 +172,7 @@ fn a_cache_that_does_not_work_fails_nothing() {
 }
 
 #[test]
-fn what_crashes_left_in_it_is_removed_in_time() {
+fn old_unfinished_copies_are_removed() {
     let place = OverFiles::new();
     let store = place.open(2);
     place.put(&store, 1);
@@ -189,7 +189,7 @@ fn what_crashes_left_in_it_is_removed_in_time() {
 }
 
 #[test]
-fn files_of_others_in_its_folder_are_left_alone() {
+fn foreign_files_in_the_folder_are_not_touched() {
     let place = OverFiles::new();
     let store = place.open(2);
     let foreign = [place.copies().join("notes.txt"), place.copies().join("ab")];
@@ -202,7 +202,7 @@ fn files_of_others_in_its_folder_are_left_alone() {
     assert!(place.has_copy(&keys[3]), "nor do they count");
 }
 
-/// Only the name of a blob whose content never changes is enough to know that a copy is not out of date.
+/// Only a copy of a blob that is named after its content can never be out of date.
 #[test]
 fn only_blobs_named_after_their_content_are_copied() {
     let place = OverFiles::new();

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Object stores tell whole seconds.
+/// Object stores report times in whole seconds.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(2);
 
 pub fn a_heap_comes_back_with_its_engine(place: &dyn Place) {
@@ -24,7 +24,7 @@ pub fn a_heap_comes_back_with_its_engine(place: &dyn Place) {
     }
 }
 
-pub fn what_is_kept_is_the_format_to_the_byte(place: &dyn Place) {
+pub fn stored_bytes_are_exactly_the_file_format(place: &dyn Place) {
     let (key, payload) = heap(1);
     place.open().put(&key, &payload, Some(&engine(1))).expect("put");
     let raw = place.raw(&key.to_string()).expect("it is kept under its key");
@@ -33,7 +33,7 @@ pub fn what_is_kept_is_the_format_to_the_byte(place: &dyn Place) {
     assert!(raw[42..] == payload);
 }
 
-pub fn putting_it_again_changes_nothing(place: &dyn Place) {
+pub fn putting_a_heap_again_changes_nothing(place: &dyn Place) {
     let store = place.open();
     let (key, payload) = heap(1);
     store.put(&key, &payload, Some(&engine(1))).expect("put");
@@ -45,7 +45,7 @@ pub fn putting_it_again_changes_nothing(place: &dyn Place) {
     assert_eq!(listed(&store).len(), 1);
 }
 
-pub fn the_engine_that_put_it_last_is_told(place: &dyn Place) {
+pub fn the_engine_of_the_last_put_is_returned(place: &dyn Place) {
     let store = place.open();
     let (key, payload) = heap(1);
     for engine in [engine(1), engine(2)] {
@@ -55,7 +55,7 @@ pub fn the_engine_that_put_it_last_is_told(place: &dyn Place) {
     }
 }
 
-pub fn a_heap_is_kept_without_an_engine_where_none_is_known(place: &dyn Place) {
+pub fn a_heap_may_be_stored_without_an_engine(place: &dyn Place) {
     let store = place.open();
     let (key, payload) = heap(1);
     store.put(&key, &payload, None).expect("put");
@@ -64,20 +64,20 @@ pub fn a_heap_is_kept_without_an_engine_where_none_is_known(place: &dyn Place) {
         assert!(heap.payload() == payload && heap.engine().is_none());
         assert_eq!(store.describe(&key).expect("described").engine, None);
     }
-    store.put(&key, &payload, Some(&engine(1))).expect("put by somebody who knows");
+    store.put(&key, &payload, Some(&engine(1))).expect("put with its engine");
     assert_eq!(store.get(&key).expect("get").engine(), Some(&engine(1)));
 }
 
-pub fn what_is_not_there_is_not_found(place: &dyn Place) {
+pub fn a_missing_heap_is_not_found(place: &dyn Place) {
     let store = place.open();
     let asked = HeapKey::from_digest([0xab; 32]);
     let not_found = |error| matches!(error, HeapStoreError::NotFound { key } if key == asked);
     assert!(not_found(store.get(&asked).expect_err("nothing")));
     assert!(not_found(store.describe(&asked).expect_err("nothing")));
-    store.remove(&asked).expect("it is as good as removed");
+    store.remove(&asked).expect("removing a missing heap succeeds");
 }
 
-pub fn what_can_not_be_a_heap_is_not_kept(place: &dyn Place) {
+pub fn a_payload_that_is_too_short_is_refused(place: &dyn Place) {
     let store = place.open();
     let key = HeapKey::from_digest([0xab; 32]);
     for bytes in [0, 1, PAYLOAD_BYTES_MIN - 1] {
@@ -87,7 +87,7 @@ pub fn what_can_not_be_a_heap_is_not_kept(place: &dyn Place) {
     assert!(place.raw(&key.to_string()).is_none());
 }
 
-pub fn damage_is_told_by_name_and_left_as_it_is(place: &dyn Place) {
+pub fn damage_is_reported_by_kind_and_left_for_inspection(place: &dyn Place) {
     let store = place.open();
     let (key, payload) = heap(1);
     let whole = [&header(&key)[..], &payload].concat();
@@ -113,7 +113,7 @@ pub fn damage_is_told_by_name_and_left_as_it_is(place: &dyn Place) {
             defect_of(store.describe(&key), &key);
         }
     }
-    store.put(&key, &payload, Some(&engine(1))).expect("a heap that is put again is whole again");
+    store.put(&key, &payload, Some(&engine(1))).expect("another put repairs it");
     assert!(store.get(&key).is_ok());
 }
 
@@ -124,7 +124,7 @@ pub fn a_heap_under_another_key_is_damage(place: &dyn Place) {
     assert_eq!(defect_of(store.get(&other), &other), Defect::AnotherHeap { holds: key });
 }
 
-pub fn an_engine_may_be_unknown_but_not_garbage(place: &dyn Place) {
+pub fn an_engine_id_may_be_missing_but_not_invalid(place: &dyn Place) {
     let store = place.open();
     let (key, payload) = heap(1);
     let whole = [&header(&key)[..], &payload].concat();
@@ -138,7 +138,7 @@ pub fn an_engine_may_be_unknown_but_not_garbage(place: &dyn Place) {
     assert!(matches!(defect_of(store.describe(&key), &key), Defect::Sidecar { .. }));
 }
 
-pub fn a_store_that_is_down_is_no_answer_about_its_heaps(place: &dyn Place) {
+pub fn an_unavailable_store_is_not_reported_as_not_found(place: &dyn Place) {
     let store = place.open();
     let ((key, payload), (new, new_payload)) = (heap(1), heap(2));
     store.put(&key, &payload, Some(&engine(1))).expect("put");
@@ -161,10 +161,10 @@ pub fn a_store_that_is_down_is_no_answer_about_its_heaps(place: &dyn Place) {
         assert!(matches!(answer, Err(HeapStoreError::Blobs(BlobError::Unavailable { .. }))), "{call}: {answer:?}");
     }
     place.up();
-    assert!(store.get(&key).expect("it is back").payload() == payload);
-    assert!(matches!(store.get(&new), Err(HeapStoreError::NotFound { .. })), "and nothing of what failed is there");
-    store.put(&new, &new_payload, Some(&engine(1))).expect("and takes heaps again");
-    store.check().expect("and says so");
+    assert!(store.get(&key).expect("available again").payload() == payload);
+    assert!(matches!(store.get(&new), Err(HeapStoreError::NotFound { .. })), "the failed put stored nothing");
+    store.put(&new, &new_payload, Some(&engine(1))).expect("put");
+    store.check().expect("healthy");
 }
 
 pub fn a_heap_is_described_without_its_payload(place: &dyn Place) {
@@ -180,14 +180,14 @@ pub fn a_heap_is_described_without_its_payload(place: &dyn Place) {
     assert!(store.describe(&key).is_ok(), "the payload was not read");
 }
 
-pub fn heaps_are_listed_until_it_is_enough(place: &dyn Place) {
+pub fn listing_stops_when_the_caller_breaks(place: &dyn Place) {
     let store = place.open();
     assert_eq!(listed(&store), []);
     let heaps = [heap(1), heap_of(2, PAYLOAD_BYTES_MIN + 7), heap(3)];
     for (key, payload) in &heaps {
         store.put(key, payload, Some(&engine(1))).expect("put");
     }
-    store.check().expect("what that writes is no heap");
+    store.check().expect("healthy");
     let found = listed(&store);
     let mut expected: Vec<_> = heaps.iter().map(|(key, payload)| (*key, payload.len() as u64)).collect();
     expected.sort();
@@ -203,7 +203,7 @@ pub fn heaps_are_listed_until_it_is_enough(place: &dyn Place) {
 }
 
 /// More than an object store lists at once.
-pub fn thousands_are_listed(place: &dyn Place) {
+pub fn thousands_of_heaps_are_listed(place: &dyn Place) {
     const HEAPS: usize = 1100;
     let store = place.open();
     let keys: Vec<_> = (0..HEAPS)
@@ -223,7 +223,7 @@ pub fn thousands_are_listed(place: &dyn Place) {
     assert_eq!(listed(&store).iter().map(|heap| heap.key).collect::<Vec<_>>(), expected);
 }
 
-pub fn what_is_removed_is_gone(place: &dyn Place) {
+pub fn a_removed_heap_is_not_found(place: &dyn Place) {
     let store = place.open();
     let ((key, payload), (kept, kept_payload)) = (heap(1), heap(2));
     store.put(&key, &payload, Some(&engine(1))).expect("put");
@@ -237,14 +237,14 @@ pub fn what_is_removed_is_gone(place: &dyn Place) {
     assert_eq!(store.get(&key).expect("get").engine(), Some(&engine(2)), "nothing of the old one is left");
 }
 
-pub fn it_can_be_checked_without_a_trace(place: &dyn Place) {
+pub fn a_check_leaves_nothing_behind(place: &dyn Place) {
     let store = place.open();
-    store.check().expect("it works");
-    store.tidy().expect("and has nothing to tidy");
+    store.check().expect("healthy");
+    store.tidy().expect("tidied");
     assert_eq!(listed(&store), []);
 }
 
-pub fn many_may_put_and_get_at_once(place: &dyn Place) {
+pub fn concurrent_puts_and_gets_succeed(place: &dyn Place) {
     let store = &place.open();
     std::thread::scope(|scope| {
         for thread in 0..8 {
@@ -260,7 +260,7 @@ pub fn many_may_put_and_get_at_once(place: &dyn Place) {
     });
 }
 
-pub fn nothing_partial_is_ever_seen(place: &dyn Place) {
+pub fn partial_heaps_are_never_visible(place: &dyn Place) {
     const SIGHTINGS: usize = 50;
     const PATIENCE: Duration = Duration::from_secs(120);
     let (key, payload) = heap_of(1, 1 << 20);
@@ -287,10 +287,10 @@ pub fn nothing_partial_is_ever_seen(place: &dyn Place) {
             store.remove(&key).expect("remove");
         }
     });
-    assert!(sightings.into_inner() >= SIGHTINGS, "too few to tell");
+    assert!(sightings.into_inner() >= SIGHTINGS, "too few reads for a result");
 }
 
-pub fn processes_may_share_it(place: &dyn Place) {
+pub fn processes_share_a_store(place: &dyn Place) {
     let Some(address) = place.address() else { return };
     processes::put_and_get_from_several(&address);
     let store = place.open();

@@ -1,7 +1,7 @@
-//! The contract of every store of blobs, and of heaps and outputs on top of it, as suites that take any implementation; and what S3 and the
-//! cache promise beyond that.
+//! The contracts of blobs, and of heaps and outputs in them, as suites that run against every implementation; and what S3 and the cache
+//! promise beyond that.
 //!
-//! S3 is a real server of its API (moto, started by `tests/tools/python`), reached through a proxy that can do to a connection what networks do.
+//! S3 is a real server of its API (moto, started by `tests/tools/python`), reached through a proxy that injects faults.
 
 mod blob_suite;
 mod cache;
@@ -15,8 +15,8 @@ mod s3_faults;
 mod s3_server;
 mod tls;
 
-/// One test for each promise.
-macro_rules! keeps_its_promises {
+/// One test per promise.
+macro_rules! contract_tests {
     ($suite:ident, $place:expr; $($promise:ident)*) => {
         mod $suite {
             $(#[test] fn $promise() { crate::$suite::$promise(&$place); })*
@@ -27,46 +27,46 @@ macro_rules! keeps_its_promises {
 macro_rules! contract {
     ($($backend:ident: $place:expr;)*) => {
         $(mod $backend {
-            keeps_its_promises! { blob_suite, $place;
+            contract_tests! { blob_suite, $place;
                 a_blob_comes_back_with_its_metadata
                 another_blob_of_the_same_name_replaces_it
-                ranges_are_read_as_far_as_the_blob_goes
+                a_range_ends_where_the_blob_ends
                 a_blob_that_fails_verification_is_not_returned
                 a_blob_is_described_without_being_read
                 a_missing_blob_is_not_found
                 a_folder_lists_its_own_blobs
                 a_removed_blob_is_gone_with_its_metadata
-                names_that_reach_elsewhere_are_refused
-                concurrent_puts_of_one_name_leave_one_of_them_whole
-                a_store_that_is_down_does_not_say_what_exists
-                a_deadline_is_the_callers_own
+                names_that_leave_the_store_are_refused
+                concurrent_puts_of_one_name_store_exactly_one_of_them
+                an_unavailable_store_does_not_report_not_found
+                a_callers_deadline_does_not_affect_others
                 local_files_become_blobs
-                checking_and_tidying_leave_no_blobs
+                checking_and_tidying_add_no_blobs
             }
-            keeps_its_promises! { output_suite, $place;
-                an_output_has_the_same_pages_once_it_has_become_a_blob
+            contract_tests! { output_suite, $place;
+                an_output_that_became_a_blob_has_the_same_pages
                 an_output_that_did_not_become_a_blob_is_read_from_its_spool
             }
-            keeps_its_promises! { heap_suite, $place;
+            contract_tests! { heap_suite, $place;
                 a_heap_comes_back_with_its_engine
-                what_is_kept_is_the_format_to_the_byte
-                putting_it_again_changes_nothing
-                the_engine_that_put_it_last_is_told
-                a_heap_is_kept_without_an_engine_where_none_is_known
-                what_is_not_there_is_not_found
-                what_can_not_be_a_heap_is_not_kept
-                damage_is_told_by_name_and_left_as_it_is
+                stored_bytes_are_exactly_the_file_format
+                putting_a_heap_again_changes_nothing
+                the_engine_of_the_last_put_is_returned
+                a_heap_may_be_stored_without_an_engine
+                a_missing_heap_is_not_found
+                a_payload_that_is_too_short_is_refused
+                damage_is_reported_by_kind_and_left_for_inspection
                 a_heap_under_another_key_is_damage
-                an_engine_may_be_unknown_but_not_garbage
-                a_store_that_is_down_is_no_answer_about_its_heaps
+                an_engine_id_may_be_missing_but_not_invalid
+                an_unavailable_store_is_not_reported_as_not_found
                 a_heap_is_described_without_its_payload
-                heaps_are_listed_until_it_is_enough
-                thousands_are_listed
-                what_is_removed_is_gone
-                it_can_be_checked_without_a_trace
-                many_may_put_and_get_at_once
-                nothing_partial_is_ever_seen
-                processes_may_share_it
+                listing_stops_when_the_caller_breaks
+                thousands_of_heaps_are_listed
+                a_removed_heap_is_not_found
+                a_check_leaves_nothing_behind
+                concurrent_puts_and_gets_succeed
+                partial_heaps_are_never_visible
+                processes_share_a_store
             }
         })*
     };

@@ -1,4 +1,4 @@
-//! Blobs in memory, for tests: what the interface asks for and nothing else. It can be made to fail.
+//! Blobs in memory, for tests: only what the trait requires. It can be made unavailable.
 
 use crate::place::Place;
 use heapstead_store::blobs::{Blob, BlobError, BlobFolder, BlobInfo, BlobMetadata, BlobName, Blobs, GetRequest, ListedBlob};
@@ -108,7 +108,7 @@ impl Place for MemoryBlobs {
         self.put(&name.parse().expect("a name"), &[bytes], &metadata).expect("planted");
     }
 
-    /// There is no way to put anything else there.
+    /// It can hold only blobs.
     fn plant_foreign(&self, _: &str) {}
 
     fn down(&self) {

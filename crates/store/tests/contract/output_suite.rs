@@ -25,7 +25,7 @@ fn files_in(folder: &Path) -> usize {
     folders.map(|folder| std::fs::read_dir(folder.path()).expect("folder").count()).sum()
 }
 
-pub fn an_output_has_the_same_pages_once_it_has_become_a_blob(place: &dyn Place) {
+pub fn an_output_that_became_a_blob_has_the_same_pages(place: &dyn Place) {
     let spool = tempfile::tempdir().expect("folder");
     let outputs = Outputs::with_blobs(spool.path().join("spool"), place.blobs());
     let mut writer = outputs.writer(&id(7));

@@ -1,4 +1,4 @@
-//! Where a store under test keeps its blobs, so that a test can look at them and damage them.
+//! Implementations of `Blobs` under test, with direct access to the stored bytes, so that a test can inspect and damage them.
 
 use crate::proxy::{Fault, Proxy};
 use crate::s3_server;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub trait Place: Sync {
-    /// A store of its own on the same blobs.
+    /// A separate store on the same blobs.
     fn blobs(&self) -> Arc<dyn Blobs>;
     /// The heaps among them.
     fn open(&self) -> HeapStore {
@@ -21,13 +21,13 @@ pub trait Place: Sync {
     }
     /// The bytes that are stored under a name.
     fn raw(&self, name: &str) -> Option<Vec<u8>>;
-    /// Puts bytes and the id of an engine there without the store.
+    /// Writes bytes and the id of an engine directly, not through the store.
     fn plant(&self, name: &str, bytes: &[u8], engine: Option<&str>);
-    /// Puts something there that is not a blob of ours.
+    /// Writes something that is not a blob of this store.
     fn plant_foreign(&self, name: &str);
     fn down(&self);
     fn up(&self);
-    /// What another process needs to open it: see [`open_at`]. None if there is no way.
+    /// The address with which another process opens it: see [`open_at`]. None if no other process can.
     fn address(&self) -> Option<String>;
 }
 
@@ -49,9 +49,9 @@ pub fn heaps_in(settings: &S3Settings) -> HeapStore {
     HeapStore::new(Arc::new(S3Blobs::open(settings, s3_server::runtime()).expect("store")))
 }
 
-/// Room for a dozen of the heaps of these tests, so that they are driven out while others are read.
+/// Room for a dozen of the heaps of these tests, so that some are evicted while others are read.
 const CACHE_MAX_MB: u64 = 2;
-/// Short, because the tests wait for it; long enough for a server that is busy with all of them at once.
+/// Short, because the tests wait for it; long enough for a server that handles all tests at once.
 pub const DEADLINE: Duration = Duration::from_secs(10);
 
 pub fn settings(endpoint: &str, bucket: &str) -> S3Settings {
@@ -123,7 +123,7 @@ impl Place for Folder {
     }
 }
 
-/// A bucket of its own, behind a proxy of its own.
+/// A new bucket behind a new proxy.
 pub struct Bucket {
     pub proxy: Proxy,
     pub name: String,
@@ -222,7 +222,7 @@ impl Place for Cached {
         self.bucket.raw(name)
     }
 
-    /// As another machine would do it, which has no say over the copies here; so they are dropped.
+    /// As another machine would do it, which cannot change the copies here, so they are dropped.
     fn plant(&self, name: &str, bytes: &[u8], engine: Option<&str>) {
         let _ = fs::remove_dir_all(self.copies());
         self.bucket.plant(name, bytes, engine);
@@ -246,7 +246,7 @@ impl Place for Cached {
     }
 }
 
-/// A heap's worth of bytes, and their key.
+/// A payload of a valid length, and its key.
 pub fn heap(fill: u8) -> (HeapKey, Vec<u8>) {
     heap_of(fill, PAYLOAD_BYTES_MIN)
 }

@@ -36,7 +36,7 @@ fn fails_in_time<T: std::fmt::Debug>(call: impl FnOnce() -> Result<T, HeapStoreE
 }
 
 #[test]
-fn what_passes_is_tried_again_until_it_succeeds() {
+fn temporary_faults_are_retried() {
     let bucket = bucket();
     let store = bucket.store(DEADLINE);
     let ((key, payload), (new, new_payload)) = (heap(1), heap(2));
@@ -54,7 +54,7 @@ fn what_passes_is_tried_again_until_it_succeeds() {
 }
 
 #[test]
-fn silence_is_tried_again_once_half_of_the_time_has_passed() {
+fn an_unanswered_request_is_retried_after_half_of_the_deadline() {
     std::thread::scope(|scope| {
         for fault in [Fault::Silence, Fault::StallAnswer] {
             scope.spawn(move || {
@@ -74,7 +74,7 @@ fn silence_is_tried_again_once_half_of_the_time_has_passed() {
 }
 
 #[test]
-fn what_does_not_pass_fails_inside_the_deadline() {
+fn lasting_faults_fail_within_the_deadline() {
     std::thread::scope(|scope| {
         for fault in [Fault::Refuse, Fault::Busy, Fault::Silence, Fault::CutRequest] {
             scope.spawn(move || a_put_fails_in_time_and_leaves_nothing(fault));
@@ -96,7 +96,7 @@ fn a_put_fails_in_time_and_leaves_nothing(fault: Fault) {
     bucket.proxy.do_always(Fault::None);
     let store = bucket.store(DEADLINE);
     assert!(matches!(store.get(&key), Err(HeapStoreError::NotFound { .. })), "{fault:?}");
-    store.put(&key, &payload, Some(&engine(1))).expect("it is well again");
+    store.put(&key, &payload, Some(&engine(1))).expect("available again");
 }
 
 fn a_get_fails_in_time(fault: Fault) {
@@ -105,13 +105,13 @@ fn a_get_fails_in_time(fault: Fault) {
     let (key, payload) = heap(1);
     bucket.proxy.do_always(fault);
     let text = fails_in_time(|| store.get(&key));
-    assert!(fault != Fault::Busy || text.contains("503"), "the store's own error is told: {text}");
+    assert!(fault != Fault::Busy || text.contains("503"), "the error of the store is reported: {text}");
     bucket.proxy.do_always(Fault::None);
-    assert!(bucket.store(DEADLINE).get(&key).expect("it is well again").payload() == payload);
+    assert!(bucket.store(DEADLINE).get(&key).expect("available again").payload() == payload);
 }
 
 #[test]
-fn an_upload_whose_answer_is_lost_may_have_happened_and_is_whole_then() {
+fn an_upload_whose_response_is_lost_is_stored_whole_or_not_at_all() {
     let bucket = bucket();
     let store = bucket.store(SHORT);
     let (key, payload) = heap(2);
@@ -125,7 +125,7 @@ fn an_upload_whose_answer_is_lost_may_have_happened_and_is_whole_then() {
 }
 
 #[test]
-fn a_wrong_body_is_damage_and_not_a_heap() {
+fn a_corrupted_response_body_is_damage() {
     let bucket = bucket();
     let store = bucket.store(DEADLINE);
     let (key, _) = heap(1);
@@ -140,7 +140,7 @@ fn a_wrong_body_is_damage_and_not_a_heap() {
 }
 
 #[test]
-fn what_is_missing_is_the_heap_only_if_the_bucket_says_so() {
+fn only_a_missing_object_is_reported_as_not_found() {
     let bucket = bucket();
     let (key, payload) = heap(1);
     let no_bucket = heaps_in(&settings(&bucket.proxy.endpoint(), "no-such-bucket"));
@@ -161,11 +161,11 @@ fn what_is_missing_is_the_heap_only_if_the_bucket_says_so() {
         unavailable(store.describe(&key));
         unavailable(store.remove(&key));
     }
-    assert_eq!(bucket.proxy.requests(), 3, "what will not pass is not tried again");
+    assert_eq!(bucket.proxy.requests(), 3, "lasting errors are not retried");
 }
 
 #[test]
-fn a_host_that_is_not_there_fails_in_time() {
+fn an_unreachable_host_fails_in_time() {
     let (key, _) = heap(1);
     // A closed port, and a network reserved for documentation, which is unreachable or does not answer.
     for endpoint in ["http://127.0.0.1:1", "http://192.0.2.1:9"] {
@@ -176,7 +176,7 @@ fn a_host_that_is_not_there_fails_in_time() {
 }
 
 #[test]
-fn what_others_keep_in_the_bucket_is_passed_over() {
+fn foreign_objects_in_the_bucket_are_skipped() {
     let bucket = bucket();
     let (key, _) = heap(1);
     for name in ["notes.txt", "folder/inside", &format!("folder/{key}"), &key.to_string()[1..], &key.to_string().to_uppercase()] {
@@ -198,7 +198,7 @@ fn a_callers_deadline_ends_a_call_before_the_stores_own() {
 }
 
 #[test]
-fn a_range_is_tried_again_or_fails_as_a_whole_read_does() {
+fn range_reads_are_retried_as_whole_reads_are() {
     let bucket = bucket();
     let (key, payload) = heap(1);
     let name = BlobName::of_content(key.digest());

@@ -6,7 +6,7 @@ use heapstead_store::{BlobError, HeapStoreError, S3Settings};
 use std::time::Duration;
 
 #[test]
-fn a_bucket_behind_tls_is_reached_where_its_certificate_is_trusted() {
+fn a_bucket_with_a_trusted_certificate_is_reached() {
     let server = s3_server::start();
     let address = format!("s3 https://localhost:{} {}", server.tls_port, server.new_bucket());
     // In a separate process, because certificates are read once, from the path in the environment.
@@ -14,7 +14,7 @@ fn a_bucket_behind_tls_is_reached_where_its_certificate_is_trusted() {
 }
 
 #[test]
-fn a_bucket_whose_certificate_is_not_trusted_is_not_reached() {
+fn a_bucket_with_an_untrusted_certificate_is_not_reached() {
     let server = s3_server::start();
     let settings = settings(&format!("https://localhost:{}", server.tls_port), &server.new_bucket());
     let settings = S3Settings { deadline: Duration::from_secs(2), ..settings };

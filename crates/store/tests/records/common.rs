@@ -1,4 +1,4 @@
-//! What the suites share: a place where records are stored, and values to store.
+//! What the suites share: a place where records are stored, values to store, and races between servers.
 
 use heapstead_store::Tags;
 use heapstead_store::outputs::Extent;
@@ -16,6 +16,21 @@ pub trait Place: Send + Sync {
     }
 }
 
+/// Runs this at once on several servers, each with connections of its own, and returns their answers.
+pub async fn race<T, F>(place: &dyn Place, servers: u8, work: impl Fn(u8, Arc<dyn Records>) -> F) -> Vec<T>
+where
+    T: Send + 'static,
+    F: Future<Output = T> + Send + 'static,
+{
+    let opened: Vec<_> = (0..servers).map(|number| place.open_as(&server(number))).collect();
+    let tasks: Vec<_> = (0..servers).zip(opened).map(|(number, records)| tokio::spawn(work(number, records))).collect();
+    let mut answers = Vec::new();
+    for task in tasks {
+        answers.push(task.await.expect("no panic"));
+    }
+    answers
+}
+
 pub fn server(number: u8) -> ServerId {
     ServerId::from_random([number; 8])
 }
@@ -24,16 +39,25 @@ pub fn session_id(number: u8) -> SessionId {
     SessionId::from_random([number; 32])
 }
 
+/// The time, as precise as records are.
+pub fn now() -> Timestamp {
+    Timestamp::from_microsecond(Timestamp::now().as_microsecond()).expect("a time")
+}
+
+pub fn hours(number: i64) -> SignedDuration {
+    SignedDuration::from_hours(number)
+}
+
 /// An opened session that expires in an hour.
 pub fn new_session(number: u8) -> NewSession {
-    let at = Timestamp::now();
-    let expires_at = Some(at + SignedDuration::from_hours(1));
+    let at = now();
+    let expires_at = Some(at + hours(1));
     NewSession { id: session_id(number), principal: anyone(), connection: None, head: None, at, expires_at }
 }
 
 /// A run in that session.
 pub fn in_session(id: &ExecutionId, number: u8) -> NewExecution {
-    let expires_at = Timestamp::now() + SignedDuration::from_hours(2);
+    let expires_at = now() + hours(2);
     NewExecution { session: Some(RunSession::Opened { id: session_id(number), logical: None, expires_at }), ..new(id) }
 }
 
@@ -53,12 +77,20 @@ pub fn anyone() -> Principal {
     Principal::anonymous()
 }
 
+pub fn ann() -> Principal {
+    "acme/ann".parse().expect("an owner")
+}
+
+pub fn bob() -> Principal {
+    "acme/bob".parse().expect("an owner")
+}
+
 pub fn session(name: &str) -> SessionName {
     name.parse().expect("a name")
 }
 
 pub fn new(id: &ExecutionId) -> NewExecution {
-    NewExecution { id: id.clone(), principal: anyone(), session: None, started_at: Timestamp::now(), input_heap: None }
+    NewExecution { id: id.clone(), principal: anyone(), session: None, started_at: now(), input_heap: None }
 }
 
 pub fn end(status: Status) -> ExecutionEnd {
@@ -76,7 +108,7 @@ pub fn logged(id: &ExecutionId, number: u64) -> ExecutionEnd {
         input_heap: None,
         output_heap: heap(number),
         code: format!("{number}"),
-        timestamp: Timestamp::now(),
+        timestamp: now(),
         execution_id: id.clone(),
     };
     ExecutionEnd { heap: Some((heap(number), 700)), log: Some(entry), ..end(Status::Completed) }

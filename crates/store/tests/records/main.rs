@@ -1,10 +1,16 @@
-//! The contract of the record traits, as one suite that runs against every implementation.
+//! The contract of the record traits, as one suite per trait that runs against every implementation.
 
 mod common;
+mod damaged_heaps;
 mod executions;
+mod health;
 mod heaps;
+mod logical_sessions;
+mod owners;
+mod session_log;
 mod sessions;
 mod sqlite;
+mod state_keys;
 mod tags;
 mod turns;
 
@@ -13,26 +19,78 @@ macro_rules! contract {
     ($($backend:ident: $place:expr;)*) => {
         $(mod $backend {
             contract_tests! { $place;
+                damaged_heaps: damaged_heaps_are_listed_until_they_are_removed
+                damaged_heaps: a_heap_that_several_servers_find_damaged_is_listed_once
                 executions: an_end_is_set_once
-                executions: logs_have_no_gaps_however_many_end_at_once_in_however_many_processes
-                executions: executions_are_listed_newest_first_and_page_by_page
-                executions: executions_past_their_time_are_forgotten
+                executions: executions_are_listed_newest_first_in_pages
+                executions: executions_past_their_retention_are_deleted
                 executions: a_quota_bounds_the_running_executions_of_an_owner
                 executions: the_error_code_is_stored_with_the_error
                 executions: running_executions_name_their_server
-                heaps: heaps_are_in_use_for_a_reason
-                heaps: owners_have_heaps_of_their_own_and_share_bytes
-                heaps: damaged_heaps_are_remembered_until_they_are_removed
+                executions: an_execution_is_stored_with_every_field
+                executions: an_execution_that_several_servers_end_ends_once
+                executions: executions_of_another_owner_do_not_exist
+                executions: executions_are_listed_by_session
+                executions: an_execution_in_a_session_of_another_owner_is_refused
+                executions: a_quota_holds_when_servers_accept_at_once
+                executions: running_executions_are_found_by_session
+                executions: an_end_by_another_server_releases_the_turn
+                executions: servers_that_delete_at_once_delete_each_execution_once
+                health: a_check_succeeds_and_leaves_no_records
+                health: reads_and_writes_are_counted_since_the_store_was_opened
+                heaps: a_heap_is_in_use_while_something_refers_to_it
+                heaps: references_of_another_owner_do_not_count
+                heaps: a_heap_may_have_several_owners
+                heaps: a_heap_that_several_servers_add_counts_once
+                heaps: the_heap_of_a_run_belongs_to_its_owner
+                logical_sessions: an_intent_has_one_logical_session_per_owner_and_scope
+                logical_sessions: servers_that_open_an_intent_at_once_get_one_session
+                logical_sessions: a_logical_session_of_another_owner_does_not_exist
+                logical_sessions: a_logical_session_counts_towards_the_quota_while_it_is_bound
+                logical_sessions: a_binding_grows_or_replaces_or_sets_aside
+                logical_sessions: a_new_execute_session_does_not_continue_from_the_previous_heap
+                logical_sessions: an_execute_session_that_is_lost_during_a_run_stays_lost
+                logical_sessions: an_execute_session_is_reused_by_key_until_it_expires
+                logical_sessions: an_execute_session_that_several_servers_lose_is_lost_once
+                logical_sessions: an_execute_session_expires_unless_it_is_used
+                logical_sessions: servers_that_sweep_at_once_expire_each_execute_session_once
+                logical_sessions: an_unfinished_turn_extends_execute_sessions_of_its_server
+                logical_sessions: a_notice_is_pending_until_it_is_cleared
+                logical_sessions: the_end_of_a_run_changes_its_logical_session
+                logical_sessions: an_execution_names_its_logical_session
+                logical_sessions: short_names_are_numbered_per_owner
+                logical_sessions: servers_that_number_sessions_at_once_agree
+                owners: every_owner_of_a_record_is_listed_once_and_in_order
+                owners: totals_are_sums_over_all_owners
+                owners: totals_hold_when_servers_write_at_once
+                session_log: concurrent_servers_number_entries_without_gaps
+                session_log: a_log_is_read_in_pages
+                session_log: logs_of_another_owner_do_not_exist
+                session_log: sessions_with_entries_are_listed_by_name
+                session_log: a_log_has_the_heaps_that_its_runs_used_and_produced
+                session_log: a_run_that_outlives_its_session_adds_no_entry
                 sessions: a_session_is_found_by_its_owner_until_it_ends
                 sessions: a_session_expires_unless_it_is_used
                 sessions: opened_sessions_are_listed_in_pages_by_connection
                 sessions: heads_move_with_completed_runs
-                sessions: a_named_session_is_created_on_request_only
-                sessions: state_keys_are_shared_and_never_lost
+                sessions: a_named_session_is_created_only_on_request
+                sessions: servers_that_create_a_named_session_at_once_get_one
+                sessions: a_session_of_another_owner_does_not_exist
+                sessions: a_quota_holds_when_servers_open_sessions_at_once
+                sessions: a_session_that_several_servers_end_ends_once
+                sessions: sessions_that_ended_long_ago_are_deleted_with_their_logs
+                sessions: opened_sessions_are_there_after_reopening
+                state_keys: state_keys_are_listed_newest_last_and_never_lost
+                state_keys: servers_that_start_at_once_have_the_same_first_key
                 tags: tags_are_replaced_removed_and_found_by_all_their_pairs
-                turns: runs_of_a_session_have_turns_in_order_of_acceptance
-                turns: a_preparation_has_a_turn_without_an_execution
-                turns: an_ended_session_has_no_turns
+                tags: tags_of_another_owner_do_not_exist
+                tags: tags_that_are_replaced_at_once_are_never_mixed
+                turns: runs_of_a_session_take_turns_in_order_of_acceptance
+                turns: a_preparation_takes_a_turn_without_an_execution
+                turns: an_ended_session_refuses_turns
+                turns: concurrent_turns_have_one_order
+                turns: turns_are_there_after_reopening
+                turns: a_turn_for_a_session_that_does_not_exist_is_refused
             }
         })*
     };
@@ -46,4 +104,27 @@ macro_rules! contract_tests {
 
 contract! {
     in_sqlite: crate::sqlite::Folder::new();
+}
+
+/// Every trait of `src/records` has a suite of the same name, which calls each of its methods, and every promise is in `contract!`.
+#[test]
+fn every_method_of_the_traits_is_called_and_every_promise_is_tested() {
+    let crate_folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &str| std::fs::read_to_string(crate_folder.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let names = |text: &str, start: &str| -> Vec<String> {
+        text.split(start).skip(1).filter_map(|rest| rest.split_once('(')).map(|(name, _)| name.to_owned()).collect()
+    };
+    let contract = read("tests/records/main.rs");
+    let mut missing = Vec::new();
+    for file in std::fs::read_dir(crate_folder.join("src/records")).expect("traits").flatten() {
+        let file = file.file_name().into_string().expect("a name");
+        let suite = if file == "mod.rs" { "health" } else { file.trim_end_matches(".rs") };
+        let (source, tests) = (read(&format!("src/records/{file}")), read(&format!("tests/records/{suite}.rs")));
+        let methods = source.split_once("#[async_trait]").map_or("", |(_, methods)| methods);
+        let uncalled = names(methods, "    async fn ").into_iter().filter(|name| !tests.contains(&format!(".{name}(")));
+        missing.extend(uncalled.map(|name| format!("{suite}: no test calls `{name}`")));
+        let promises = names(&tests, "\npub async fn ").into_iter().map(|name| format!("{suite}: {name}\n"));
+        missing.extend(promises.filter(|promise| !contract.contains(promise.as_str())).map(|promise| format!("not tested: {promise}")));
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
 }

@@ -21,7 +21,7 @@ impl Place for Folder {
 }
 
 #[test]
-fn only_the_owner_of_the_process_may_read_it() {
+fn only_the_user_of_the_process_may_read_the_database() {
     use std::os::unix::fs::PermissionsExt;
     let place = Folder::new();
     let _records = tokio::runtime::Runtime::new().expect("a runtime").block_on(async { place.open() });
@@ -33,7 +33,7 @@ fn only_the_owner_of_the_process_may_read_it() {
 }
 
 #[tokio::test]
-async fn a_database_that_another_process_holds_fails_clearly_and_heals() {
+async fn a_locked_database_fails_until_the_lock_is_released() {
     let place = Folder::new();
     let records = place.open();
     let holder = rusqlite::Connection::open(place.0.path().join("heapstead.db")).expect("opened");
@@ -48,7 +48,7 @@ async fn a_database_that_another_process_holds_fails_clearly_and_heals() {
 }
 
 #[tokio::test]
-async fn a_database_of_a_newer_version_is_refused_by_name() {
+async fn a_database_of_a_newer_version_is_refused() {
     let place = Folder::new();
     drop(place.open());
     let file = place.0.path().join("heapstead.db");

@@ -1,6 +1,6 @@
 //! Tags.
 
-use crate::common::{Place, anyone, heap, tags};
+use crate::common::{Place, ann, anyone, bob, heap, race, tags};
 use heapstead_store::Tags;
 use heapstead_store::records::TagQuery;
 
@@ -29,4 +29,29 @@ pub async fn tags_are_replaced_removed_and_found_by_all_their_pairs(place: &dyn 
     assert_eq!((first[0].heap, more), (heap(1), true));
     let (last, more) = page(Some(heap(1))).await;
     assert_eq!((last[0].heap, more), (heap(3), false));
+}
+
+pub async fn tags_of_another_owner_do_not_exist(place: &dyn Place) {
+    let records = place.open();
+    records.set_tags(&ann(), heap(1), tags(&[("a", "1")])).await.expect("set");
+    assert_eq!(records.tags(&bob(), heap(1)).await.expect("read"), Tags::new());
+    let query = || TagQuery { pairs: tags(&[("a", "1")]), ..Default::default() };
+    assert_eq!(records.heaps_by_tags(&bob(), query()).await.expect("read"), (vec![], false));
+    records.remove_tags(&bob(), heap(1), vec!["a".into()]).await.expect("answered");
+    records.set_tags(&bob(), heap(1), tags(&[("a", "2")])).await.expect("set");
+    records.set_tags(&bob(), heap(1), Tags::new()).await.expect("set");
+    drop(records);
+    assert_eq!(place.open().tags(&ann(), heap(1)).await.expect("read"), tags(&[("a", "1")]), "another owner changes nothing");
+}
+
+pub async fn tags_that_are_replaced_at_once_are_never_mixed(place: &dyn Place) {
+    race(place, 4, |server, records| async move {
+        for round in 0..10 {
+            let value = format!("{server}.{round}");
+            records.set_tags(&anyone(), heap(1), tags(&[("a", &value), ("b", &value)])).await.expect("set");
+            let found = records.tags(&anyone(), heap(1)).await.expect("read");
+            assert!(found.len() == 2 && found["a"] == found["b"], "{found:?}");
+        }
+    })
+    .await;
 }

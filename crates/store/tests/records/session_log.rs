@@ -1,0 +1,146 @@
+//! Session logs.
+
+use crate::common::{
+    Place, ann, anyone, bob, heap, id, in_session, logged, logged_in, new, new_session, now, race, server, session, session_id,
+};
+use heapstead_store::Records;
+use heapstead_store::records::{
+    EndedExecution, ExecutionEnd, LogEntry, LogRange, NameRange, NewExecution, NewLogEntry, NewSession, OpenedOn, RunSession,
+};
+use heapstead_types::{Principal, Status};
+use std::sync::Arc;
+
+/// Runs this code in a named session of an owner.
+async fn run_in(records: &Arc<dyn Records>, owner: &Principal, name: &str, number: u64, code: &str) {
+    records.accept_execution(NewExecution { principal: owner.clone(), ..new(&id(number)) }, None).await.expect("accepted");
+    let entry = NewLogEntry {
+        session: RunSession::Named(session(name)),
+        input_heap: Some(heap(number + 1000)),
+        output_heap: heap(number),
+        code: code.to_owned(),
+        timestamp: now(),
+        execution_id: id(number),
+    };
+    records.end_execution(id(number), ExecutionEnd { log: Some(entry), ..ExecutionEnd::bare(Status::Completed) }).await.expect("ended");
+}
+
+fn indices(log: &[LogEntry]) -> Vec<u64> {
+    log.iter().map(|entry| entry.index).collect()
+}
+
+pub async fn concurrent_servers_number_entries_without_gaps(place: &dyn Place) {
+    race(place, 3, |server, records| async move {
+        let tasks: Vec<_> = (0..200)
+            .filter(|number| number % 3 == u64::from(server))
+            .map(|number| {
+                let records = records.clone();
+                tokio::spawn(async move {
+                    records.accept_execution(new(&id(number)), None).await.expect("accepted");
+                    let ended = records.end_execution(id(number), logged(&id(number), number)).await.expect("ended");
+                    assert!(matches!(ended, EndedExecution::Ended { .. }));
+                })
+            })
+            .collect();
+        for task in tasks {
+            task.await.expect("no panic");
+        }
+    })
+    .await;
+    let log = place.open().session_log(&anyone(), &session("s"), LogRange::default()).await.expect("read");
+    assert_eq!(indices(&log), (0..200).collect::<Vec<_>>());
+    let mut numbers: Vec<u64> = log.iter().map(|entry| entry.code.parse().expect("a number")).collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, (0..200).collect::<Vec<_>>(), "each once");
+}
+
+pub async fn a_log_is_read_in_pages(place: &dyn Place) {
+    let records = place.open();
+    for number in 0..5 {
+        run_in(&records, &anyone(), "s", number, &"x".repeat(10)).await;
+    }
+    let page = async |from, limit, code_bytes_max| {
+        indices(&records.session_log(&anyone(), &session("s"), LogRange { from, limit, code_bytes_max }).await.expect("read"))
+    };
+    assert_eq!(page(0, None, None).await, [0, 1, 2, 3, 4]);
+    assert_eq!(page(1, Some(2), None).await, [1, 2]);
+    assert_eq!(page(5, None, None).await, [0; 0]);
+    assert_eq!(page(0, None, Some(25)).await, [0, 1, 2], "the entry that exceeds the limit is the last");
+    assert_eq!(page(0, None, Some(30)).await, [0, 1, 2, 3], "exactly the limit does not exceed it");
+    assert_eq!(page(0, None, Some(1)).await, [0, 1], "two entries at least");
+    assert_eq!(page(0, Some(1), Some(1)).await, [0]);
+    drop(records);
+    let log = place.open().session_log(&anyone(), &session("s"), LogRange { from: 3, ..LogRange::default() }).await.expect("read");
+    let fields = (log[0].input_heap, log[0].output_heap, log[0].code.len(), log[0].execution_id.clone());
+    assert_eq!(fields, (Some(heap(1003)), heap(3), 10, id(3)), "after reopening");
+}
+
+pub async fn logs_of_another_owner_do_not_exist(place: &dyn Place) {
+    let records = place.open();
+    run_in(&records, &ann(), "s", 1, "1").await;
+    run_in(&records, &bob(), "s", 2, "2").await;
+    run_in(&records, &ann(), "of ann", 3, "3").await;
+    let log = records.session_log(&bob(), &session("s"), LogRange::default()).await.expect("read");
+    assert_eq!(log.iter().map(|entry| (entry.index, entry.code.as_str())).collect::<Vec<_>>(), [(0, "2")], "numbered per owner");
+    assert!(records.session_log(&bob(), &session("of ann"), LogRange::default()).await.expect("read").is_empty());
+    let names = records.session_names(&bob(), OpenedOn::Any, NameRange::default(), now()).await.expect("read");
+    assert_eq!(names, ["s"]);
+    assert!(records.session_names(&anyone(), OpenedOn::Any, NameRange::default(), now()).await.expect("read").is_empty());
+}
+
+pub async fn sessions_with_entries_are_listed_by_name(place: &dyn Place) {
+    let records = place.open();
+    for (number, connection) in [(1, Some("here")), (2, Some("there")), (3, None), (4, None)] {
+        let connection = connection.map(str::to_owned);
+        records.open_session(NewSession { connection, ..new_session(number) }, None).await.expect("opened");
+    }
+    for number in [1, 2, 3] {
+        let execution = id(number.into());
+        records.accept_execution(in_session(&execution, number), None).await.expect("accepted");
+        records.end_execution(execution.clone(), logged_in(&execution, number, 1)).await.expect("ended");
+    }
+    records.end_session(&anyone(), session_id(3), now()).await.expect("ended");
+    records.named_session(&anyone(), &session("empty"), true).await.expect("created");
+    run_in(&records, &anyone(), "b", 11, "").await;
+    run_in(&records, &anyone(), "a", 12, "").await;
+    let (here, there) = (session_id(1).to_string(), session_id(2).to_string());
+    let list = async |opened, after: Option<&str>, limit| {
+        let range = NameRange { after: after.map(str::to_owned), limit };
+        records.session_names(&anyone(), opened, range, now()).await.expect("read")
+    };
+    assert_eq!(list(OpenedOn::Any, None, None).await, [&here, &there, "a", "b"], "neither empty nor ended sessions");
+    assert_eq!(list(OpenedOn::Connection("here".into()), None, None).await, [&here, "a", "b"]);
+    assert_eq!(list(OpenedOn::Connection("elsewhere".into()), None, None).await, ["a", "b"]);
+    assert_eq!(list(OpenedOn::None, None, None).await, ["a", "b"]);
+    assert_eq!(list(OpenedOn::Any, Some(&here), Some(2)).await, [&there, "a"]);
+    assert_eq!(list(OpenedOn::Any, Some("b"), Some(2)).await, [""; 0]);
+    let later = now() + crate::common::hours(9);
+    let expired = records.session_names(&anyone(), OpenedOn::Any, NameRange::default(), later).await.expect("read");
+    assert_eq!(expired, ["a", "b"], "opened sessions that have expired are not listed");
+}
+
+pub async fn a_log_has_the_heaps_that_its_runs_used_and_produced(place: &dyn Place) {
+    let records = place.open();
+    records.open_session(new_session(1), None).await.expect("opened");
+    records.open_session(new_session(2), None).await.expect("opened");
+    records.accept_execution(in_session(&id(1), 1), None).await.expect("accepted");
+    let mut end = logged_in(&id(1), 1, 5);
+    if let Some(entry) = &mut end.log {
+        entry.input_heap = Some(heap(4));
+    }
+    records.end_execution(id(1), end).await.expect("ended");
+    for (session, number, expected) in [(1, 4, true), (1, 5, true), (1, 6, false), (2, 5, false), (3, 5, false)] {
+        assert_eq!(records.log_has_heap(session_id(session), heap(number)).await.expect("read"), expected, "{session} {number}");
+    }
+}
+
+pub async fn a_run_that_outlives_its_session_adds_no_entry(place: &dyn Place) {
+    let (one, two) = (place.open_as(&server(1)), place.open_as(&server(2)));
+    one.open_session(new_session(1), None).await.expect("opened");
+    one.accept_execution(in_session(&id(1), 1), None).await.expect("accepted");
+    assert!(two.end_session(&anyone(), session_id(1), now()).await.expect("ended"));
+    let ended = one.end_execution(id(1), logged_in(&id(1), 1, 5)).await.expect("ended");
+    assert_eq!(ended, EndedExecution::Ended { head: None });
+    let name = session(&session_id(1).to_string());
+    assert!(one.session_log(&anyone(), &name, LogRange::default()).await.expect("read").is_empty());
+    assert!(!one.log_has_heap(session_id(1), heap(5)).await.expect("read"));
+}
