@@ -43,8 +43,8 @@ pub use contexts::{
 pub use error::{Noun, ServiceError};
 pub use events::{Delivery, Event, Events, Level, Position, Scope, Subscriber, Topic, end_message};
 pub use executions::{
-    ExecutionList, ExecutionOutcome, ExecutionRecord, ExecutionSummary, Executions, FinishedRun, InputHeap, ListRequest, OnMissingHeap,
-    OneShot, OneShotMode, OneShotRequest, OutputPage, Progress, ResultPart, ResultRange, RunParameters, RunRequest, RunningExecution,
+    ExecutionList, ExecutionOutcome, ExecutionOutput, ExecutionRecord, ExecutionSummary, Executions, FinishedRun, InputHeap, ListRequest,
+    OnMissingHeap, OneShot, OneShotMode, OneShotRequest, Progress, ResultPart, ResultRange, RunParameters, RunRequest, RunningExecution,
     StartPoint, Stateless, StatelessAnswer, iso_8601,
 };
 pub use heaps::{

@@ -23,7 +23,7 @@ use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use futures_util::stream;
-use heapstead_service::{Caller, OutputPage, Service, ServiceError};
+use heapstead_service::{Caller, ExecutionOutput, Service, ServiceError};
 use heapstead_store::outputs::PageRequest;
 use heapstead_types::Status;
 use serde_json::json;
@@ -89,7 +89,7 @@ impl Follower {
         Ok(Some(Self { offset, ..self }))
     }
 
-    async fn page(&self, wait: Duration) -> Result<OutputPage, ServiceError> {
+    async fn page(&self, wait: Duration) -> Result<ExecutionOutput, ServiceError> {
         self.service
             .executions()
             .output(&self.caller, &self.execution_id, PageRequest::Bytes { offset: self.offset, limit: PAGE_BYTES }, wait)

@@ -28,7 +28,7 @@ mod turn_queue;
 
 pub use one_shot::{OneShot, OneShotMode, OneShotRequest};
 pub use outcome::{ExecutionOutcome, FinishedRun};
-pub use output::OutputPage;
+pub use output::ExecutionOutput;
 pub use queries::{ExecutionList, ExecutionSummary, ListRequest, RECENT_SUFFIX};
 pub use record::{ExecutionRecord, ResultPart, ResultRange, iso_8601};
 pub use request::{RunParameters, RunRequest};

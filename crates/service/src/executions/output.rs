@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 /// A page of console output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct OutputPage {
+pub struct ExecutionOutput {
     #[schemars(with = "String")]
     pub execution_id: ExecutionId,
     pub data: String,
@@ -41,7 +41,7 @@ pub struct OutputPage {
 
 impl Executions<'_> {
     /// A page. If there is nothing at the position yet and the execution still runs, waits at most `wait`.
-    pub async fn output(&self, caller: &Caller, id: &str, page: PageRequest, wait: Duration) -> Result<OutputPage, ServiceError> {
+    pub async fn output(&self, caller: &Caller, id: &str, page: PageRequest, wait: Duration) -> Result<ExecutionOutput, ServiceError> {
         let deadline = Instant::now() + wait;
         let mut peer_wait = PeerWait::default();
         loop {
@@ -77,8 +77,8 @@ impl Executions<'_> {
     }
 }
 
-fn shown(execution_id: ExecutionId, status: Status, page: outputs::OutputPage) -> OutputPage {
-    OutputPage {
+fn shown(execution_id: ExecutionId, status: Status, page: outputs::OutputPage) -> ExecutionOutput {
+    ExecutionOutput {
         execution_id,
         data: page.data,
         start_line: page.start_line,
