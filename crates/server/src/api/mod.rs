@@ -16,8 +16,7 @@ mod tags;
 pub use alias::Alias;
 pub use operation::{Arguments, Done, Failed, FailureShape, LongText, NeedsSession, Operation, Shown, Success, to_json};
 
-use heapstead_service::{Service, ServiceError, Stateless};
-use parameters::Parameters;
+use heapstead_service::{Service, Stateless};
 
 /// The operations of a server.
 pub struct Api {
@@ -69,16 +68,5 @@ impl Api {
     /// The tool that runs code.
     pub fn run_tool(&self) -> Option<&Operation> {
         self.tools().find(|operation| operation.runs_code)
-    }
-}
-
-impl Operation {
-    /// The arguments of an alias as the tool itself takes them. They are checked before, so that errors name the alias's parameters.
-    pub fn translate(&self, alias: &Alias, arguments: Arguments) -> Result<Arguments, ServiceError> {
-        let parameters = Parameters::new(alias.name, &self.under(alias).input);
-        parameters.check_names(&arguments)?;
-        let translated = (alias.translate)(arguments.clone())?;
-        parameters.parse::<Arguments>(arguments)?;
-        Ok(translated)
     }
 }

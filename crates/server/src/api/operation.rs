@@ -25,6 +25,8 @@ pub struct Operation {
     pub input: Value,
     /// JSON schema of the answer.
     pub output: Value,
+    /// Of its aliases, in their order.
+    alias_parameters: Arc<[Parameters]>,
     handler: Handler,
 }
 
@@ -235,7 +237,9 @@ impl Operation {
                 }
             })
         };
-        Self { description, input, output, handler: Arc::new(handler) }
+        let of_alias = |alias: &Alias| Parameters::new(alias.name, &(alias.input)(input.clone()));
+        let alias_parameters = description.aliases.iter().map(of_alias).collect();
+        Self { description, input, output, alias_parameters, handler: Arc::new(handler) }
     }
 
     /// The same, with calls recorded in conversation contexts. This is the one place where that is done.
@@ -260,6 +264,16 @@ impl Operation {
     pub fn under(&self, alias: &Alias) -> Self {
         let description = Description { name: alias.name, ..self.description.clone() };
         Self { description, input: (alias.input)(self.input.clone()), ..self.clone() }
+    }
+
+    /// The arguments of an alias as the operation itself takes them. They are checked before, so that errors name the alias's parameters.
+    pub fn translate(&self, alias: &Alias, arguments: Arguments) -> Result<Arguments, ServiceError> {
+        let at = self.aliases.iter().position(|known| known.name == alias.name);
+        let Some(parameters) = at.and_then(|at| self.alias_parameters.get(at)) else { return (alias.translate)(arguments) };
+        parameters.check_names(&arguments)?;
+        let translated = (alias.translate)(arguments.clone())?;
+        parameters.parse::<Arguments>(arguments)?;
+        Ok(translated)
     }
 
     /// Checks the arguments and does it.

@@ -162,6 +162,15 @@ async fn alternative_tool_names_are_accepted_and_listed_only_on_request() {
     for seeds in [json!({ "intent": "a", "seeds": [] }), json!({ "intent": "a" })] {
         assert_eq!(client.call("plasm_context", seeds).await["isError"], true);
     }
+    for (tool, arguments, text) in [
+        ("plasm", json!({ "logical_session_ref": "s0", "program": " " }), "`program` is empty: expected JavaScript or TypeScript source"),
+        ("plasm_run", json!({ "logical_session_ref": "s0", "program": 1 }), "`program` is 1: expected a string"),
+        ("plasm_context", json!({ "intent": "a", "seeds": [{ "api": 1, "entity": "mean" }] }), "`0.api` is 1: expected a string"),
+    ] {
+        let refused = client.call(tool, arguments).await;
+        let said = refused["content"][0]["text"].as_str().unwrap_or_default();
+        assert!(said.contains(text), "an error names the parameter that the client sent: {refused}");
+    }
 
     let listing = start(&["--plasm-names"]);
     let client = Http::connect(&listing, VERSION, &[]).await;
