@@ -1,6 +1,7 @@
 //! What earlier versions of MCP say of tasks and sessions and rmcp does not know: requests get names of their own on their way in, and the answers
 //! that announce either are completed on their way out.
 
+use super::error;
 use rmcp::model::{CustomResult, InitializeResult, JsonRpcMessage, ListToolsResult, ProtocolVersion, ServerResult};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -116,6 +117,10 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Dialect<T> {
     fn send(&mut self, message: TxJsonRpcMessage<RoleServer>) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         let message = match message {
             JsonRpcMessage::Response(response) => JsonRpcMessage::response(self.complete(response.result), response.id),
+            JsonRpcMessage::Error(mut error) => {
+                error::add_code(&mut error.error);
+                JsonRpcMessage::Error(error)
+            }
             other => other,
         };
         self.inner.send(message)

@@ -1,13 +1,14 @@
 //! An execution as a task of MCP's tasks extension (2026-07-28). The task's id is the execution's, so it outlives connections and servers.
 
 use super::answer::{self, Reader};
+use super::error::{self, from_service};
 use crate::api::{Arguments, Operation, Success};
 use crate::edge::Edge;
 use heapstead_service::{Caller, ExecutionRecord, Service, ServiceError};
 use heapstead_types::Status;
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, CreateTaskResult, DetailedTask, GetTaskResult, JsonObject, Task, TaskPayload, TaskStatus};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::time::Duration;
 
 /// How often a client that waits should ask.
@@ -33,13 +34,13 @@ pub fn split_wait(operation: &Operation, arguments: &Arguments) -> Option<(Durat
 /// The task of an execution that has just been accepted.
 pub async fn created(service: &Service, caller: &Caller, begun: &Value) -> Result<CreateTaskResult, ErrorData> {
     let id = begun["execution_id"].as_str().unwrap_or_default();
-    let record = service.executions().get(caller, id, Duration::ZERO).await.map_err(error)?;
+    let record = service.executions().get(caller, id, Duration::ZERO).await.map_err(from_service)?;
     Ok(CreateTaskResult::new(task(service, &record)))
 }
 
 pub async fn get(edge: &Edge, caller: &Caller, id: &str) -> Result<GetTaskResult, ErrorData> {
     let service = service(edge)?;
-    let record = service.executions().get(caller, id, Duration::ZERO).await.map_err(error)?;
+    let record = service.executions().get(caller, id, Duration::ZERO).await.map_err(from_service)?;
     let task = task(service, &record);
     if matches!(task.status, TaskStatus::Completed) {
         service.deliver_notice(&record).await;
@@ -56,7 +57,7 @@ pub async fn get(edge: &Edge, caller: &Caller, id: &str) -> Result<GetTaskResult
 pub async fn cancel(edge: &Edge, caller: &Caller, id: &str) -> Result<(), ErrorData> {
     match service(edge)?.executions().cancel(caller, id).await {
         Err(ServiceError::Conflict { .. }) => Ok(()),
-        other => other.map_err(error),
+        other => other.map_err(from_service),
     }
 }
 
@@ -73,16 +74,7 @@ pub fn service(edge: &Edge) -> Result<&Service, ErrorData> {
 }
 
 fn no_tasks() -> ErrorData {
-    ErrorData::invalid_request("this server keeps nothing, so it has no tasks", None)
-}
-
-/// The JSON-RPC error of a refusal, with its stable code in `data.code`.
-pub fn error(error: ServiceError) -> ErrorData {
-    let data = Some(json!({ "code": error.code() }));
-    match error {
-        ServiceError::Busy { .. } | ServiceError::Unavailable(_) => ErrorData::internal_error(error.to_string(), data),
-        _ => ErrorData::invalid_params(error.to_string(), data),
-    }
+    error::invalid_request("this server is stateless: it has no tasks")
 }
 
 /// Here a task only fails when there is no answer to the call. Code that failed has one, and it is marked as an error.

@@ -2,6 +2,7 @@
 
 use super::answer::{self, Reader};
 use super::dialect::TASK_TOOL;
+use super::error::{self, method_not_found};
 use super::run_log::RunLog;
 use super::session_meta::Era;
 use super::{execution_task, legacy_tasks, progress, resources, tools};
@@ -16,7 +17,7 @@ use rmcp::ErrorData;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CompleteRequestParams, CompleteResult, CustomRequest,
-    CustomResult, ErrorCode, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
+    CustomResult, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
     ReadResourceResponse, ServerCapabilities, ServerConfig, Tool,
 };
@@ -54,17 +55,17 @@ impl Handler {
 
     fn read_caller(&self, context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
         match context.extensions.get::<Parts>() {
-            Some(parts) => http::caller(&self.edge, parts).map_err(|problem| ErrorData::invalid_params(problem.detail().to_owned(), None)),
+            Some(parts) => http::caller(&self.edge, parts).map_err(|problem| error::invalid_params(problem.detail())),
             None => Ok(Caller { principal: Principal::local(), session: self.edge.session.clone(), lane: self.lane, ..Caller::default() }),
         }
     }
 
     fn tool(&self, name: &str) -> Result<&Operation, ErrorData> {
         let known = || self.edge.api.tools().map(|operation| operation.name).collect::<Vec<_>>().join(", ");
-        self.edge.api.tool(name).ok_or_else(|| {
-            let shown: String = name.chars().take(NAME_CHARS_MAX).collect();
-            ErrorData::invalid_params(format!("there is no tool `{shown}`: there are {}", known()), None)
-        })
+        self.edge
+            .api
+            .tool(name)
+            .ok_or_else(|| error::invalid_params(format!("there is no tool `{}`: the tools are {}", error::truncated_name(name), known())))
     }
 
     /// Whether a call of this name runs code.
@@ -102,7 +103,7 @@ impl Handler {
 
     /// Resources are executions, of which a server that keeps nothing has none.
     fn keeps(&self, method: &str) -> Result<(), ErrorData> {
-        if self.edge.service.is_some() { Ok(()) } else { Err(no_method(method)) }
+        if self.edge.service.is_some() { Ok(()) } else { Err(method_not_found(method)) }
     }
 
     /// Whether `initialize` declared the tasks of 2025-11-25 to this client. Where it did not, MCP has `task` in a call ignored.
@@ -136,7 +137,7 @@ impl Handler {
                     outcome => Ok(answer::of(operation, outcome, self.reader(context))),
                 }
             },
-            () = context.ct.cancelled() => Err(ErrorData::internal_error("the call was cancelled", None)),
+            () = context.ct.cancelled() => Err(error::request_cancelled("the call was cancelled")),
         }
     }
 
@@ -171,9 +172,6 @@ impl Drop for Handler {
         }
     }
 }
-
-/// How much of an unknown name is repeated.
-const NAME_CHARS_MAX: usize = 80;
 
 type Called = Result<CallToolResult, ErrorData>;
 
@@ -290,11 +288,11 @@ impl ServerHandler for Handler {
     }
 
     async fn list_prompts(&self, _: Option<PaginatedRequestParams>, _: RequestContext<RoleServer>) -> Result<ListPromptsResult, ErrorData> {
-        Err(no_method("prompts/list"))
+        Err(method_not_found("prompts/list"))
     }
 
     async fn complete(&self, _: CompleteRequestParams, _: RequestContext<RoleServer>) -> Result<CompleteResult, ErrorData> {
-        Err(no_method("completion/complete"))
+        Err(method_not_found("completion/complete"))
     }
 
     /// What rmcp does not know, and what it knows by name but could not read.
@@ -306,34 +304,29 @@ impl ServerHandler for Handler {
                 let call = CallToolRequestParams::new(name).with_arguments(arguments);
                 self.call_tool(call, context).await.map(legacy_tasks::plain)
             }
-            Some(_) if !self.declares_tasks(&context) => Err(no_method(legacy_tasks::known_as(&method))),
+            Some(_) if !self.declares_tasks(&context) => Err(method_not_found(legacy_tasks::known_as(&method))),
             Some(legacy_tasks::Request::Call { name, arguments }) => {
                 let caller = self.caller(&context)?;
-                let (operation, arguments) = self.known_as(&caller, &name, arguments)?.map_err(execution_task::error)?;
+                let (operation, arguments) = self.known_as(&caller, &name, arguments)?.map_err(error::from_service)?;
                 legacy_tasks::begin(&self.edge, operation, caller, arguments).await
             }
             Some(request) => {
                 let caller = self.caller(&context)?;
                 tokio::select! {
                     answer = legacy_tasks::answer(&self.edge, &caller, request) => answer,
-                    () = context.ct.cancelled() => Err(ErrorData::internal_error("the request was cancelled", None)),
+                    () = context.ct.cancelled() => Err(error::request_cancelled("the request was cancelled")),
                 }
             }
             None if WITH_PARAMS.contains(&method.as_str()) => {
-                Err(ErrorData::invalid_params(format!("the `params` of {method} are not what it takes"), None))
+                Err(error::invalid_params(format!("the `params` of {method} have the wrong form")))
             }
-            None => Err(no_method(&method)),
+            None => Err(method_not_found(&method)),
         }
     }
 }
 
 /// Methods that can be called wrongly.
 const WITH_PARAMS: [&str; 5] = ["tools/call", "resources/read", "tasks/get", "tasks/cancel", "tasks/update"];
-
-pub fn no_method(name: &str) -> ErrorData {
-    let shown: String = name.chars().take(NAME_CHARS_MAX).collect();
-    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method `{shown}` here"), None)
-}
 
 /// Whether the request speaks of itself, as all do since 2026-07-28.
 fn is_modern(context: &RequestContext<RoleServer>) -> bool {

@@ -5,7 +5,7 @@ use super::listen_http::{self, Subscription};
 use super::session_meta::Era;
 use super::sessioned::Sessioned;
 use super::wire::{self, Batches, Incoming, Refusal, Said};
-use super::{KEEP_ALIVE, listen};
+use super::{KEEP_ALIVE, error, http_errors, listen};
 use crate::edge::Edge;
 use crate::http::{self, JSON_BYTES_MAX, Problem, Shutdown};
 use axum::body::Body;
@@ -18,7 +18,6 @@ use axum::{Router, middleware};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 use http_body_util::BodyExt;
-use rmcp::ErrorData;
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, GetMeta, JsonObject, JsonRpcMessage, ProtocolVersion, RequestId};
 use rmcp::transport::streamable_http_server::StreamableHttpServerConfig;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
@@ -152,7 +151,7 @@ impl Mcp {
         }
         if session.is_some_and(|session| session != header) {
             let text = "`Mcp-Session-Id` is neither the session that `_meta` names nor a connection that is open: send one of these, or no such header";
-            return Err(Box::new(refuse(&wire::refusal(ErrorData::invalid_request(text, None), id))));
+            return Err(Box::new(refuse(&wire::refusal(error::invalid_request(text), id))));
         }
         // It names the session once more, or the message is refused for naming none.
         parts.headers.remove(CONNECTION_HEADER);
@@ -168,7 +167,8 @@ impl Mcp {
             return listen_http::listen(subscription, id, meta, &parts.headers).await;
         }
         if !is_connected {
-            return Ok(self.unconnected.handle(Request::from_parts(parts, Body::from(bytes))).await.map(Body::new));
+            let response = self.unconnected.handle(Request::from_parts(parts, Body::from(bytes))).await;
+            return Ok(http_errors::add_codes(response.map(Body::new)).await);
         }
         let asked = match &message {
             JsonRpcMessage::Request(request) if request.request.get_meta().protocol_version().is_none() => {
@@ -218,7 +218,7 @@ impl Mcp {
             StatusCode::INTERNAL_SERVER_ERROR => {
                 Problem::unavailable("the connection ended before the answer; connect again").into_response()
             }
-            _ => response,
+            _ => http_errors::add_codes(response).await,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The parameters of `initialize`, checked before rmcp sees them: it takes an `initialize` that it can't read for a request of another name, and then
 //! complains of a missing connection.
 
-use super::dialect;
+use super::{dialect, error};
 use rmcp::ErrorData;
 use rmcp::model::InitializeRequestParams;
 use serde_json::{Map, Value};
@@ -31,11 +31,11 @@ pub fn check(message: &Map<String, Value>) -> Result<(), ErrorData> {
     let params = message.get("params").unwrap_or(&Value::Null);
     let faults: Vec<_> = REQUIRED.iter().filter_map(|(path, kind)| fault(params, path, *kind)).collect();
     if !faults.is_empty() {
-        return Err(ErrorData::invalid_params(format!("the `params` of initialize: {}", faults.join("; ")), None));
+        return Err(error::invalid_params(format!("the `params` of initialize: {}", faults.join("; "))));
     }
     match serde_json::from_value::<InitializeRequestParams>(params.clone()) {
         Ok(_) => Ok(()),
-        Err(error) => Err(ErrorData::invalid_params(format!("the `params` of initialize can't be read: {error}"), None)),
+        Err(error) => Err(error::invalid_params(format!("the `params` of initialize can't be read: {error}"))),
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::dialect::TASK_CALL;
 pub use super::dialect::known_as;
-use super::execution_task::{self, POLL_INTERVAL_MS, error, service};
+use super::error::{self, from_service};
+use super::execution_task::{self, POLL_INTERVAL_MS, service};
 use super::session_meta::Era;
 use crate::api::{Arguments, Operation};
 use crate::edge::Edge;
@@ -59,7 +60,7 @@ impl Request {
     /// None when the method is no business of tasks.
     pub fn read(method: &str, params: Option<Value>) -> Result<Option<Self>, ErrorData> {
         fn params_of<P: for<'de> Deserialize<'de>>(params: Option<Value>) -> Result<P, ErrorData> {
-            serde_json::from_value(params.unwrap_or_else(|| json!({}))).map_err(|error| ErrorData::invalid_params(error.to_string(), None))
+            serde_json::from_value(params.unwrap_or_else(|| json!({}))).map_err(|error| error::invalid_params(error.to_string()))
         }
         let task_id = |params| params_of::<TaskParams>(params).map(|params| params.task_id);
         Ok(Some(match known_as(method) {
@@ -93,29 +94,26 @@ pub fn plain(answer: CallToolResponse) -> CustomResult {
 pub async fn begin(edge: &Edge, operation: &Operation, caller: Caller, mut arguments: Arguments) -> Result<CustomResult, ErrorData> {
     let service = service(edge)?;
     if !operation.runs_code {
-        return Err(ErrorData::new(
-            rmcp::model::ErrorCode::METHOD_NOT_FOUND,
-            format!("{} can't be called as a task: only tools that run code can", operation.name),
-            None,
-        ));
+        return Err(error::task_not_supported(operation.name));
     }
     if let Some((_, at_once)) = execution_task::split_wait(operation, &arguments) {
         arguments = at_once;
     }
     let begun = operation.call(caller.clone(), arguments).await;
-    let begun = begun.map_err(|failed| Era::Legacy.refusal(&failed.error, caller.entered_id()).unwrap_or_else(|| error(failed.error)))?;
+    let begun =
+        begun.map_err(|failed| Era::Legacy.refusal(&failed.error, caller.entered_id()).unwrap_or_else(|| from_service(failed.error)))?;
     let id = begun.body["execution_id"].as_str().unwrap_or_default().to_owned();
-    let record = service.executions().get(&caller, &id, Duration::ZERO).await.map_err(error)?;
+    let record = service.executions().get(&caller, &id, Duration::ZERO).await.map_err(from_service)?;
     Ok(CustomResult::new(json!({ "task": task_of(service, &record) })))
 }
 
 pub async fn answer(edge: &Edge, caller: &Caller, request: Request) -> Result<CustomResult, ErrorData> {
     let service = service(edge)?;
     let answer = match request {
-        Request::Get(id) => task_of(service, &service.executions().get(caller, &id, Duration::ZERO).await.map_err(error)?),
+        Request::Get(id) => task_of(service, &service.executions().get(caller, &id, Duration::ZERO).await.map_err(from_service)?),
         Request::Cancel(id) => {
-            service.executions().cancel(caller, &id).await.map_err(error)?;
-            task_of(service, &service.executions().get(caller, &id, Duration::ZERO).await.map_err(error)?)
+            service.executions().cancel(caller, &id).await.map_err(from_service)?;
+            task_of(service, &service.executions().get(caller, &id, Duration::ZERO).await.map_err(from_service)?)
         }
         Request::Result(id) => {
             let record = ended(service, caller, &id).await?;
@@ -129,14 +127,14 @@ pub async fn answer(edge: &Edge, caller: &Caller, request: Request) -> Result<Cu
         }
         Request::List { cursor } => {
             let request = ListRequest { limit: Some(PAGE_MAX), cursor, ..ListRequest::default() };
-            let list = service.executions().list(caller, request).await.map_err(error)?;
+            let list = service.executions().list(caller, request).await.map_err(from_service)?;
             let tasks: Vec<_> = list.executions.iter().map(|summary| task_in_list(service, summary)).collect();
             match list.next_cursor {
                 Some(cursor) => json!({ "tasks": tasks, "nextCursor": cursor }),
                 None => json!({ "tasks": tasks }),
             }
         }
-        Request::Call { name, .. } => return Err(ErrorData::invalid_params(format!("{name} is not asked for like this"), None)),
+        Request::Call { name, .. } => return Err(error::method_not_found(&name)),
     };
     Ok(CustomResult::new(answer))
 }
@@ -144,7 +142,7 @@ pub async fn answer(edge: &Edge, caller: &Caller, request: Request) -> Result<Cu
 /// The record at its end, however long a queue delays that.
 async fn ended(service: &Service, caller: &Caller, id: &str) -> Result<ExecutionRecord, ErrorData> {
     loop {
-        let record = service.executions().get(caller, id, WAIT).await.map_err(error)?;
+        let record = service.executions().get(caller, id, WAIT).await.map_err(from_service)?;
         if record.status.is_terminal() {
             return Ok(record);
         }

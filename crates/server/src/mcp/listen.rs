@@ -1,9 +1,9 @@
 //! Listening on a connection: `messages/listen`, `subscriptions/listen`, and what a connection subscribed to without either.
 #![expect(deprecated, reason = "the versions before 2026-07-28 have logging")]
 
+use super::error::{self, from_service};
 use super::resources;
 use super::session_meta::Era;
-use super::session_methods::failed;
 use heapstead_service::{Caller, Delivery, Event, Level, Scope, Service, Subscriber};
 use heapstead_store::records::OpenedSession;
 use heapstead_types::SessionId;
@@ -56,14 +56,14 @@ pub async fn on_connection(
     session: Option<&OpenedSession>,
     context: &RequestContext<RoleServer>,
 ) -> Result<CustomResult, ErrorData> {
-    let cancelled = || ErrorData::internal_error("the request was cancelled", None);
+    let cancelled = || error::request_cancelled("the request was cancelled");
     let Some(session) = session else {
         // What belongs to no session reaches this connection anyway.
         notify(&context.peer, (BEGUN, json!({}))).await?;
         context.ct.cancelled().await;
         return Err(cancelled());
     };
-    let (mut listener, _) = service.events().of_session(session, None).map_err(failed)?;
+    let (mut listener, _) = service.events().of_session(session, None).map_err(from_service)?;
     notify(&context.peer, (BEGUN, json!({}))).await?;
     loop {
         let heard = tokio::select! {
@@ -76,7 +76,7 @@ pub async fn on_connection(
             Delivery::Event(_, event) => notify(&context.peer, of_session(told(event), session.id)).await?,
             Delivery::Ended => return Ok(CustomResult::new(json!({}))),
             Delivery::Lagged => {
-                return Err(ErrorData::internal_error("this listener reads too slowly and has missed something: listen again", None));
+                return Err(error::subscriber_lagged());
             }
         }
     }
@@ -90,7 +90,7 @@ fn of_session((method, mut params): Notification, session: SessionId) -> Notific
 /// Waits until it is handed on, so that a slow client falls behind here and nowhere else.
 pub async fn notify(peer: &Peer<RoleServer>, (method, params): Notification) -> Result<(), ErrorData> {
     let notification = ServerNotification::CustomNotification(CustomNotification::new(method, Some(params)));
-    peer.send_notification(notification).await.map_err(|error| ErrorData::internal_error(error.to_string(), None))
+    peer.send_notification(notification).await.map_err(|error| error::request_cancelled(error.to_string()))
 }
 
 /// Tells a connection what it subscribed to without a session, for as long as this is there.
@@ -102,7 +102,7 @@ pub struct Pump {
 
 impl Pump {
     pub fn start(service: &Service, scope: Scope, peer: Peer<RoleServer>) -> Result<Self, ErrorData> {
-        let (listener, _) = service.events().receive(scope.clone(), None).map_err(failed)?;
+        let (listener, _) = service.events().receive(scope.clone(), None).map_err(from_service)?;
         let task = tokio::spawn(pump(service.clone(), scope.clone(), listener, peer)).abort_handle();
         Ok(Self { service: service.clone(), scope, task })
     }
@@ -145,7 +145,7 @@ pub async fn on_request(
     context: &SubscriptionContext,
 ) -> Result<(), ErrorData> {
     let own = RequestScope { service, scope: service.events().request_scope() };
-    let (mut listener, _) = service.events().receive(own.scope.clone(), None).map_err(failed)?;
+    let (mut listener, _) = service.events().receive(own.scope.clone(), None).map_err(from_service)?;
     for uri in context.accepted().resource_subscriptions.iter().flatten() {
         if let Some(topic) = resources::topic(uri) {
             // Of what is not known, or not the caller's, nothing will ever be heard.
@@ -153,7 +153,7 @@ pub async fn on_request(
         }
     }
     let mut of_session = match session {
-        Some(session) => Some(service.events().of_session(session, None).map_err(failed)?.0),
+        Some(session) => Some(service.events().of_session(session, None).map_err(from_service)?.0),
         None => None,
     };
     let level_min = context.request_context().meta.log_level().map(level);
@@ -171,7 +171,7 @@ pub async fn on_request(
                     updated.meta.get_or_insert_default().insert(Era::Modern.key().into(), json!({ "sessionId": session.id }));
                 }
                 let updated = ServerNotification::ResourceUpdatedNotification(ResourceUpdatedNotification::new(updated));
-                context.sink().send(updated).await.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+                context.sink().send(updated).await.map_err(|error| error::request_cancelled(error.to_string()))?;
             }
             Delivery::Event(_, Event::Log { level, .. }) if level_min.is_none_or(|min| level < min) => {}
             Delivery::Event(_, event) => {
@@ -182,7 +182,7 @@ pub async fn on_request(
             }
             Delivery::Ended => return Ok(()),
             Delivery::Lagged => {
-                return Err(ErrorData::internal_error("this listener reads too slowly and has missed something: listen again", None));
+                return Err(error::subscriber_lagged());
             }
         }
     }

@@ -5,6 +5,7 @@
 //! listen.<session, or - for the connection>.<row>.<events heard>.<the request's id as JSON, in hex>
 //! ```
 
+use super::error;
 use super::listen::{self, Notification};
 use super::session_meta::Era;
 use super::session_methods as methods;
@@ -66,7 +67,12 @@ pub async fn listen(subscription: Subscription<'_>, id: RequestId, meta: &JsonOb
         Some(named) => {
             let session = methods::find(subscription.service, &subscription.caller, &named.id, Era::Legacy).await.map_err(refuse)?;
             if let Some(state) = &named.state {
-                subscription.service.sessions().open_state(session.id(), state).await.map_err(|error| refuse(methods::failed(error)))?;
+                subscription
+                    .service
+                    .sessions()
+                    .open_state(session.id(), state)
+                    .await
+                    .map_err(|error| refuse(error::from_service(error)))?;
             }
             Some(session)
         }
@@ -78,7 +84,7 @@ pub async fn listen(subscription: Subscription<'_>, id: RequestId, meta: &JsonOb
         Some(session) => subscription.service.events().of_session(session.session(), after),
         None => subscription.service.events().receive(connection_scope(&subscription.caller).ok_or_else(no_connection)?, after),
     };
-    let (listener, missed) = heard.map_err(|error| refuse(methods::failed(error)))?;
+    let (listener, missed) = heard.map_err(|error| refuse(error::from_service(error)))?;
     Ok(subscription.stream(EventStream::new(listener, scope_id, id), missed, vec![(listen::BEGUN, json!({}))]))
 }
 

@@ -1,19 +1,20 @@
 //! Executions as MCP resources: their record, their output and their result, each under an address of its own.
 
+use super::error::{self, truncated_uri};
 use super::execution_task;
 use super::message_size::{ANSWER_BYTES_MAX, MESSAGE_BYTES_MAX, shorten};
 use crate::api::to_json;
 use crate::edge::Edge;
 use heapstead_service::{Caller, ListRequest, ResultRange, ServiceError, Topic};
 use heapstead_store::outputs::{BYTE_LIMIT_MAX, PageRequest};
-use heapstead_types::JsonMeasure;
+use heapstead_types::{ErrorCode, JsonMeasure};
 use rmcp::ErrorData;
 use rmcp::model::{
     CacheScope, ListResourceTemplatesResult, ListResourcesResult, MetaObject, ReadResourceResult, Resource, ResourceContents,
     ResourceTemplate,
 };
 use serde::de::IgnoredAny;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::time::Duration;
 
 const PREFIX: &str = "heapstead://executions/";
@@ -38,7 +39,7 @@ enum Part {
 pub async fn list(edge: &Edge, caller: &Caller, cursor: Option<String>) -> Result<ListResourcesResult, ErrorData> {
     let service = execution_task::service(edge)?;
     let request = ListRequest { limit: Some(PAGE_MAX), cursor, ..ListRequest::default() };
-    let page = service.executions().list(caller, request).await.map_err(execution_task::error)?;
+    let page = service.executions().list(caller, request).await.map_err(error::from_service)?;
     let resources = page.executions.iter().map(|execution| {
         Resource::new(format!("{PREFIX}{}", execution.execution_id), execution.execution_id.as_str())
             .with_title(format!("Execution of {}", execution.started_at))
@@ -69,14 +70,15 @@ pub fn templates() -> ListResourceTemplatesResult {
 }
 
 pub async fn read(edge: &Edge, caller: &Caller, uri: &str) -> Result<ReadResourceResult, ErrorData> {
-    let not_found = |why: String| ErrorData::resource_not_found(why, Some(json!({ "uri": shown_uri(uri) })));
+    let not_found = |why: String| error::resource_not_found(ErrorCode::NotFound, why, uri);
     if let Some(Topic::Head(id)) = topic(uri) {
         let view = execution_task::service(edge)?.sessions().show(caller, &id.to_string()).await.map_err(|error| refused(uri, error))?;
         let text = serde_json::to_string(&view).unwrap_or_default();
         let contents = ResourceContents::text(text, uri).with_mime_type("application/json");
         return Ok(ReadResourceResult::new(vec![contents]).with_ttl_ms(0).with_cache_scope(CacheScope::Private));
     }
-    let (id, part) = parse(uri).ok_or_else(|| not_found(format!("there is no resource `{}`: they begin with {PREFIX}", shown_uri(uri))))?;
+    let (id, part) =
+        parse(uri).ok_or_else(|| not_found(format!("there is no resource `{}`: they begin with {PREFIX}", truncated_uri(uri))))?;
     let service = execution_task::service(edge)?;
     let contents = match part {
         Part::Record => {
@@ -133,18 +135,10 @@ impl<'a> Shown<'a> {
 /// What is not there and what is not the caller's are the same.
 pub fn refused(uri: &str, error: ServiceError) -> ErrorData {
     match error {
-        ServiceError::NotFound { .. } => ErrorData::resource_not_found(error.to_string(), Some(json!({ "uri": shown_uri(uri) }))),
-        other => execution_task::error(other),
+        ServiceError::NotFound { .. } => error::resource_not_found(error.code(), error.to_string(), uri),
+        other => error::from_service(other),
     }
 }
-
-/// An address as an error repeats it.
-pub fn shown_uri(uri: &str) -> String {
-    uri.chars().take(URI_CHARS_MAX).collect()
-}
-
-/// How much of an unknown address is repeated.
-const URI_CHARS_MAX: usize = 200;
 
 /// What changes an address stands for, if any can be told of.
 pub fn topic(uri: &str) -> Option<Topic> {

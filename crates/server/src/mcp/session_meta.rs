@@ -1,11 +1,12 @@
 //! The session that a request names beside its arguments, in `_meta`: how it is read, refused and answered in both eras of the protocol.
 
+use super::error;
 use heapstead_service::{Noun, STATE_BYTES_MAX, ServiceError};
 use heapstead_types::SessionId;
 use rmcp::ErrorData;
-use rmcp::model::{ErrorCode, JsonObject};
+use rmcp::model::JsonObject;
 use rmcp::service::{RequestContext, RoleServer};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// The longest id that is looked up; ours have 64 characters.
 const SESSION_ID_CHARS_MAX: usize = 256;
@@ -52,7 +53,7 @@ impl Era {
             (Self::Modern, old) => match (read(MODERN_KEY)?, old) {
                 (Some(new), Some(old)) if new.id != old.id => {
                     let text = format!("`_meta` names two sessions, in `{MODERN_KEY}` and in `{LEGACY_KEY}`: leave one out");
-                    Err(ErrorData::invalid_params(text, None))
+                    Err(error::invalid_params(text))
                 }
                 (new, old) => Ok(new.or(old)),
             },
@@ -66,7 +67,7 @@ impl Era {
     }
 
     fn named(self, value: &Value) -> Result<Named, ErrorData> {
-        let bad = |why: String| ErrorData::invalid_params(format!("`_meta[\"{}\"]` {why}", self.key()), None);
+        let bad = |why: String| error::invalid_params(format!("`_meta[\"{}\"]` {why}", self.key()));
         let id = value.get("sessionId").ok_or_else(|| bad("has no `sessionId`".into()))?;
         let id = session_id(id).map_err(|why| bad(format!("has a `sessionId` that {why}")))?;
         let state = match value.get("state") {
@@ -78,20 +79,20 @@ impl Era {
     }
 
     pub fn not_found(self, id: &str) -> ErrorData {
-        let code = match self {
-            Self::Legacy => ErrorCode(-32043),
-            Self::Modern => ErrorCode(-31043),
+        let rpc_code = match self {
+            Self::Legacy => -32043,
+            Self::Modern => -31043,
         };
-        ErrorData::new(code, "Session not found", Some(json!({ "sessionId": id, "code": heapstead_types::ErrorCode::SessionNotFound })))
+        error::session_not_found(rpc_code, id)
     }
 
     pub fn required(self) -> ErrorData {
-        let code = match self {
-            Self::Legacy => ErrorCode(-32044),
-            Self::Modern => ErrorCode(-31044),
+        let rpc_code = match self {
+            Self::Legacy => -32044,
+            Self::Modern => -31044,
         };
         let hint = format!("open a session with sessions/create, and send it in `_meta[\"{}\"]`", self.key());
-        ErrorData::new(code, "Session required", Some(json!({ "hint": hint, "code": heapstead_types::ErrorCode::SessionRequired })))
+        error::session_required(rpc_code, &hint)
     }
 
     /// What of a refusal is the protocol's to tell, and not a tool's.
@@ -123,6 +124,7 @@ pub fn session_id(value: &Value) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn read(era: Era, meta: Value) -> Result<Option<Named>, i32> {
         era.read(meta.as_object().expect("an object")).map_err(|error| error.code.0)

@@ -1,7 +1,6 @@
 //! `sessions/create`, `sessions/delete`, `sessions/list` and `sessions/resume`.
 
-pub use super::execution_task::error as failed;
-
+use super::error::{self, from_service};
 use super::session_meta::{Era, session_id};
 use heapstead_service::{Caller, EnteredSession, Service, ServiceError};
 use heapstead_store::records::OpenedSession;
@@ -33,7 +32,7 @@ impl Method {
 }
 
 pub async fn create(service: &Service, caller: &Caller) -> Result<CustomResult, ErrorData> {
-    let session = service.sessions().open(caller).await.map_err(failed)?;
+    let session = service.sessions().open(caller).await.map_err(from_service)?;
     session_result(service, &session).await
 }
 
@@ -44,7 +43,7 @@ pub async fn delete(service: &Service, caller: &Caller, era: Era) -> Result<Cust
         Ok(()) => Ok(CustomResult::new(json!({}))),
         // Somebody else was faster.
         Err(ServiceError::NotFound { .. }) => Err(era.not_found(&id)),
-        Err(error) => Err(failed(error)),
+        Err(error) => Err(from_service(error)),
     }
 }
 
@@ -52,9 +51,9 @@ pub async fn list(service: &Service, caller: &Caller, params: &Value) -> Result<
     let cursor = match params.get("cursor") {
         None | Some(Value::Null) => None,
         Some(Value::String(cursor)) => Some(cursor.as_str()),
-        Some(_) => return Err(ErrorData::invalid_params("`cursor` is not a string", None)),
+        Some(_) => return Err(error::invalid_params("`cursor` is not a string")),
     };
-    let page = service.sessions().list_opened(caller, cursor, Some(PAGE_MAX)).await.map_err(failed)?;
+    let page = service.sessions().list_opened(caller, cursor, Some(PAGE_MAX)).await.map_err(from_service)?;
     let sessions: Vec<_> = page
         .sessions
         .into_iter()
@@ -73,8 +72,8 @@ pub async fn list(service: &Service, caller: &Caller, params: &Value) -> Result<
 }
 
 pub async fn resume(service: &Service, caller: &Caller, params: &Value, era: Era) -> Result<CustomResult, ErrorData> {
-    let id = params.get("sessionId").ok_or_else(|| ErrorData::invalid_params("`sessionId` is missing", None))?;
-    let id = session_id(id).map_err(|why| ErrorData::invalid_params(format!("`sessionId` {why}"), None))?;
+    let id = params.get("sessionId").ok_or_else(|| error::invalid_params("`sessionId` is missing"))?;
+    let id = session_id(id).map_err(|why| error::invalid_params(format!("`sessionId` {why}")))?;
     let entered = find(service, caller, &id, era).await?;
     session_result(service, entered.session()).await
 }
@@ -94,7 +93,7 @@ pub async fn find_for_run(service: &Service, caller: &Caller, id: &str, era: Era
 fn not_entered(error: ServiceError, id: &str, era: Era) -> ErrorData {
     match error {
         ServiceError::NotFound { .. } => era.not_found(id),
-        error => failed(error),
+        error => from_service(error),
     }
 }
 
@@ -108,5 +107,5 @@ pub async fn metadata(service: &Service, session: &OpenedSession) -> Result<Valu
 }
 
 async fn session_result(service: &Service, session: &OpenedSession) -> Result<CustomResult, ErrorData> {
-    Ok(CustomResult::new(json!({ "session": metadata(service, session).await.map_err(failed)? })))
+    Ok(CustomResult::new(json!({ "session": metadata(service, session).await.map_err(from_service)? })))
 }

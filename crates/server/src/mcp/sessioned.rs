@@ -4,7 +4,8 @@
 
 use super::carries::Carries;
 use super::dialect::TASK_CALL;
-use super::handler::{Handler, no_method};
+use super::error::{self, from_service, method_not_found};
+use super::handler::Handler;
 use super::listen::{self, Pump};
 use super::resources;
 use super::session_meta::{EXTENSION, Era};
@@ -13,6 +14,7 @@ use crate::api::NeedsSession;
 use crate::edge::Edge;
 use heapstead_service::{Caller, EnteredSession, Scope, Service, Topic};
 use heapstead_store::records::{Head, OpenedSession};
+use heapstead_types::ErrorCode;
 use rmcp::ErrorData;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
@@ -73,7 +75,7 @@ impl Sessioned {
         let era = Era::of(context);
         let Some(named) = era.read(&context.meta)? else { return Ok(Visit { era, entered: None }) };
         let Some(service) = &self.edge.service else {
-            return Err(ErrorData::invalid_params("this server keeps nothing, so it has no sessions: leave the session out", None));
+            return Err(error::invalid_params("this server is stateless and has no sessions: remove the session from `_meta`"));
         };
         let mut caller = self.handler.caller(context)?;
         let entered = match refresh {
@@ -81,7 +83,7 @@ impl Sessioned {
             Refresh::ByRun => methods::find_for_run(service, &caller, &named.id, era).await?,
         };
         let known_head = match &named.state {
-            Some(state) => Some(service.sessions().open_state(entered.id(), state).await.map_err(methods::failed)?),
+            Some(state) => Some(service.sessions().open_state(entered.id(), state).await.map_err(from_service)?),
             None => None,
         };
         caller.entered = Some(entered.clone());
@@ -115,10 +117,10 @@ impl Sessioned {
         request: CustomRequest,
         mut context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        let Some(service) = &self.edge.service else { return Err(no_method(&request.method)) };
+        let Some(service) = &self.edge.service else { return Err(method_not_found(&request.method)) };
         let era = Era::of(&context);
         if method == Method::Create && era.read(&context.meta)?.is_some() {
-            return Err(ErrorData::invalid_params("sessions/create opens a new session, so it can't be sent in one", None));
+            return Err(error::invalid_params("sessions/create creates a session: remove the session from `_meta`"));
         }
         let visit = self.enter(&mut context, Refresh::Now).await?;
         let caller = self.handler.caller(&context)?;
@@ -140,15 +142,15 @@ impl Sessioned {
         uri: &str,
         mut context: RequestContext<RoleServer>,
     ) -> Result<(&Service, Caller, Scope, Topic), ErrorData> {
-        let Some(service) = &self.edge.service else { return Err(no_method(method)) };
+        let Some(service) = &self.edge.service else { return Err(method_not_found(method)) };
         self.enter(&mut context, Refresh::Now).await?;
         let caller = self.handler.caller(&context)?;
         let unknown = || {
             let text = format!(
-                "there is nothing at `{}` whose changes could be told: records and outputs of executions and heads of sessions can",
-                resources::shown_uri(uri)
+                "`{}` can't be subscribed to: only the records and outputs of executions and the heads of sessions can",
+                error::truncated_uri(uri)
             );
-            ErrorData::resource_not_found(text, Some(json!({ "uri": resources::shown_uri(uri) })))
+            error::resource_not_found(ErrorCode::NotFound, text, uri)
         };
         let topic = resources::topic(uri).ok_or_else(unknown)?;
         let scope = match (caller.entered_id(), &caller.connection) {
@@ -241,7 +243,7 @@ impl ServerHandler for Sessioned {
     }
 
     async fn set_level(&self, request: SetLevelRequestParams, mut context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
-        let Some(service) = &self.edge.service else { return Err(no_method("logging/setLevel")) };
+        let Some(service) = &self.edge.service else { return Err(method_not_found("logging/setLevel")) };
         self.enter(&mut context, Refresh::Now).await?;
         let caller = self.handler.caller(&context)?;
         let scope = match (caller.entered_id(), &caller.connection) {
@@ -264,7 +266,7 @@ impl ServerHandler for Sessioned {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let Some(service) = &self.edge.service else { return Err(no_method("subscriptions/listen")) };
+        let Some(service) = &self.edge.service else { return Err(method_not_found("subscriptions/listen")) };
         let visit = self.visit(context.request_context(), Refresh::Now).await?;
         let caller = self.handler.caller(context.request_context())?;
         listen::on_request(service, &caller, visit.session(), &context).await
@@ -306,13 +308,13 @@ impl ServerHandler for Sessioned {
         let mut result = match Method::named(&request.method) {
             Some(method) => self.session_request(method, request, context).await?,
             None if request.method == listen::METHOD && era == Era::Legacy => {
-                let Some(service) = &self.edge.service else { return Err(no_method(listen::METHOD)) };
+                let Some(service) = &self.edge.service else { return Err(method_not_found(listen::METHOD)) };
                 let visit = self.enter(&mut context, Refresh::Now).await?;
                 let caller = self.handler.caller(&context)?;
                 let listening = listen::on_connection(service, &caller, visit.session(), &context);
                 tokio::select! {
                     answer = listening => answer?,
-                    () = self.gone.cancelled() => return Err(ErrorData::internal_error("the client has left", None)),
+                    () = self.gone.cancelled() => return Err(error::request_cancelled("the client has disconnected")),
                 }
             }
             None => {

@@ -16,7 +16,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Router, middleware};
 use futures_util::{StreamExt, stream};
-use heapstead_types::Principal;
+use heapstead_types::{Principal, random_bytes};
 use http_body_util::BodyExt;
 use rmcp::model::{ClientJsonRpcMessage, GetExtensions, JsonRpcMessage};
 use rmcp::service::serve_server_with_ct;
@@ -71,7 +71,8 @@ async fn listen(State(connections): State<Arc<Connections>>, request: Request) -
     if connections.open().len() >= CONNECTIONS_MAX {
         return Err(Problem::unavailable(format!("{CONNECTIONS_MAX} connections are open, which is as many as are taken")));
     }
-    let name = random_name().map_err(|error| Problem::unavailable(format!("there is no randomness: {error}")))?;
+    // Random, because a client that knows the id of a connection may send on it.
+    let name = hex::encode(random_bytes::<16>());
     let (said, incoming) = mpsc::channel(QUEUED_MAX);
     let (outgoing, answers) = mpsc::channel(QUEUED_MAX);
     let serving = connections.end.child_token();
@@ -138,11 +139,4 @@ async fn take(
         Err(TrySendError::Full(_)) => Err(problem(Problem::busy("more is sent than is read"))),
         Err(TrySendError::Closed(_)) => Err(closed()),
     }
-}
-
-/// Random: a client that has the name of a connection may send on it.
-fn random_name() -> rustix::io::Result<String> {
-    let mut bits = [0u8; 16];
-    rustix::rand::getrandom(&mut bits, rustix::rand::GetRandomFlags::empty())?;
-    Ok(bits.iter().map(|byte| format!("{byte:02x}")).collect())
 }

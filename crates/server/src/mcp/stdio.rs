@@ -2,12 +2,12 @@
 
 use super::batch::Answer;
 use super::dialect::Dialect;
+use super::error;
 use super::sessioned::Sessioned;
 use super::wire::{self, Connection, QUEUED_MAX, Said, Version};
 use crate::edge::Edge;
 use crate::http::{JSON_BYTES_MAX, Shutdown};
 use bytes::Bytes;
-use rmcp::ErrorData;
 use rmcp::model::ClientJsonRpcMessage;
 use rmcp::service::{ServerInitializeError, serve_server_with_ct};
 use std::io::{self, BufRead, Read, Write};
@@ -59,7 +59,7 @@ fn read_lines(read: &mpsc::Sender<Said<ClientJsonRpcMessage>>, answers: &mpsc::S
             Ok(None) => return,
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
                 let too_long = format!("the line is longer than {JSON_BYTES_MAX} bytes, which is the most that is taken here");
-                answers.blocking_send(Answer::One(wire::refusal(ErrorData::invalid_request(too_long, None), None).into())).is_ok()
+                answers.blocking_send(Answer::One(wire::refusal(error::request_too_large(too_long), None).into())).is_ok()
             }
             Err(error) => return tracing::error!(%error, "standard input can't be read"),
         };

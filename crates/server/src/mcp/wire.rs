@@ -1,7 +1,7 @@
 //! Messages between bytes and rmcp: read strictly, and each id answered once.
 
 use super::batch::{self, Answer, Batch};
-use super::{dialect, introduction};
+use super::{dialect, error, introduction};
 use crate::http::{self, Problem};
 use bytes::Bytes;
 use rmcp::ErrorData;
@@ -45,7 +45,7 @@ pub enum Batches {
 
 /// The message or messages that a text is, or what JSON-RPC says when it is none.
 pub fn read(bytes: Bytes, batches: Batches) -> Result<Said<Incoming>, Refusal> {
-    let invalid = |text: &str| Box::new(refusal(ErrorData::invalid_request(text.to_owned(), None), None));
+    let invalid = |text: &str| Box::new(refusal(error::invalid_request(text), None));
     if !bytes.trim_ascii_start().starts_with(b"[") {
         return read_one(http::json_object(&bytes).map_err(unparsed)?, bytes).map(Said::One);
     }
@@ -72,7 +72,7 @@ pub fn read(bytes: Bytes, batches: Batches) -> Result<Said<Incoming>, Refusal> {
 }
 
 fn unparsed(problem: Problem) -> Refusal {
-    refusal(ErrorData::parse_error(problem.detail().to_owned(), None), None).into()
+    refusal(error::parse_error(problem.detail()), None).into()
 }
 
 fn read_one(mut object: Map<String, Value>, bytes: Bytes) -> Result<Incoming, Refusal> {
@@ -86,7 +86,7 @@ fn read_one(mut object: Map<String, Value>, bytes: Bytes) -> Result<Incoming, Re
     }
     match serde_json::from_value(Value::Object(object)) {
         Ok(message) => Ok(Incoming { message, bytes }),
-        Err(error) => Err(refusal(ErrorData::invalid_request(format!("this is not a JSON-RPC message: {error}"), None), id).into()),
+        Err(error) => Err(refusal(error::invalid_request(format!("this is not a JSON-RPC message: {error}")), id).into()),
     }
 }
 
@@ -101,7 +101,7 @@ impl Said<Incoming> {
 
 /// What is said of a second request with the id of one that is not answered yet. It bears no id: that one belongs to the first.
 pub fn already_asked(id: &RequestId) -> ServerJsonRpcMessage {
-    refusal(ErrorData::invalid_request(format!("the request {id} is not answered yet: ids must differ"), None), None)
+    refusal(error::invalid_request(format!("the id {id} belongs to a request that is not answered yet: ids must be unique")), None)
 }
 
 pub fn refusal(error: ErrorData, id: Option<RequestId>) -> ServerJsonRpcMessage {
