@@ -37,7 +37,7 @@ pub fn invalid_params(text: impl Into<String>) -> ErrorData {
 }
 
 pub fn method_not_found(method: &str) -> ErrorData {
-    let text = format!("there is no method `{}` here", truncated_name(method));
+    let text = format!("there is no method `{}`", truncated_name(method));
     build(RpcCode::METHOD_NOT_FOUND, ErrorCode::MethodNotFound, text, json!({}))
 }
 

@@ -16,9 +16,9 @@ use serde_json::{Map, Value};
 pub async fn add_codes(response: Response) -> Response {
     let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let is_json = kind.starts_with("application/json");
-    let is_text = kind.is_empty() || kind.starts_with("text/plain");
     let is_error = response.status().is_client_error() || response.status().is_server_error();
-    if !is_json && !(is_text && is_error) {
+    let is_text_error = is_error && (kind.is_empty() || kind.starts_with("text/plain"));
+    if !is_json && !is_text_error {
         return response;
     }
     let (mut parts, body) = response.into_parts();
@@ -38,7 +38,7 @@ pub async fn add_codes(response: Response) -> Response {
     problem
 }
 
-/// The text of a refusal without the reason phrase of its status, which a problem document has as its title.
+/// The text of an error without the reason phrase of its status, which a problem document has as its title.
 fn detail(status: StatusCode, body: &Bytes) -> String {
     let text = String::from_utf8_lossy(body);
     let reason = status.canonical_reason().unwrap_or_default();

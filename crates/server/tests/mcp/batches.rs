@@ -156,7 +156,7 @@ async fn over_sse_a_batch_is_answered_by_one_event() {
 
 /// Responses too large for one message are split into several arrays, each within the message limit.
 #[tokio::test]
-async fn a_batch_of_long_answers_is_answered_by_several_arrays() {
+async fn a_batch_of_long_responses_is_split_into_several_arrays() {
     let mut client = Stdio::connect(&Folders::new(), VERSION, &[]).await;
     let ran = result(client.answer(&run("'x'.repeat(2_000_000)")).await);
     let record: Value = serde_json::from_str(ran["content"][0]["text"].as_str().expect("a text")).expect("JSON");
