@@ -68,6 +68,10 @@ error_codes! {
     // Requests that were refused.
     InvalidParameter = "invalid_parameter", Caller, false, "A parameter is missing, unknown or not allowed. The text names it.";
     InvalidRequest = "invalid_request", Caller, false, "The request itself is malformed: body, header, path or method.";
+    MethodNotFound = "method_not_found", Caller, false, "This server has no such MCP method, or not in this protocol version.";
+    UnsupportedProtocolVersion = "unsupported_protocol_version", Caller, false, "The server does not support this version of MCP.";
+    ClientCapabilityRequired = "client_capability_required", Caller, false, "The method requires an MCP capability that the client did not declare.";
+    RequestCancelled = "request_cancelled", Caller, false, "The request was cancelled, or its connection closed, before it was answered.";
     TooLarge = "too_large", Caller, false, "The code or the body is larger than allowed.";
     Unauthenticated = "unauthenticated", Caller, false, "The credentials are missing, expired or not accepted.";
     Forbidden = "forbidden", Caller, false, "The caller is not allowed to do this.";
@@ -86,6 +90,7 @@ error_codes! {
     TooManySessions = "too_many_sessions", Caller, false, "The owner has the maximum number of open sessions.";
     HeapQuotaExceeded = "heap_quota_exceeded", Caller, false, "The owner's heaps would exceed their quota.";
     TooManySubscriptions = "too_many_subscriptions", Caller, true, "There are as many listeners or subscriptions as allowed.";
+    SubscriberLagged = "subscriber_lagged", Caller, true, "The subscriber read too slowly and missed events.";
     Busy = "busy", Server, true, "The server is doing as much of this as it can at once.";
     Unavailable = "unavailable", Server, true, "A store is down, or the server is shutting down.";
     Internal = "internal", Server, false, "A bug in the server. It is logged.";

@@ -1,25 +1,26 @@
 //! An execution as a task of MCP's tasks extension (2026-07-28). The task's id is the execution's, so it outlives connections and servers.
 
-use super::answer::{self, Reader};
+use super::error::{self, from_service};
+use super::tool_result::{self, ClientFormat};
 use crate::api::{Arguments, Operation, Success};
 use crate::edge::Edge;
 use heapstead_service::{Caller, ExecutionRecord, Service, ServiceError};
 use heapstead_types::Status;
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, CreateTaskResult, DetailedTask, GetTaskResult, JsonObject, Task, TaskPayload, TaskStatus};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::time::Duration;
 
-/// How often a client that waits should ask.
+/// The recommended polling interval.
 pub const POLL_INTERVAL_MS: u64 = 500;
 
-/// Whether a call can be answered with a task: one that says how long it waits wants its answer in that time.
+/// Whether a call may return a task. A call with `wait_secs` expects its result within that time.
 pub fn may_be_task(operation: &Operation, arguments: &Arguments) -> bool {
     operation.runs_code && arguments.get("wait_secs").is_none_or(Value::is_null)
 }
 
-/// For a run that waits: how long, and the same call without waiting. None if it does not wait, or the time is not allowed, which the
-/// operation itself refuses.
+/// Splits a call that runs code and waits into the time and the same call without waiting. `None` if it does not wait, or if the time is
+/// out of range, which the operation refuses.
 pub fn split_wait(operation: &Operation, arguments: &Arguments) -> Option<(Duration, Arguments)> {
     let wait = arguments.get("wait_secs").filter(|_| operation.runs_code)?;
     let bound = |name: &str| operation.input["properties"]["wait_secs"].get(name).and_then(Value::as_f64);
@@ -33,13 +34,13 @@ pub fn split_wait(operation: &Operation, arguments: &Arguments) -> Option<(Durat
 /// The task of an execution that has just been accepted.
 pub async fn created(service: &Service, caller: &Caller, begun: &Value) -> Result<CreateTaskResult, ErrorData> {
     let id = begun["execution_id"].as_str().unwrap_or_default();
-    let record = service.executions().get(caller, id, Duration::ZERO).await.map_err(error)?;
+    let record = service.executions().get(caller, id, Duration::ZERO).await.map_err(from_service)?;
     Ok(CreateTaskResult::new(task(service, &record)))
 }
 
 pub async fn get(edge: &Edge, caller: &Caller, id: &str) -> Result<GetTaskResult, ErrorData> {
     let service = service(edge)?;
-    let record = service.executions().get(caller, id, Duration::ZERO).await.map_err(error)?;
+    let record = service.executions().get(caller, id, Duration::ZERO).await.map_err(from_service)?;
     let task = task(service, &record);
     if matches!(task.status, TaskStatus::Completed) {
         service.deliver_notice(&record).await;
@@ -52,20 +53,20 @@ pub async fn get(edge: &Edge, caller: &Caller, id: &str) -> Result<GetTaskResult
     Ok(GetTaskResult::new(DetailedTask::new(task, payload)))
 }
 
-/// Cancelling what has ended already is no error here: the client sees what became of it when it asks.
+/// Cancelling an ended execution is not an error: `tasks/get` returns its final status.
 pub async fn cancel(edge: &Edge, caller: &Caller, id: &str) -> Result<(), ErrorData> {
     match service(edge)?.executions().cancel(caller, id).await {
         Err(ServiceError::Conflict { .. }) => Ok(()),
-        other => other.map_err(error),
+        other => other.map_err(from_service),
     }
 }
 
-/// What `run_js` would have answered, had it waited for the end.
+/// The result that `run_js` would have returned at the end of the run.
 pub fn result(edge: &Edge, record: ExecutionRecord) -> Result<CallToolResult, ErrorData> {
     let run_tool = edge.api.run_tool().ok_or_else(no_tasks)?;
     let body = serde_json::to_value(&record).unwrap_or_default();
     // Every version that has tasks has structured content.
-    Ok(answer::of(run_tool, Ok(Success { body, pending: false }), Reader::new(edge.inline_chars_max, None)))
+    Ok(tool_result::from_outcome(run_tool, Ok(Success { body, pending: false }), ClientFormat::new(edge.inline_chars_max, None)))
 }
 
 pub fn service(edge: &Edge) -> Result<&Service, ErrorData> {
@@ -73,19 +74,10 @@ pub fn service(edge: &Edge) -> Result<&Service, ErrorData> {
 }
 
 fn no_tasks() -> ErrorData {
-    ErrorData::invalid_request("this server keeps nothing, so it has no tasks", None)
+    error::invalid_request("this server is stateless: it has no tasks")
 }
 
-/// The JSON-RPC error of a refusal, with its stable code in `data.code`.
-pub fn error(error: ServiceError) -> ErrorData {
-    let data = Some(json!({ "code": error.code() }));
-    match error {
-        ServiceError::Busy { .. } | ServiceError::Unavailable(_) => ErrorData::internal_error(error.to_string(), data),
-        _ => ErrorData::invalid_params(error.to_string(), data),
-    }
-}
-
-/// Here a task only fails when there is no answer to the call. Code that failed has one, and it is marked as an error.
+/// A failed run is a completed task whose result is marked as an error: in 2026-07-28 a task only fails if the call has no result.
 fn task(service: &Service, record: &ExecutionRecord) -> Task {
     let status = match record.status {
         Status::Running => TaskStatus::Working,
@@ -102,14 +94,14 @@ fn task(service: &Service, record: &ExecutionRecord) -> Task {
     }
 }
 
-/// What a client shows beside a status. The result has the error whole.
+/// The error, truncated. The result has the complete one.
 pub fn status_message(error: &str) -> String {
     error.chars().take(STATUS_MESSAGE_CHARS_MAX).collect()
 }
 
 const STATUS_MESSAGE_CHARS_MAX: usize = 1_000;
 
-/// As long as executions are kept.
+/// How long executions are retained.
 pub fn ttl_ms(service: &Service) -> u64 {
     u64::try_from(service.policy().retain_executions.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,9 +1,10 @@
-//! One MCP connection: what the client may ask, answered by the API.
+//! Handles the requests of one MCP connection by calling the API.
 
-use super::answer::{self, Reader};
 use super::dialect::TASK_TOOL;
+use super::error::{self, method_not_found};
 use super::run_log::RunLog;
-use super::session_meta::Era;
+use super::session_metadata::Era;
+use super::tool_result::{self, ClientFormat};
 use super::{execution_task, legacy_tasks, progress, resources, tools};
 use crate::api::{Arguments, Failed, NeedsSession, Operation, Success, to_json};
 use crate::edge::Edge;
@@ -16,7 +17,7 @@ use rmcp::ErrorData;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CompleteRequestParams, CompleteResult, CustomRequest,
-    CustomResult, ErrorCode, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
+    CustomResult, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
     ReadResourceResponse, ServerCapabilities, ServerConfig, Tool,
 };
@@ -26,26 +27,26 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use tokio::runtime::Handle;
 
-/// How long a client may keep the list of tools: it is the same for as long as the server runs.
+/// How long clients may cache the list of tools, which does not change while the server runs.
 const TOOLS_TTL_MS: u64 = 60 * 60 * 1000;
 
 pub struct Handler {
     edge: Arc<Edge>,
-    /// Who calls, as the `initialize` of this connection told; a client of 2026-07-28 tells it with every request.
-    introduced: OnceLock<Caller>,
-    /// Connections take turns.
+    /// The caller of `initialize`. Since 2026-07-28 each request has its own caller.
+    initialized_by: OnceLock<Caller>,
+    /// Connections of anonymous callers are scheduled round-robin.
     lane: Lane,
 }
 
 impl Handler {
     pub fn new(edge: Arc<Edge>) -> Self {
         static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
-        Self { edge, introduced: OnceLock::new(), lane: Lane(CONNECTIONS.fetch_add(1, Relaxed)) }
+        Self { edge, initialized_by: OnceLock::new(), lane: Lane(CONNECTIONS.fetch_add(1, Relaxed)) }
     }
 
-    /// Who calls, and in which session the call is.
+    /// The caller and the session of a request.
     pub fn caller(&self, context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
-        let caller = match self.introduced.get() {
+        let caller = match self.initialized_by.get() {
             Some(caller) => caller.clone(),
             None => self.read_caller(context)?,
         };
@@ -54,17 +55,17 @@ impl Handler {
 
     fn read_caller(&self, context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
         match context.extensions.get::<Parts>() {
-            Some(parts) => http::caller(&self.edge, parts).map_err(|problem| ErrorData::invalid_params(problem.detail().to_owned(), None)),
+            Some(parts) => http::caller(&self.edge, parts).map_err(|problem| error::invalid_params(problem.detail())),
             None => Ok(Caller { principal: Principal::local(), session: self.edge.session.clone(), lane: self.lane, ..Caller::default() }),
         }
     }
 
     fn tool(&self, name: &str) -> Result<&Operation, ErrorData> {
         let known = || self.edge.api.tools().map(|operation| operation.name).collect::<Vec<_>>().join(", ");
-        self.edge.api.tool(name).ok_or_else(|| {
-            let shown: String = name.chars().take(NAME_CHARS_MAX).collect();
-            ErrorData::invalid_params(format!("there is no tool `{shown}`: there are {}", known()), None)
-        })
+        self.edge
+            .api
+            .tool(name)
+            .ok_or_else(|| error::invalid_params(format!("there is no tool `{}`: the tools are {}", error::truncated_name(name), known())))
     }
 
     /// Whether a call of this name runs code.
@@ -79,7 +80,7 @@ impl Handler {
     }
 
     /// The tool with this name or alias, and its arguments.
-    fn known_as(
+    fn resolve_tool(
         &self,
         caller: &Caller,
         name: &str,
@@ -96,26 +97,26 @@ impl Handler {
         Ok(translated.map(|arguments| (operation, arguments)))
     }
 
-    fn reader(&self, context: &RequestContext<RoleServer>) -> Reader {
-        Reader::new(self.edge.inline_chars_max, context.protocol_version().as_ref())
+    fn format(&self, context: &RequestContext<RoleServer>) -> ClientFormat {
+        ClientFormat::new(self.edge.inline_chars_max, context.protocol_version().as_ref())
     }
 
-    /// Resources are executions, of which a server that keeps nothing has none.
-    fn keeps(&self, method: &str) -> Result<(), ErrorData> {
-        if self.edge.service.is_some() { Ok(()) } else { Err(no_method(method)) }
+    /// A stateless server has no executions and so no resources.
+    fn require_state(&self, method: &str) -> Result<(), ErrorData> {
+        if self.edge.service.is_some() { Ok(()) } else { Err(method_not_found(method)) }
     }
 
-    /// Whether `initialize` declared the tasks of 2025-11-25 to this client. Where it did not, MCP has `task` in a call ignored.
+    /// Whether `initialize` declared the tasks of 2025-11-25 to this client. If not, MCP requires servers to ignore `task` in a call.
     fn declares_tasks(&self, context: &RequestContext<RoleServer>) -> bool {
         self.edge.service.is_some() && context.protocol_version() == Some(ProtocolVersion::V_2025_11_25)
     }
 
-    /// Does it, tells of its progress, and leaves off when the client says so. A run that was accepted goes on then; one that nobody could
-    /// ask for again ends with the call.
+    /// Runs the operation, reports its progress, and returns early if the client cancels the request. An accepted execution continues; a
+    /// stateless run ends with the call.
     async fn call(&self, operation: &Operation, caller: Caller, arguments: Arguments, context: &RequestContext<RoleServer>) -> Called {
         let entered = caller.entered_id();
         let caller = Caller { room: Some(PageRoom::new(self.edge.inline_chars_max)), ..caller };
-        let run_log = self.edge.service.as_ref().and_then(|service| RunLog::asked_for(context, service, &caller, operation, &arguments));
+        let run_log = self.edge.service.as_ref().and_then(|service| RunLog::requested(context, service, &caller, operation, &arguments));
         let work = async {
             match context.meta.get_progress_token() {
                 None => operation.call(caller, arguments).await,
@@ -129,14 +130,14 @@ impl Handler {
             biased;
             outcome = work => {
                 if let (Some(run_log), Ok(success)) = (&run_log, &outcome) {
-                    run_log.tell(&success.body).await;
+                    run_log.send(&success.body).await;
                 }
                 match outcome {
-                    Err(failed) if let Some(refusal) = Era::of(context).refusal(&failed.error, entered) => Err(refusal),
-                    outcome => Ok(answer::of(operation, outcome, self.reader(context))),
+                    Err(failed) if let Some(refusal) = Era::of(context).protocol_error(&failed.error, entered) => Err(refusal),
+                    outcome => Ok(tool_result::from_outcome(operation, outcome, self.format(context))),
                 }
             },
-            () = context.ct.cancelled() => Err(ErrorData::internal_error("the call was cancelled", None)),
+            () = context.ct.cancelled() => Err(error::request_cancelled("the call was cancelled")),
         }
     }
 
@@ -164,16 +165,15 @@ impl Handler {
 
 impl Drop for Handler {
     fn drop(&mut self) {
-        let (Some(service), Some(caller), Ok(runtime)) = (&self.edge.service, self.introduced.get(), Handle::try_current()) else { return };
+        let (Some(service), Some(caller), Ok(runtime)) = (&self.edge.service, self.initialized_by.get(), Handle::try_current()) else {
+            return;
+        };
         if let (None, Some(connection)) = (&caller.session, caller.connection.clone()) {
             let service = service.clone();
             runtime.spawn(async move { service.contexts().delete_of_connection(&connection).await });
         }
     }
 }
-
-/// How much of an unknown name is repeated.
-const NAME_CHARS_MAX: usize = 80;
 
 type Called = Result<CallToolResult, ErrorData>;
 
@@ -185,7 +185,7 @@ impl ServerHandler for Handler {
             if stateful { builder.enable_resources().enable_resources_subscribe().enable_tasks().build() } else { builder.build() };
         let server = Implementation::new("heapstead", env!("CARGO_PKG_VERSION"))
             .with_title("Heapstead")
-            .with_description("Runs JavaScript, and keeps its heap alive between calls");
+            .with_description("Runs JavaScript and keeps its heap between calls");
         InitializeResult::new(capabilities)
             .with_server_info(server)
             .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
@@ -198,17 +198,17 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
         let mut caller = self.read_caller(&context)?;
-        // Whoever is known by name has one turn, however many connections.
+        // Authenticated callers have one lane for all their connections.
         if caller.principal.is_anonymous() {
             caller.lane = self.lane;
         }
-        // Over HTTP the connection exists already.
+        // Over HTTP the connection was created with the transport session.
         caller.connection = Some(context.extensions.get::<Arc<Connection>>().cloned().unwrap_or_default());
-        // A second `initialize` on the same connection changes nothing about who it is.
-        let _ = self.introduced.set(caller);
+        // A second `initialize` on the same connection does not change the caller.
+        let _ = self.initialized_by.set(caller);
         context.peer.set_peer_info(request.clone());
         let mut answer = self.negotiate_initialize(&request)?;
-        // The tasks of the versions that have an `initialize` are others: the dialect speaks of those.
+        // Versions with `initialize` have other tasks, which `Dialect` declares.
         answer.capabilities.extensions = None;
         Ok(answer)
     }
@@ -236,19 +236,19 @@ impl ServerHandler for Handler {
 
     async fn call_tool(&self, request: CallToolRequestParams, context: RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
         let caller = self.caller(&context)?;
-        let (operation, arguments) = match self.known_as(&caller, &request.name, request.arguments.unwrap_or_default())? {
+        let (operation, arguments) = match self.resolve_tool(&caller, &request.name, request.arguments.unwrap_or_default())? {
             Ok(known) => known,
-            Err(refused) => return Ok(answer::refusal(&refused).into()),
+            Err(refused) => return Ok(tool_result::from_error(&refused).into()),
         };
-        let takes_tasks = is_modern(&context) && context.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks());
-        if takes_tasks
+        let accepts_tasks = is_modern(&context) && context.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks());
+        if accepts_tasks
             && let Some(service) = &self.edge.service
             && execution_task::may_be_task(operation, &arguments)
         {
             return match operation.call(caller.clone(), arguments).await {
                 Ok(begun) => execution_task::created(service, &caller, &begun.body).await.map(CallToolResponse::Task),
-                Err(failed) if let Some(refusal) = Era::of(&context).refusal(&failed.error, caller.entered_id()) => Err(refusal),
-                refused => Ok(answer::of(operation, refused, self.reader(&context)).into()),
+                Err(failed) if let Some(refusal) = Era::of(&context).protocol_error(&failed.error, caller.entered_id()) => Err(refusal),
+                refused => Ok(tool_result::from_outcome(operation, refused, self.format(&context)).into()),
             };
         }
         self.call(operation, caller, arguments, &context).await.map(Into::into)
@@ -267,7 +267,7 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        self.keeps("resources/list")?;
+        self.require_state("resources/list")?;
         resources::list(&self.edge, &self.caller(&context)?, request.and_then(|request| request.cursor)).await
     }
 
@@ -276,7 +276,7 @@ impl ServerHandler for Handler {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        self.keeps("resources/templates/list")?;
+        self.require_state("resources/templates/list")?;
         Ok(resources::templates())
     }
 
@@ -285,57 +285,52 @@ impl ServerHandler for Handler {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        self.keeps("resources/read")?;
+        self.require_state("resources/read")?;
         resources::read(&self.edge, &self.caller(&context)?, &request.uri).await.map(Into::into)
     }
 
     async fn list_prompts(&self, _: Option<PaginatedRequestParams>, _: RequestContext<RoleServer>) -> Result<ListPromptsResult, ErrorData> {
-        Err(no_method("prompts/list"))
+        Err(method_not_found("prompts/list"))
     }
 
     async fn complete(&self, _: CompleteRequestParams, _: RequestContext<RoleServer>) -> Result<CompleteResult, ErrorData> {
-        Err(no_method("completion/complete"))
+        Err(method_not_found("completion/complete"))
     }
 
-    /// What rmcp does not know, and what it knows by name but could not read.
+    /// Methods that rmcp does not know, and known methods whose parameters it could not parse.
     async fn on_custom_request(&self, request: CustomRequest, context: RequestContext<RoleServer>) -> Result<CustomResult, ErrorData> {
         let CustomRequest { method, params, .. } = request;
         let task_request = if is_modern(&context) { None } else { legacy_tasks::Request::read(&method, params)? };
         match task_request {
             Some(legacy_tasks::Request::Call { name, arguments }) if !self.declares_tasks(&context) => {
                 let call = CallToolRequestParams::new(name).with_arguments(arguments);
-                self.call_tool(call, context).await.map(legacy_tasks::plain)
+                self.call_tool(call, context).await.map(legacy_tasks::without_task)
             }
-            Some(_) if !self.declares_tasks(&context) => Err(no_method(legacy_tasks::known_as(&method))),
+            Some(_) if !self.declares_tasks(&context) => Err(method_not_found(legacy_tasks::original_name(&method))),
             Some(legacy_tasks::Request::Call { name, arguments }) => {
                 let caller = self.caller(&context)?;
-                let (operation, arguments) = self.known_as(&caller, &name, arguments)?.map_err(execution_task::error)?;
+                let (operation, arguments) = self.resolve_tool(&caller, &name, arguments)?.map_err(error::from_service)?;
                 legacy_tasks::begin(&self.edge, operation, caller, arguments).await
             }
             Some(request) => {
                 let caller = self.caller(&context)?;
                 tokio::select! {
                     answer = legacy_tasks::answer(&self.edge, &caller, request) => answer,
-                    () = context.ct.cancelled() => Err(ErrorData::internal_error("the request was cancelled", None)),
+                    () = context.ct.cancelled() => Err(error::request_cancelled("the request was cancelled")),
                 }
             }
             None if WITH_PARAMS.contains(&method.as_str()) => {
-                Err(ErrorData::invalid_params(format!("the `params` of {method} are not what it takes"), None))
+                Err(error::invalid_params(format!("the `params` of {method} have the wrong form")))
             }
-            None => Err(no_method(&method)),
+            None => Err(method_not_found(&method)),
         }
     }
 }
 
-/// Methods that can be called wrongly.
+/// Methods whose parameters rmcp parses. A request arrives as a custom request if that failed.
 const WITH_PARAMS: [&str; 5] = ["tools/call", "resources/read", "tasks/get", "tasks/cancel", "tasks/update"];
 
-pub fn no_method(name: &str) -> ErrorData {
-    let shown: String = name.chars().take(NAME_CHARS_MAX).collect();
-    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method `{shown}` here"), None)
-}
-
-/// Whether the request speaks of itself, as all do since 2026-07-28.
+/// Whether the request is of 2026-07-28 or later.
 fn is_modern(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| !version.has_initialize())
 }

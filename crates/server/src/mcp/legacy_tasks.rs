@@ -1,9 +1,10 @@
-//! An execution as a task of MCP 2025-11-25: the client asks for one with `tools/call`, and for what became of it with `tasks/…`.
+//! An execution as a task of MCP 2025-11-25: created by `tools/call` with `task`, then polled with `tasks/…`.
 
 use super::dialect::TASK_CALL;
-pub use super::dialect::known_as;
-use super::execution_task::{self, POLL_INTERVAL_MS, error, service};
-use super::session_meta::Era;
+pub use super::dialect::original_name;
+use super::error::{self, from_service};
+use super::execution_task::{self, POLL_INTERVAL_MS, service};
+use super::session_metadata::Era;
 use crate::api::{Arguments, Operation};
 use crate::edge::Edge;
 use heapstead_service::{Caller, ExecutionRecord, ExecutionSummary, ListRequest, Service};
@@ -16,9 +17,9 @@ use std::time::Duration;
 
 /// Tasks on a page of the list.
 const PAGE_MAX: u32 = 100;
-/// Names the task that a result belongs to.
+/// The member of `_meta` with the task of a result.
 const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
-/// Longer than any execution runs; the longest that is waited for at once.
+/// How long one step of `tasks/result` waits.
 const WAIT: Duration = Duration::from_secs(300);
 
 #[derive(Debug)]
@@ -56,13 +57,13 @@ struct ListParams {
 }
 
 impl Request {
-    /// None when the method is no business of tasks.
+    /// `None` if the method is not about tasks.
     pub fn read(method: &str, params: Option<Value>) -> Result<Option<Self>, ErrorData> {
         fn params_of<P: for<'de> Deserialize<'de>>(params: Option<Value>) -> Result<P, ErrorData> {
-            serde_json::from_value(params.unwrap_or_else(|| json!({}))).map_err(|error| ErrorData::invalid_params(error.to_string(), None))
+            serde_json::from_value(params.unwrap_or_else(|| json!({}))).map_err(|error| error::invalid_params(error.to_string()))
         }
         let task_id = |params| params_of::<TaskParams>(params).map(|params| params.task_id);
-        Ok(Some(match known_as(method) {
+        Ok(Some(match original_name(method) {
             TASK_CALL => {
                 let CallParams { name, arguments } = params_of(params)?;
                 Self::Call { name, arguments: arguments.unwrap_or_default() }
@@ -76,52 +77,49 @@ impl Request {
     }
 }
 
-/// The answer to a call whose `task` was ignored: that of a call without it.
-pub fn plain(answer: CallToolResponse) -> CustomResult {
+/// The result of a call whose `task` was ignored.
+pub fn without_task(answer: CallToolResponse) -> CustomResult {
     CustomResult::new(match answer {
         CallToolResponse::Complete(mut result) => {
-            // Clients of these versions know no kinds of results.
+            // These versions have no `resultType`.
             result.result_type = None;
             serde_json::to_value(result).unwrap_or_default()
         }
-        // Only clients of 2026-07-28 are given anything else.
+        // Other responses are only sent to clients of 2026-07-28.
         _ => Value::Null,
     })
 }
 
-/// Accepts the run, and answers with its task. Bad input is refused as the call itself would refuse it, so it is no task either.
+/// Starts the execution and returns its task. Invalid input is an error, and creates no task.
 pub async fn begin(edge: &Edge, operation: &Operation, caller: Caller, mut arguments: Arguments) -> Result<CustomResult, ErrorData> {
     let service = service(edge)?;
     if !operation.runs_code {
-        return Err(ErrorData::new(
-            rmcp::model::ErrorCode::METHOD_NOT_FOUND,
-            format!("{} can't be called as a task: only tools that run code can", operation.name),
-            None,
-        ));
+        return Err(error::task_not_supported(operation.name));
     }
     if let Some((_, at_once)) = execution_task::split_wait(operation, &arguments) {
         arguments = at_once;
     }
     let begun = operation.call(caller.clone(), arguments).await;
-    let begun = begun.map_err(|failed| Era::Legacy.refusal(&failed.error, caller.entered_id()).unwrap_or_else(|| error(failed.error)))?;
+    let begun = begun
+        .map_err(|failed| Era::Legacy.protocol_error(&failed.error, caller.entered_id()).unwrap_or_else(|| from_service(failed.error)))?;
     let id = begun.body["execution_id"].as_str().unwrap_or_default().to_owned();
-    let record = service.executions().get(&caller, &id, Duration::ZERO).await.map_err(error)?;
+    let record = service.executions().get(&caller, &id, Duration::ZERO).await.map_err(from_service)?;
     Ok(CustomResult::new(json!({ "task": task_of(service, &record) })))
 }
 
 pub async fn answer(edge: &Edge, caller: &Caller, request: Request) -> Result<CustomResult, ErrorData> {
     let service = service(edge)?;
     let answer = match request {
-        Request::Get(id) => task_of(service, &service.executions().get(caller, &id, Duration::ZERO).await.map_err(error)?),
+        Request::Get(id) => task_of(service, &service.executions().get(caller, &id, Duration::ZERO).await.map_err(from_service)?),
         Request::Cancel(id) => {
-            service.executions().cancel(caller, &id).await.map_err(error)?;
-            task_of(service, &service.executions().get(caller, &id, Duration::ZERO).await.map_err(error)?)
+            service.executions().cancel(caller, &id).await.map_err(from_service)?;
+            task_of(service, &service.executions().get(caller, &id, Duration::ZERO).await.map_err(from_service)?)
         }
         Request::Result(id) => {
             let record = ended(service, caller, &id).await?;
             service.deliver_notice(&record).await;
             let mut result = execution_task::result(edge, record)?;
-            // Peers of this version know no kinds of results.
+            // This version has no `resultType`.
             result.result_type = None;
             let mut result = serde_json::to_value(result).unwrap_or_default();
             result["_meta"][RELATED_TASK] = json!({ "taskId": id });
@@ -129,22 +127,22 @@ pub async fn answer(edge: &Edge, caller: &Caller, request: Request) -> Result<Cu
         }
         Request::List { cursor } => {
             let request = ListRequest { limit: Some(PAGE_MAX), cursor, ..ListRequest::default() };
-            let list = service.executions().list(caller, request).await.map_err(error)?;
+            let list = service.executions().list(caller, request).await.map_err(from_service)?;
             let tasks: Vec<_> = list.executions.iter().map(|summary| task_in_list(service, summary)).collect();
             match list.next_cursor {
                 Some(cursor) => json!({ "tasks": tasks, "nextCursor": cursor }),
                 None => json!({ "tasks": tasks }),
             }
         }
-        Request::Call { name, .. } => return Err(ErrorData::invalid_params(format!("{name} is not asked for like this"), None)),
+        Request::Call { name, .. } => return Err(error::method_not_found(&name)),
     };
     Ok(CustomResult::new(answer))
 }
 
-/// The record at its end, however long a queue delays that.
+/// Waits for the end of an execution, without a timeout.
 async fn ended(service: &Service, caller: &Caller, id: &str) -> Result<ExecutionRecord, ErrorData> {
     loop {
-        let record = service.executions().get(caller, id, WAIT).await.map_err(error)?;
+        let record = service.executions().get(caller, id, WAIT).await.map_err(from_service)?;
         if record.status.is_terminal() {
             return Ok(record);
         }
@@ -167,7 +165,7 @@ fn task(service: &Service, id: &str, status: Status, started_at: &str, completed
     let status = match status {
         Status::Running => "working",
         Status::Completed => "completed",
-        // In this version a call that was answered with an error is a task that failed.
+        // In this version a task whose result is an error has failed.
         Status::Failed | Status::TimedOut => "failed",
         Status::Cancelled => "cancelled",
     };

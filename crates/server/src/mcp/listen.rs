@@ -1,9 +1,9 @@
-//! Listening on a connection: `messages/listen`, `subscriptions/listen`, and what a connection subscribed to without either.
+//! Notifications on a connection: `messages/listen`, `subscriptions/listen`, and subscriptions of the connection itself.
 #![expect(deprecated, reason = "the versions before 2026-07-28 have logging")]
 
+use super::error::{self, from_service};
 use super::resources;
-use super::session_meta::Era;
-use super::session_methods::failed;
+use super::session_metadata::Era;
 use heapstead_service::{Caller, Delivery, Event, Level, Scope, Service, Subscriber};
 use heapstead_store::records::OpenedSession;
 use heapstead_types::SessionId;
@@ -16,9 +16,9 @@ use serde_json::{Value, json};
 use tokio::task::AbortHandle;
 
 pub const METHOD: &str = "messages/listen";
-/// The first thing that a listener hears.
-pub const BEGUN: &str = "notifications/messages/listen";
-/// By which a notification names the request that it answers to.
+/// The first notification to a subscriber.
+pub const STARTED: &str = "notifications/messages/listen";
+/// The member of `_meta` with the id of the `subscriptions/listen` request.
 const SUBSCRIPTION_KEY: &str = "io.modelcontextprotocol/subscriptionId";
 const UPDATED: &str = "notifications/resources/updated";
 
@@ -26,7 +26,7 @@ const UPDATED: &str = "notifications/resources/updated";
 pub type Notification = (&'static str, Value);
 
 /// The notification for an event.
-pub fn told(event: Event) -> Notification {
+pub fn notification(event: Event) -> Notification {
     match event {
         Event::Updated(topic) => (UPDATED, json!({ "uri": resources::uri(&topic) })),
         Event::Log { level, execution, text } => (
@@ -39,44 +39,44 @@ pub fn told(event: Event) -> Notification {
     }
 }
 
-/// After events were lost: whatever a listener watches may have changed.
-pub fn everything_changed(service: &Service, scope: &Scope) -> Vec<Notification> {
-    service.events().topics(scope).into_iter().map(|topic| told(Event::Updated(topic))).collect()
+/// An update notification for every subscribed topic, for a subscriber that missed events.
+pub fn update_all(service: &Service, scope: &Scope) -> Vec<Notification> {
+    service.events().topics(scope).into_iter().map(|topic| notification(Event::Updated(topic))).collect()
 }
 
-/// Whether this connection was told before, as the one that asked for it.
-pub fn was_told(event: &Event, connection: Option<&str>) -> bool {
-    matches!(event, Event::Progress { connection: Some(told), .. } if Some(told.as_str()) == connection)
+/// Whether this connection has already received the event as progress of its own request.
+pub fn was_sent_to(event: &Event, connection: Option<&str>) -> bool {
+    matches!(event, Event::Progress { connection: Some(requester), .. } if Some(requester.as_str()) == connection)
 }
 
-/// `messages/listen` where all notifications leave by the same way: those of a session name it. Answered when the session ends.
+/// `messages/listen` over stdio and SSE. All notifications share one stream, so those of a session name it. Returns when the session ends.
 pub async fn on_connection(
     service: &Service,
     caller: &Caller,
     session: Option<&OpenedSession>,
     context: &RequestContext<RoleServer>,
 ) -> Result<CustomResult, ErrorData> {
-    let cancelled = || ErrorData::internal_error("the request was cancelled", None);
+    let cancelled = || error::request_cancelled("the request was cancelled");
     let Some(session) = session else {
-        // What belongs to no session reaches this connection anyway.
-        notify(&context.peer, (BEGUN, json!({}))).await?;
+        // Events without a session are sent to the connection anyway.
+        notify(&context.peer, (STARTED, json!({}))).await?;
         context.ct.cancelled().await;
         return Err(cancelled());
     };
-    let (mut listener, _) = service.events().of_session(session, None).map_err(failed)?;
-    notify(&context.peer, (BEGUN, json!({}))).await?;
+    let (mut subscriber, _) = service.events().of_session(session, None).map_err(from_service)?;
+    notify(&context.peer, (STARTED, json!({}))).await?;
     loop {
-        let heard = tokio::select! {
+        let delivery = tokio::select! {
             biased;
             () = context.ct.cancelled() => return Err(cancelled()),
-            heard = listener.next() => heard,
+            delivery = subscriber.next() => delivery,
         };
-        match heard {
-            Delivery::Event(_, event) if was_told(&event, caller.connection.as_ref().map(|connection| connection.id.as_str())) => {}
-            Delivery::Event(_, event) => notify(&context.peer, of_session(told(event), session.id)).await?,
+        match delivery {
+            Delivery::Event(_, event) if was_sent_to(&event, caller.connection.as_ref().map(|connection| connection.id.as_str())) => {}
+            Delivery::Event(_, event) => notify(&context.peer, of_session(notification(event), session.id)).await?,
             Delivery::Ended => return Ok(CustomResult::new(json!({}))),
             Delivery::Lagged => {
-                return Err(ErrorData::internal_error("this listener reads too slowly and has missed something: listen again", None));
+                return Err(error::subscriber_lagged());
             }
         }
     }
@@ -87,57 +87,57 @@ fn of_session((method, mut params): Notification, session: SessionId) -> Notific
     (method, params)
 }
 
-/// Waits until it is handed on, so that a slow client falls behind here and nowhere else.
+/// Waits until the transport accepts the notification, so that a slow client delays only its own subscription.
 pub async fn notify(peer: &Peer<RoleServer>, (method, params): Notification) -> Result<(), ErrorData> {
     let notification = ServerNotification::CustomNotification(CustomNotification::new(method, Some(params)));
-    peer.send_notification(notification).await.map_err(|error| ErrorData::internal_error(error.to_string(), None))
+    peer.send_notification(notification).await.map_err(|error| error::request_cancelled(error.to_string()))
 }
 
-/// Tells a connection what it subscribed to without a session, for as long as this is there.
-pub struct Pump {
+/// Forwards the events of a connection without a session to its client, until dropped.
+pub struct Forwarder {
     service: Service,
     scope: Scope,
     task: AbortHandle,
 }
 
-impl Pump {
+impl Forwarder {
     pub fn start(service: &Service, scope: Scope, peer: Peer<RoleServer>) -> Result<Self, ErrorData> {
-        let (listener, _) = service.events().receive(scope.clone(), None).map_err(failed)?;
-        let task = tokio::spawn(pump(service.clone(), scope.clone(), listener, peer)).abort_handle();
+        let (subscriber, _) = service.events().receive(scope.clone(), None).map_err(from_service)?;
+        let task = tokio::spawn(forward(service.clone(), scope.clone(), subscriber, peer)).abort_handle();
         Ok(Self { service: service.clone(), scope, task })
     }
 }
 
-impl Drop for Pump {
+impl Drop for Forwarder {
     fn drop(&mut self) {
         self.task.abort();
         self.service.events().remove_scope(&self.scope);
     }
 }
 
-async fn pump(service: Service, scope: Scope, mut listener: Subscriber, peer: Peer<RoleServer>) {
+async fn forward(service: Service, scope: Scope, mut subscriber: Subscriber, peer: Peer<RoleServer>) {
     loop {
-        let news = match listener.next().await {
-            Delivery::Event(_, event) => vec![told(event)],
+        let notifications = match subscriber.next().await {
+            Delivery::Event(_, event) => vec![notification(event)],
             Delivery::Ended => return,
             Delivery::Lagged => match service.events().receive(scope.clone(), None) {
                 Ok((again, _)) => {
-                    listener = again;
-                    everything_changed(&service, &scope)
+                    subscriber = again;
+                    update_all(&service, &scope)
                 }
                 Err(_) => return,
             },
         };
-        for told in news {
-            if notify(&peer, told).await.is_err() {
+        for notification in notifications {
+            if notify(&peer, notification).await.is_err() {
                 return;
             }
         }
     }
 }
 
-/// `subscriptions/listen` of 2026-07-28: the request names what it wants to hear of. In a session it hears of the progress of that session's calls
-/// too, and, where it says from which level on, the log messages; and it ends with it.
+/// `subscriptions/listen` of 2026-07-28: the request names the resources. In a session it also receives the progress of the session's calls and,
+/// if the request has a log level, log messages. It returns when the session ends.
 pub async fn on_request(
     service: &Service,
     caller: &Caller,
@@ -145,44 +145,44 @@ pub async fn on_request(
     context: &SubscriptionContext,
 ) -> Result<(), ErrorData> {
     let own = RequestScope { service, scope: service.events().request_scope() };
-    let (mut listener, _) = service.events().receive(own.scope.clone(), None).map_err(failed)?;
+    let (mut subscriber, _) = service.events().receive(own.scope.clone(), None).map_err(from_service)?;
     for uri in context.accepted().resource_subscriptions.iter().flatten() {
         if let Some(topic) = resources::topic(uri) {
-            // Of what is not known, or not the caller's, nothing will ever be heard.
+            // For a resource that does not exist or belongs to another owner there are no events.
             let _ = service.events().subscribe(caller, &own.scope, topic).await;
         }
     }
     let mut of_session = match session {
-        Some(session) => Some(service.events().of_session(session, None).map_err(failed)?.0),
+        Some(session) => Some(service.events().of_session(session, None).map_err(from_service)?.0),
         None => None,
     };
     let level_min = context.request_context().meta.log_level().map(level);
     loop {
-        let heard = tokio::select! {
+        let delivery = tokio::select! {
             biased;
             () = context.cancelled() => return Ok(()),
-            heard = listener.next() => heard,
-            heard = next_of(of_session.as_mut()) => heard,
+            delivery = subscriber.next() => delivery,
+            delivery = next_of(of_session.as_mut()) => delivery,
         };
-        match heard {
+        match delivery {
             Delivery::Event(_, Event::Updated(topic)) => {
                 let mut updated = ResourceUpdatedNotificationParam::new(resources::uri(&topic));
                 if let Some(session) = session {
                     updated.meta.get_or_insert_default().insert(Era::Modern.key().into(), json!({ "sessionId": session.id }));
                 }
                 let updated = ServerNotification::ResourceUpdatedNotification(ResourceUpdatedNotification::new(updated));
-                context.sink().send(updated).await.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+                context.sink().send(updated).await.map_err(|error| error::request_cancelled(error.to_string()))?;
             }
             Delivery::Event(_, Event::Log { level, .. }) if level_min.is_none_or(|min| level < min) => {}
             Delivery::Event(_, event) => {
-                let (method, mut params) = told(event);
+                let (method, mut params) = notification(event);
                 params["_meta"] =
                     json!({ SUBSCRIPTION_KEY: context.sink().id(), Era::Modern.key(): { "sessionId": session.map(|session| session.id) } });
                 notify(&context.request_context().peer, (method, params)).await?;
             }
             Delivery::Ended => return Ok(()),
             Delivery::Lagged => {
-                return Err(ErrorData::internal_error("this listener reads too slowly and has missed something: listen again", None));
+                return Err(error::subscriber_lagged());
             }
         }
     }
@@ -199,13 +199,13 @@ impl Drop for RequestScope<'_> {
     }
 }
 
-/// What happens in the session, and its end; nothing ever where there is none. Changes of resources are told to whom asked for them by name.
-async fn next_of(listener: Option<&mut Subscriber>) -> Delivery {
-    let Some(listener) = listener else { return std::future::pending().await };
+/// The next event of the session, or its end; pending forever without a session. Skips resource updates, which the request scope delivers.
+async fn next_of(subscriber: Option<&mut Subscriber>) -> Delivery {
+    let Some(subscriber) = subscriber else { return std::future::pending().await };
     loop {
-        match listener.next().await {
+        match subscriber.next().await {
             Delivery::Event(_, Event::Updated(_)) => {}
-            heard => return heard,
+            delivery => return delivery,
         }
     }
 }

@@ -1,14 +1,15 @@
-//! `messages/listen` over HTTP: the answer is the stream. Every event has an id, from which a client that lost the stream goes on, with `GET` or by
-//! asking again.
+//! `messages/listen` over HTTP: the response is an event stream. A client that lost the stream resumes it from the id of the last event, with
+//! `GET` or by sending the request again.
 //!
 //! ```text
-//! listen.<session, or - for the connection>.<row>.<events heard>.<the request's id as JSON, in hex>
+//! listen.<session id, or - for the connection>.<buffer>.<number of the event>.<the request id as JSON, in hex>
 //! ```
 
+use super::error;
 use super::listen::{self, Notification};
-use super::session_meta::Era;
+use super::session_metadata::Era;
 use super::session_methods as methods;
-use super::{KEEP_ALIVE, wire};
+use super::{KEEP_ALIVE, json_rpc};
 use crate::http::{self, Problem};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
@@ -29,15 +30,15 @@ const LAST_EVENT_HEADER: &str = "last-event-id";
 const PREFIX: &str = "listen.";
 const EVENTS: &str = "text/event-stream";
 
-/// Who listens, and on what.
+/// The caller of `messages/listen` and the services it needs.
 pub struct Subscription<'a> {
     pub service: &'a Service,
     pub caller: Caller,
-    /// The server's streams end then.
+    /// Cancelled when the server ends its streams.
     pub end: CancellationToken,
 }
 
-/// The id of an event: where in which stream it is.
+/// The id of an event: its stream and its position.
 #[derive(Debug, Clone, PartialEq)]
 struct EventId {
     session: Option<SessionId>,
@@ -45,8 +46,8 @@ struct EventId {
     request: RequestId,
 }
 
-/// Where a client was, if it comes back to a stream of this kind.
-pub fn is_return(headers: &HeaderMap) -> bool {
+/// Whether `Last-Event-ID` is of a `messages/listen` stream.
+pub fn is_resumption(headers: &HeaderMap) -> bool {
     last_event(headers).is_some_and(|id| id.starts_with(PREFIX))
 }
 
@@ -54,10 +55,10 @@ fn last_event(headers: &HeaderMap) -> Option<&str> {
     headers.get(LAST_EVENT_HEADER).and_then(|value| value.to_str().ok())
 }
 
-/// Answers `messages/listen`. Without session metadata the scope is the caller's connection, which then has to be there.
+/// Handles `messages/listen`. Without session metadata the scope is the caller's connection, which must be open.
 pub async fn listen(subscription: Subscription<'_>, id: RequestId, meta: &JsonObject, headers: &HeaderMap) -> Result<Response, Response> {
     let refuse = |error: ErrorData| {
-        let body = serde_json::to_string(&wire::refusal(error, Some(id.clone()))).unwrap_or_default();
+        let body = serde_json::to_string(&json_rpc::error_message(error, Some(id.clone()))).unwrap_or_default();
         ([(header::CONTENT_TYPE, "application/json")], body).into_response()
     };
     http::require_accept(headers, EVENTS).map_err(IntoResponse::into_response)?;
@@ -66,43 +67,48 @@ pub async fn listen(subscription: Subscription<'_>, id: RequestId, meta: &JsonOb
         Some(named) => {
             let session = methods::find(subscription.service, &subscription.caller, &named.id, Era::Legacy).await.map_err(refuse)?;
             if let Some(state) = &named.state {
-                subscription.service.sessions().open_state(session.id(), state).await.map_err(|error| refuse(methods::failed(error)))?;
+                subscription
+                    .service
+                    .sessions()
+                    .open_state(session.id(), state)
+                    .await
+                    .map_err(|error| refuse(error::from_service(error)))?;
             }
             Some(session)
         }
     };
     let scope_id = session.as_ref().map(EnteredSession::id);
-    // Only the place in a row of the same scope means anything here.
+    // A position is only valid in the buffer of the same scope.
     let after = last_event(headers).and_then(|id| id.parse::<EventId>().ok()).filter(|id| id.session == scope_id).map(|id| id.position);
-    let heard = match &session {
+    let subscribed = match &session {
         Some(session) => subscription.service.events().of_session(session.session(), after),
         None => subscription.service.events().receive(connection_scope(&subscription.caller).ok_or_else(no_connection)?, after),
     };
-    let (listener, missed) = heard.map_err(|error| refuse(methods::failed(error)))?;
-    Ok(subscription.stream(EventStream::new(listener, scope_id, id), missed, vec![(listen::BEGUN, json!({}))]))
+    let (subscriber, missed) = subscribed.map_err(|error| refuse(error::from_service(error)))?;
+    Ok(subscription.stream(EventStream::new(subscriber, scope_id, id), missed, vec![(listen::STARTED, json!({}))]))
 }
 
-/// Goes on with a stream that its client lost.
-pub async fn go_on(subscription: Subscription<'_>, headers: &HeaderMap) -> Result<Response, Response> {
+/// Resumes a stream.
+pub async fn resume(subscription: Subscription<'_>, headers: &HeaderMap) -> Result<Response, Response> {
     http::require_accept(headers, EVENTS).map_err(IntoResponse::into_response)?;
     let last = last_event(headers).and_then(|id| id.parse::<EventId>().ok());
-    let last = last.ok_or_else(|| Problem::bad_input("`Last-Event-ID` is not the id of an event").into_response())?;
-    let heard = match last.session {
+    let last = last.ok_or_else(|| Problem::bad_input("`Last-Event-ID` is not a valid event id").into_response())?;
+    let subscribed = match last.session {
         None => {
             subscription.service.events().receive(connection_scope(&subscription.caller).ok_or_else(no_connection)?, Some(last.position))
         }
         Some(id) => match methods::find(subscription.service, &subscription.caller, &id.to_string(), Era::Legacy).await {
             Ok(session) => subscription.service.events().of_session(session.session(), Some(last.position)),
             Err(_) => match subscription.service.events().of_ended_session(&subscription.caller, id, last.position).await {
-                Ok(Some(listener)) => Ok((listener, false)),
+                Ok(Some(subscriber)) => Ok((subscriber, false)),
                 Err(error) => Err(error),
-                // It never was one of the caller's, or all that is left to hear is the answer.
-                Ok(None) => return Ok(Sse::new(stream::iter([Ok::<_, Infallible>(answer(&last.request))])).into_response()),
+                // The session never was the caller's, or only the response is left to send.
+                Ok(None) => return Ok(Sse::new(stream::iter([Ok::<_, Infallible>(response(&last.request))])).into_response()),
             },
         },
     };
-    let (listener, missed) = heard.map_err(|error| Problem::from(error).into_response())?;
-    Ok(subscription.stream(EventStream::new(listener, last.session, last.request), missed, Vec::new()))
+    let (subscriber, missed) = subscribed.map_err(|error| Problem::from(error).into_response())?;
+    Ok(subscription.stream(EventStream::new(subscriber, last.session, last.request), missed, Vec::new()))
 }
 
 fn connection_scope(caller: &Caller) -> Option<Scope> {
@@ -113,36 +119,36 @@ fn no_connection() -> Response {
     Problem::new(StatusCode::NOT_FOUND, "this connection is not open").into_response()
 }
 
-/// One stream.
+/// One `messages/listen` stream.
 struct EventStream {
-    listener: Subscriber,
+    subscriber: Subscriber,
     session: Option<SessionId>,
     request: RequestId,
     /// Notifications to send first.
     first: VecDeque<Notification>,
     connection: Option<String>,
-    over: bool,
+    is_over: bool,
 }
 
 impl EventStream {
-    fn new(listener: Subscriber, session: Option<SessionId>, request: RequestId) -> Self {
-        Self { listener, session, request, first: VecDeque::new(), connection: None, over: false }
+    fn new(subscriber: Subscriber, session: Option<SessionId>, request: RequestId) -> Self {
+        Self { subscriber, session, request, first: VecDeque::new(), connection: None, is_over: false }
     }
 
     async fn next(&mut self) -> Option<SseEvent> {
-        if self.over {
+        if self.is_over {
             return None;
         }
-        if let Some(told) = self.first.pop_front() {
-            return Some(self.event(self.listener.position(), told));
+        if let Some(notification) = self.first.pop_front() {
+            return Some(self.event(self.subscriber.position(), notification));
         }
         loop {
-            match self.listener.next().await {
-                Delivery::Event(_, event) if listen::was_told(&event, self.connection.as_deref()) => {}
-                Delivery::Event(position, event) => return Some(self.event(position, listen::told(event))),
+            match self.subscriber.next().await {
+                Delivery::Event(_, event) if listen::was_sent_to(&event, self.connection.as_deref()) => {}
+                Delivery::Event(position, event) => return Some(self.event(position, listen::notification(event))),
                 Delivery::Ended => {
-                    self.over = true;
-                    return Some(answer(&self.request));
+                    self.is_over = true;
+                    return Some(response(&self.request));
                 }
                 // The client resumes from its last event, and learns that events were lost.
                 Delivery::Lagged => return None,
@@ -157,31 +163,29 @@ impl EventStream {
     }
 }
 
-/// The session is over, so the request is answered.
-fn answer(request: &RequestId) -> SseEvent {
+/// The response to the request, at the end of the session.
+fn response(request: &RequestId) -> SseEvent {
     SseEvent::default().data(json!({ "jsonrpc": "2.0", "id": request, "result": {} }).to_string())
 }
 
 impl Subscription<'_> {
-    fn stream(self, mut stream_of_events: EventStream, missed: bool, first: Vec<Notification>) -> Response {
-        stream_of_events.first.extend(first);
-        let scope = match stream_of_events.session {
+    fn stream(self, mut event_stream: EventStream, missed: bool, first: Vec<Notification>) -> Response {
+        event_stream.first.extend(first);
+        let scope = match event_stream.session {
             Some(id) => Some(Scope::Session(id)),
             None => connection_scope(&self.caller),
         };
         if let (true, Some(scope)) = (missed, scope) {
-            stream_of_events.first.extend(listen::everything_changed(self.service, &scope));
+            event_stream.first.extend(listen::update_all(self.service, &scope));
         }
-        stream_of_events.connection = self.caller.connection.as_ref().map(|connection| connection.id.clone());
-        let events = events(stream_of_events).take_until(self.end.cancelled_owned());
+        event_stream.connection = self.caller.connection.as_ref().map(|connection| connection.id.clone());
+        let events = events(event_stream).take_until(self.end.cancelled_owned());
         Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response()
     }
 }
 
-fn events(stream_of_events: EventStream) -> impl Stream<Item = Result<SseEvent, Infallible>> {
-    stream::unfold(stream_of_events, |mut stream_of_events| async move {
-        stream_of_events.next().await.map(|event| (Ok(event), stream_of_events))
-    })
+fn events(event_stream: EventStream) -> impl Stream<Item = Result<SseEvent, Infallible>> {
+    stream::unfold(event_stream, |mut event_stream| async move { event_stream.next().await.map(|event| (Ok(event), event_stream)) })
 }
 
 impl fmt::Display for EventId {
@@ -192,24 +196,26 @@ impl fmt::Display for EventId {
     }
 }
 
-/// Not the id of an event of ours.
+/// Not a valid event id.
 #[derive(Debug, PartialEq, Eq)]
-struct NoEventId;
+struct InvalidEventId;
 
 impl FromStr for EventId {
-    type Err = NoEventId;
+    type Err = InvalidEventId;
 
-    fn from_str(text: &str) -> Result<Self, NoEventId> {
-        let parts: Vec<_> = text.strip_prefix(PREFIX).ok_or(NoEventId)?.split('.').collect();
-        let [session, row, event, request] = parts.as_slice() else { return Err(NoEventId) };
+    fn from_str(text: &str) -> Result<Self, InvalidEventId> {
+        let parts: Vec<_> = text.strip_prefix(PREFIX).ok_or(InvalidEventId)?.split('.').collect();
+        let [session, buffer, event, request] = parts.as_slice() else { return Err(InvalidEventId) };
         let session = match *session {
             "-" => None,
-            id => Some(id.parse().map_err(|_| NoEventId)?),
+            id => Some(id.parse().map_err(|_| InvalidEventId)?),
         };
-        let position =
-            Position { buffer: u64::from_str_radix(row, 16).map_err(|_| NoEventId)?, event: event.parse().map_err(|_| NoEventId)? };
-        let request: Value = serde_json::from_slice(&hex::decode(request).map_err(|_| NoEventId)?).map_err(|_| NoEventId)?;
-        Ok(Self { session, position, request: serde_json::from_value(request).map_err(|_| NoEventId)? })
+        let position = Position {
+            buffer: u64::from_str_radix(buffer, 16).map_err(|_| InvalidEventId)?,
+            event: event.parse().map_err(|_| InvalidEventId)?,
+        };
+        let request: Value = serde_json::from_slice(&hex::decode(request).map_err(|_| InvalidEventId)?).map_err(|_| InvalidEventId)?;
+        Ok(Self { session, position, request: serde_json::from_value(request).map_err(|_| InvalidEventId)? })
     }
 }
 
@@ -218,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_id_of_an_event_is_read_as_it_is_written_and_nothing_else_is_one() {
+    fn event_ids_round_trip_and_invalid_ids_are_refused() {
         for session in [None, Some(SessionId::from_random([7; 32]))] {
             for request in [RequestId::Number(7), RequestId::String("a.b\n".into())] {
                 let id = EventId { session, position: Position { buffer: u64::MAX, event: 12 }, request };
@@ -231,7 +237,7 @@ mod tests {
             }
         }
         for wrong in ["", "listen.", "0", "listen.-.x.1.31", "listen.x.1.1.31", "listen.-.1.1.zz", "listen.-.1.1.31.1"] {
-            assert_eq!(wrong.parse::<EventId>(), Err(NoEventId), "{wrong}");
+            assert_eq!(wrong.parse::<EventId>(), Err(InvalidEventId), "{wrong}");
         }
     }
 }

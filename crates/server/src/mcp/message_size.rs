@@ -1,18 +1,18 @@
-//! The largest message that is sent over MCP, and how a long text is shortened so that its message stays below it.
+//! The maximum size of an MCP message, and truncation of long texts to stay within it.
 
 use crate::api::LongText;
 use heapstead_types::JsonMeasure;
 use serde_json::Value;
 
-/// One message, encoded. Clients that read server-sent events give up on lines of 1 MiB.
+/// Encoded as JSON. Some clients reject server-sent events of 1 MiB.
 pub const MESSAGE_BYTES_MAX: usize = 900_000;
-/// For what is around an answer: JSON-RPC, metadata of the session, links.
+/// Reserved for the JSON-RPC envelope, session metadata and links.
 const ENVELOPE_BYTES: usize = 20_000;
-/// For everything that an answer says.
-pub const ANSWER_BYTES_MAX: usize = MESSAGE_BYTES_MAX - ENVELOPE_BYTES;
+/// Available for the text and the structured content of a result.
+pub const RESULT_BYTES_MAX: usize = MESSAGE_BYTES_MAX - ENVELOPE_BYTES;
 
-/// The answer with as much of its long text as fits in `max`; the answer itself if all of it does. What is shown in part says so, and where
-/// the rest is.
+/// The result with its long text truncated so that it fits in `max`, or unchanged if it fits. A truncated result says so, and how to read
+/// the rest.
 pub fn shorten(answer: &Value, long_text: &LongText, measure: JsonMeasure, max: usize) -> Value {
     let Some(text) = answer[long_text.member].as_str() else { return answer.clone() };
     let with = |shown: &str, part_of_bytes: Option<usize>| {
@@ -27,7 +27,7 @@ pub fn shorten(answer: &Value, long_text: &LongText, measure: JsonMeasure, max: 
     if rest + measure.content(text) <= max {
         return answer.clone();
     }
-    // No part has more digits in its numbers than the longest one.
+    // The longest part has the numbers with the most digits, so the frame of a shorter part is not larger.
     let frame = measure.json(&with("", Some(text.len().saturating_sub(1))).to_string());
     let shown = measure.prefix(text, max.saturating_sub(frame));
     with(shown, Some(shown.len()))

@@ -1,38 +1,40 @@
-//! MCP: the API's operations as tools, over stdio, Streamable HTTP and the older HTTP with server-sent events.
+//! MCP: the API's operations as tools, over stdio, Streamable HTTP and the older HTTP+SSE transport.
 //!
 //! ```text
 //! stdio ───┐
-//! /sse ────┼─► wire (JSON messages, strictly read) ─► rmcp (lifecycles of all versions) ─► handler ─► api
+//! /sse ────┼─► json_rpc (strict parsing) ─► rmcp (all protocol versions) ─► session_handler ─► handler ─► api
 //! /mcp ────┘
 //! ```
 
-mod answer;
 mod batch;
-mod carries;
 mod connections;
 mod dialect;
+mod error;
 mod execution_task;
 mod handler;
 pub mod http;
-mod introduction;
+mod http_errors;
+mod initialize;
+mod json_rpc;
 mod legacy_tasks;
 mod listen;
 mod listen_http;
 mod message_size;
 mod progress;
 mod resources;
+mod result_metadata;
 mod run_log;
-mod session_meta;
+mod session_handler;
+mod session_metadata;
 mod session_methods;
-mod sessioned;
 pub mod sse;
 pub mod stdio;
+mod tool_result;
 mod tools;
-mod wire;
 
 use std::time::Duration;
 
-/// Between two signs of life on a stream that has nothing to say, so that nothing between us and the client takes it for dead.
+/// The interval of keep-alive comments on an idle stream, so that proxies do not close it.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// Connections that are open at once, on each transport; more are asked to come back later.
+/// Open connections per transport.
 const CONNECTIONS_MAX: usize = 2_000;

@@ -1,6 +1,6 @@
-//! Signs of life while a call waits: whenever there is new output, and every few seconds anyway.
+//! Progress notifications while a call waits: on new output, and at least every few seconds.
 
-use super::session_meta::Era;
+use super::session_metadata::Era;
 use heapstead_service::{Caller, Event, Progress, RunningExecution, Service};
 use heapstead_types::SessionId;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
@@ -12,22 +12,23 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// The longest silence.
-const INTERVAL: Duration = Duration::from_secs(3);
-/// The shortest interval: faster output is reported together.
-const PAUSE: Duration = Duration::from_millis(200);
+/// The maximum time between notifications.
+const INTERVAL_MAX: Duration = Duration::from_secs(3);
+/// The minimum time between notifications.
+const INTERVAL_MIN: Duration = Duration::from_millis(200);
 
 pub struct Reporter {
     peer: Peer<RoleServer>,
     token: ProgressToken,
     started: Instant,
     era: Era,
-    /// Tells the listeners of the execution's session, and those of this connection not again.
+    /// Publishes the progress to the subscribers of the execution's session.
     service: Option<Service>,
+    /// Its subscribers skip the published event, because they receive the notification itself.
     connection: Option<String>,
 }
 
-/// The execution that is waited for.
+/// The execution that the call waits for.
 struct Watched {
     progress: watch::Receiver<Progress>,
     session: Option<SessionId>,
@@ -45,11 +46,11 @@ impl Reporter {
         }
     }
 
-    /// Waits for the work, and tells of the execution it waits for meanwhile.
+    /// Waits for `work` and reports the progress of `execution` meanwhile.
     pub async fn during<T>(&self, execution: Option<Arc<RunningExecution>>, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         let mut watched = execution.map(|execution| Watched { progress: execution.watch(), session: execution.session });
-        // What was written before anybody watched is news too.
+        // Report output that was written before the watch started.
         if let Some(watched) = watched.as_mut().filter(|watched| watched.progress.borrow().output.bytes > 0) {
             watched.progress.mark_changed();
         }
@@ -57,18 +58,18 @@ impl Reporter {
             tokio::select! {
                 biased;
                 answer = &mut work => return answer,
-                () = news(&mut watched) => self.tell(watched.as_ref()).await,
+                () = next_report(&mut watched) => self.report(watched.as_ref()).await,
             }
             tokio::select! {
                 biased;
                 answer = &mut work => return answer,
-                () = tokio::time::sleep(PAUSE) => {}
+                () = tokio::time::sleep(INTERVAL_MIN) => {}
             }
         }
     }
 
-    async fn tell(&self, watched: Option<&Watched>) {
-        // Time only grows, as progress has to.
+    async fn report(&self, watched: Option<&Watched>) {
+        // MCP requires progress to increase, which elapsed time does.
         let secs = self.started.elapsed().as_secs_f64();
         let message = match watched.map(|watched| watched.progress.borrow().output) {
             Some(output) => format!("running for {secs:.1} s, {} bytes of output so far", output.bytes),
@@ -80,15 +81,15 @@ impl Reporter {
             service.events().publish_to_session(session, Event::Progress { token, secs, message, connection: self.connection.clone() });
             progress.meta.get_or_insert_default().insert(self.era.key().into(), json!({ "sessionId": session }));
         }
-        // Whoever no longer listens misses nothing.
+        // An error means that the client has disconnected.
         let _ = self.peer.notify_progress(progress).await;
     }
 }
 
-/// Output, or the time after which silence is too long.
-async fn news(watched: &mut Option<Watched>) {
-    let Some(execution) = watched else { return tokio::time::sleep(INTERVAL).await };
-    if let Ok(Err(_)) = tokio::time::timeout(INTERVAL, execution.progress.changed()).await {
+/// Waits for new output or the maximum interval.
+async fn next_report(watched: &mut Option<Watched>) {
+    let Some(execution) = watched else { return tokio::time::sleep(INTERVAL_MAX).await };
+    if let Ok(Err(_)) = tokio::time::timeout(INTERVAL_MAX, execution.progress.changed()).await {
         *watched = None;
     }
 }

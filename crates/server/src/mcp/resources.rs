@@ -1,19 +1,20 @@
-//! Executions as MCP resources: their record, their output and their result, each under an address of its own.
+//! MCP resources: the record, the output and the result of an execution, and the head of a session.
 
+use super::error::{self, truncated_uri};
 use super::execution_task;
-use super::message_size::{ANSWER_BYTES_MAX, MESSAGE_BYTES_MAX, shorten};
+use super::message_size::{MESSAGE_BYTES_MAX, RESULT_BYTES_MAX, shorten};
 use crate::api::to_json;
 use crate::edge::Edge;
 use heapstead_service::{Caller, ListRequest, ResultRange, ServiceError, Topic};
 use heapstead_store::outputs::{BYTE_LIMIT_MAX, PageRequest};
-use heapstead_types::JsonMeasure;
+use heapstead_types::{ErrorCode, JsonMeasure};
 use rmcp::ErrorData;
 use rmcp::model::{
     CacheScope, ListResourceTemplatesResult, ListResourcesResult, MetaObject, ReadResourceResult, Resource, ResourceContents,
     ResourceTemplate,
 };
 use serde::de::IgnoredAny;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::time::Duration;
 
 const PREFIX: &str = "heapstead://executions/";
@@ -21,13 +22,12 @@ const SESSIONS_PREFIX: &str = "heapstead://sessions/";
 const HEAD_SUFFIX: &str = "/head";
 /// Executions on a page of the list.
 const PAGE_MAX: u32 = 100;
-/// Output that is read for one answer. How much of it is shown depends on how long it becomes in JSON; the rest is under the address that the
-/// answer names.
+/// How much output is read for one result. It is then truncated to the size that fits as JSON; the result has the URI of the rest.
 const OUTPUT_BYTES_MAX: u64 = if (MESSAGE_BYTES_MAX as u64) < BYTE_LIMIT_MAX { MESSAGE_BYTES_MAX as u64 } else { BYTE_LIMIT_MAX };
-/// Where an answer says how to go on.
+/// The member of `_meta` with the URI of the rest.
 const NEXT: &str = "heapstead/next";
 
-/// What of an execution an address means.
+/// The part of an execution that a URI names.
 #[derive(Debug, PartialEq, Eq)]
 enum Part {
     Record,
@@ -38,11 +38,11 @@ enum Part {
 pub async fn list(edge: &Edge, caller: &Caller, cursor: Option<String>) -> Result<ListResourcesResult, ErrorData> {
     let service = execution_task::service(edge)?;
     let request = ListRequest { limit: Some(PAGE_MAX), cursor, ..ListRequest::default() };
-    let page = service.executions().list(caller, request).await.map_err(execution_task::error)?;
+    let page = service.executions().list(caller, request).await.map_err(error::from_service)?;
     let resources = page.executions.iter().map(|execution| {
         Resource::new(format!("{PREFIX}{}", execution.execution_id), execution.execution_id.as_str())
             .with_title(format!("Execution of {}", execution.started_at))
-            .with_description(format!("{}; its console output is under /output, its result under /result", execution.status.as_str()))
+            .with_description(format!("{}. Console output: append /output. Result: append /result.", execution.status.as_str()))
             .with_mime_type("application/json")
     });
     let mut list = ListResourcesResult::with_all_items(resources.collect()).with_ttl_ms(0).with_cache_scope(CacheScope::Private);
@@ -55,50 +55,53 @@ pub fn templates() -> ListResourceTemplatesResult {
         ResourceTemplate::new(format!("{PREFIX}{{execution_id}}{path}"), name).with_title(title).with_description(text).with_mime_type(kind)
     };
     ListResourceTemplatesResult::with_all_items(vec![
-        template("", "execution", "Execution", "The record of an execution, as get_execution answers it.", "application/json"),
-        template("/output{?byte_offset}", "output", "Console output", "What the code wrote, from a byte on. Past what one message holds, `_meta` names the address of the rest.", "text/plain"),
+        template("", "execution", "Execution", "The record of an execution, as returned by get_execution.", "application/json"),
+        template("/output{?byte_offset}", "output", "Console output", "The console output from a byte offset. If it exceeds one message, `_meta` has the URI of the rest.", "text/plain"),
         ResourceTemplate::new(format!("{PREFIX}{{execution_id}}/result{{?byte_offset}}"), "result").with_title("Result").with_description(
-            "The completion value of an execution that completed, from a byte on: JSON where JSON can hold it, else a readable text. Past what one \
-             message holds, `_meta` names the address of the rest.",
+            "The completion value of a completed execution, from a byte offset: as JSON if possible, otherwise as readable text. If it exceeds one \
+             message, `_meta` has the URI of the rest.",
         ),
         ResourceTemplate::new(format!("{SESSIONS_PREFIX}{{session_id}}{HEAD_SUFFIX}"), "head")
-            .with_title("Head of a session")
-            .with_description("Where a session stands: the heap that its next run goes on from.")
+            .with_title("Session head")
+            .with_description("The head of a session: the heap that its next run continues from.")
             .with_mime_type("application/json"),
     ])
 }
 
 pub async fn read(edge: &Edge, caller: &Caller, uri: &str) -> Result<ReadResourceResult, ErrorData> {
-    let not_found = |why: String| ErrorData::resource_not_found(why, Some(json!({ "uri": shown_uri(uri) })));
+    let not_found = |why: String| error::resource_not_found(ErrorCode::NotFound, why, uri);
     if let Some(Topic::Head(id)) = topic(uri) {
-        let view = execution_task::service(edge)?.sessions().show(caller, &id.to_string()).await.map_err(|error| refused(uri, error))?;
+        let view =
+            execution_task::service(edge)?.sessions().show(caller, &id.to_string()).await.map_err(|error| service_error(uri, error))?;
         let text = serde_json::to_string(&view).unwrap_or_default();
         let contents = ResourceContents::text(text, uri).with_mime_type("application/json");
         return Ok(ReadResourceResult::new(vec![contents]).with_ttl_ms(0).with_cache_scope(CacheScope::Private));
     }
-    let (id, part) = parse(uri).ok_or_else(|| not_found(format!("there is no resource `{}`: they begin with {PREFIX}", shown_uri(uri))))?;
+    let (id, part) = parse(uri).ok_or_else(|| {
+        not_found(format!("there is no resource `{}`: the URIs of resources start with {PREFIX} or {SESSIONS_PREFIX}", truncated_uri(uri)))
+    })?;
     let service = execution_task::service(edge)?;
     let contents = match part {
         Part::Record => {
-            let record = to_json(&service.execution(caller, id, Duration::ZERO).await.map_err(|error| refused(uri, error))?);
+            let record = to_json(&service.execution(caller, id, Duration::ZERO).await.map_err(|error| service_error(uri, error))?);
             let record = match edge.api.run_tool().and_then(|tool| tool.long_text) {
-                Some(long_text) => shorten(&record, &long_text, JsonMeasure::NestedBytes, ANSWER_BYTES_MAX),
+                Some(long_text) => shorten(&record, &long_text, JsonMeasure::NestedBytes, RESULT_BYTES_MAX),
                 None => record,
             };
             ResourceContents::text(record.to_string(), uri).with_mime_type("application/json")
         }
         Part::Output { byte_offset } => {
             let page = PageRequest::Bytes { offset: byte_offset, limit: OUTPUT_BYTES_MAX };
-            let page = service.executions().output(caller, id, page, Duration::ZERO).await.map_err(|error| refused(uri, error))?;
-            Shown::of(&page.data, page.start_byte, page.total_bytes).contents(uri, &format!("{PREFIX}{id}/output"))
+            let page = service.executions().output(caller, id, page, Duration::ZERO).await.map_err(|error| service_error(uri, error))?;
+            TextPart::of(&page.data, page.start_byte, page.total_bytes).contents(uri, &format!("{PREFIX}{id}/output"))
         }
         Part::Result { byte_offset } => {
-            let record = service.execution(caller, id, Duration::ZERO).await.map_err(|error| refused(uri, error))?;
+            let record = service.execution(caller, id, Duration::ZERO).await.map_err(|error| service_error(uri, error))?;
             let record = record.with_part(ResultRange { offset: byte_offset, limit: None }, caller.room);
             let (Some(result), Some(part)) = (&record.result, &record.part) else {
                 return Err(not_found(format!("execution `{id}` has no result: it is {}", record.status.as_str())));
             };
-            let shown = Shown::of(result, part.result_offset, part.result_bytes);
+            let shown = TextPart::of(result, part.result_offset, part.result_bytes);
             let is_json = shown.is_whole() && serde_json::from_str::<IgnoredAny>(shown.text).is_ok();
             shown.contents(uri, &format!("{PREFIX}{id}/result")).with_mime_type(if is_json { "application/json" } else { "text/plain" })
         }
@@ -106,17 +109,17 @@ pub async fn read(edge: &Edge, caller: &Caller, uri: &str) -> Result<ReadResourc
     Ok(ReadResourceResult::new(vec![contents]).with_ttl_ms(0).with_cache_scope(CacheScope::Private))
 }
 
-/// The part of a text that one message holds.
-struct Shown<'a> {
+/// The part of a text that fits into one message.
+struct TextPart<'a> {
     text: &'a str,
     start: u64,
     end: u64,
     total: u64,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> TextPart<'a> {
     fn of(text: &'a str, start: u64, total: u64) -> Self {
-        let text = JsonMeasure::Bytes.prefix(text, ANSWER_BYTES_MAX);
+        let text = JsonMeasure::Bytes.prefix(text, RESULT_BYTES_MAX);
         Self { text, start, end: start + text.len() as u64, total }
     }
 
@@ -130,23 +133,15 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// What is not there and what is not the caller's are the same.
-pub fn refused(uri: &str, error: ServiceError) -> ErrorData {
+/// A resource of another owner is reported as not found.
+pub fn service_error(uri: &str, error: ServiceError) -> ErrorData {
     match error {
-        ServiceError::NotFound { .. } => ErrorData::resource_not_found(error.to_string(), Some(json!({ "uri": shown_uri(uri) }))),
-        other => execution_task::error(other),
+        ServiceError::NotFound { .. } => error::resource_not_found(error.code(), error.to_string(), uri),
+        other => error::from_service(other),
     }
 }
 
-/// An address as an error repeats it.
-pub fn shown_uri(uri: &str) -> String {
-    uri.chars().take(URI_CHARS_MAX).collect()
-}
-
-/// How much of an unknown address is repeated.
-const URI_CHARS_MAX: usize = 200;
-
-/// What changes an address stands for, if any can be told of.
+/// The topic for subscriptions to a URI. `None` if it can't be subscribed to.
 pub fn topic(uri: &str) -> Option<Topic> {
     if let Some(session) = uri.strip_prefix(SESSIONS_PREFIX) {
         return session.strip_suffix(HEAD_SUFFIX)?.parse().ok().map(Topic::Head);
@@ -193,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_are_told_of_records_outputs_and_heads() {
+    fn records_outputs_and_heads_can_be_subscribed_to() {
         let (id, session) = ("0f".repeat(16), "0f".repeat(32));
         for watched in [format!("{PREFIX}{id}"), format!("{PREFIX}{id}/output"), format!("{SESSIONS_PREFIX}{session}/head")] {
             assert_eq!(topic(&watched).map(|topic| uri(&topic)), Some(watched));
@@ -209,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses() {
+    fn uris_are_parsed() {
         for (uri, meant) in [
             ("heapstead://executions/a", Some(("a", Part::Record))),
             ("heapstead://executions/a/output", Some(("a", Part::Output { byte_offset: 0 }))),

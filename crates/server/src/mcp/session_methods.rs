@@ -1,8 +1,7 @@
 //! `sessions/create`, `sessions/delete`, `sessions/list` and `sessions/resume`.
 
-pub use super::execution_task::error as failed;
-
-use super::session_meta::{Era, session_id};
+use super::error::{self, from_service};
+use super::session_metadata::{Era, session_id};
 use heapstead_service::{Caller, EnteredSession, Service, ServiceError};
 use heapstead_store::records::OpenedSession;
 use rmcp::ErrorData;
@@ -21,7 +20,7 @@ pub enum Method {
 }
 
 impl Method {
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "sessions/create" => Some(Self::Create),
             "sessions/delete" => Some(Self::Delete),
@@ -33,18 +32,18 @@ impl Method {
 }
 
 pub async fn create(service: &Service, caller: &Caller) -> Result<CustomResult, ErrorData> {
-    let session = service.sessions().open(caller).await.map_err(failed)?;
+    let session = service.sessions().open(caller).await.map_err(from_service)?;
     session_result(service, &session).await
 }
 
-/// Ends the session that the request is in.
+/// Deletes the session of the request.
 pub async fn delete(service: &Service, caller: &Caller, era: Era) -> Result<CustomResult, ErrorData> {
     let id = caller.entered_id().ok_or_else(|| era.required())?.to_string();
     match service.sessions().end(caller, &id).await {
         Ok(()) => Ok(CustomResult::new(json!({}))),
-        // Somebody else was faster.
+        // Another request deleted it first.
         Err(ServiceError::NotFound { .. }) => Err(era.not_found(&id)),
-        Err(error) => Err(failed(error)),
+        Err(error) => Err(from_service(error)),
     }
 }
 
@@ -52,9 +51,9 @@ pub async fn list(service: &Service, caller: &Caller, params: &Value) -> Result<
     let cursor = match params.get("cursor") {
         None | Some(Value::Null) => None,
         Some(Value::String(cursor)) => Some(cursor.as_str()),
-        Some(_) => return Err(ErrorData::invalid_params("`cursor` is not a string", None)),
+        Some(_) => return Err(error::invalid_params("`cursor` is not a string")),
     };
-    let page = service.sessions().list_opened(caller, cursor, Some(PAGE_MAX)).await.map_err(failed)?;
+    let page = service.sessions().list_opened(caller, cursor, Some(PAGE_MAX)).await.map_err(from_service)?;
     let sessions: Vec<_> = page
         .sessions
         .into_iter()
@@ -73,32 +72,32 @@ pub async fn list(service: &Service, caller: &Caller, params: &Value) -> Result<
 }
 
 pub async fn resume(service: &Service, caller: &Caller, params: &Value, era: Era) -> Result<CustomResult, ErrorData> {
-    let id = params.get("sessionId").ok_or_else(|| ErrorData::invalid_params("`sessionId` is missing", None))?;
-    let id = session_id(id).map_err(|why| ErrorData::invalid_params(format!("`sessionId` {why}"), None))?;
+    let id = params.get("sessionId").ok_or_else(|| error::invalid_params("`sessionId` is missing"))?;
+    let id = session_id(id).map_err(|why| error::invalid_params(format!("`sessionId` {why}")))?;
     let entered = find(service, caller, &id, era).await?;
     session_result(service, entered.session()).await
 }
 
-/// Enters a session of this caller, and refreshes its TTL.
+/// Looks up a session of this caller and refreshes its TTL.
 pub async fn find(service: &Service, caller: &Caller, id: &str, era: Era) -> Result<EnteredSession, ErrorData> {
     let parsed = id.parse().map_err(|_| era.not_found(id))?;
-    service.sessions().enter(caller, parsed).await.map_err(|error| not_entered(error, id, era))
+    service.sessions().enter(caller, parsed).await.map_err(|error| lookup_error(error, id, era))
 }
 
-/// As `find`, for a request that runs code: accepting the run refreshes the TTL.
+/// Like `find`, for a request that runs code: the TTL is refreshed when the run is accepted.
 pub async fn find_for_run(service: &Service, caller: &Caller, id: &str, era: Era) -> Result<EnteredSession, ErrorData> {
     let parsed = id.parse().map_err(|_| era.not_found(id))?;
-    service.sessions().enter_for_run(caller, parsed).await.map_err(|error| not_entered(error, id, era))
+    service.sessions().enter_for_run(caller, parsed).await.map_err(|error| lookup_error(error, id, era))
 }
 
-fn not_entered(error: ServiceError, id: &str, era: Era) -> ErrorData {
+fn lookup_error(error: ServiceError, id: &str, era: Era) -> ErrorData {
     match error {
         ServiceError::NotFound { .. } => era.not_found(id),
-        error => failed(error),
+        error => from_service(error),
     }
 }
 
-/// As answers tell it: what the client is to send with its next request.
+/// The metadata that the client sends with its next request.
 pub async fn metadata(service: &Service, session: &OpenedSession) -> Result<Value, ServiceError> {
     let mut metadata = json!({ "sessionId": session.id, "state": service.sessions().seal_state(session).await? });
     if let Some(expires_at) = session.expires_at {
@@ -108,5 +107,5 @@ pub async fn metadata(service: &Service, session: &OpenedSession) -> Result<Valu
 }
 
 async fn session_result(service: &Service, session: &OpenedSession) -> Result<CustomResult, ErrorData> {
-    Ok(CustomResult::new(json!({ "session": metadata(service, session).await.map_err(failed)? })))
+    Ok(CustomResult::new(json!({ "session": metadata(service, session).await.map_err(from_service)? })))
 }

@@ -1,13 +1,13 @@
-//! MCP over standard input and output: one client, which started us.
+//! MCP over standard input and output, with the client that started this process.
 
-use super::batch::Answer;
+use super::batch::Outgoing;
 use super::dialect::Dialect;
-use super::sessioned::Sessioned;
-use super::wire::{self, Connection, QUEUED_MAX, Said, Version};
+use super::error;
+use super::json_rpc::{self, ChannelTransport, QUEUED_MAX, Received, Version};
+use super::session_handler::SessionHandler;
 use crate::edge::Edge;
 use crate::http::{JSON_BYTES_MAX, Shutdown};
 use bytes::Bytes;
-use rmcp::ErrorData;
 use rmcp::model::ClientJsonRpcMessage;
 use rmcp::service::{ServerInitializeError, serve_server_with_ct};
 use std::io::{self, BufRead, Read, Write};
@@ -16,50 +16,51 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-/// For the last answers to reach a client that is slow to read them.
-const LAST_ANSWERS: Duration = Duration::from_secs(2);
+/// How long to wait for a slow client to read the last responses.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Serves until the client closes our standard input, or until everything has ended that should.
+/// Serves until the client closes standard input, or until shutdown.
 pub async fn serve(edge: Arc<Edge>, shutdown: &Shutdown) -> io::Result<()> {
     let (read, incoming) = mpsc::channel(QUEUED_MAX);
     let (outgoing, written) = mpsc::channel(QUEUED_MAX);
     let (done, all_written) = oneshot::channel();
-    // Threads of their own: reading and writing can block for ever, and must keep nobody from leaving.
-    let (answers, version) = (outgoing.clone(), Arc::new(Version::default()));
-    let agreed = version.clone();
-    let gone = CancellationToken::new();
-    let left = gone.clone();
+    // Separate threads: blocking reads and writes must not prevent the exit of the process.
+    let (responses, version) = (outgoing.clone(), Arc::new(Version::default()));
+    let negotiated = version.clone();
+    let disconnected = CancellationToken::new();
+    let on_end_of_input = disconnected.clone();
     std::thread::Builder::new().name("stdin".into()).spawn(move || {
-        read_lines(&read, &answers, &agreed);
-        left.cancel();
+        read_lines(&read, &responses, &negotiated);
+        on_end_of_input.cancel();
     })?;
     std::thread::Builder::new().name("stdout".into()).spawn(move || {
         write_lines(written);
         let _ = done.send(());
     })?;
-    let connection = Dialect::new(Connection::new(incoming, outgoing, version));
-    match serve_server_with_ct(Sessioned::new(edge).until(gone), connection, shutdown.over.child_token()).await {
+    let connection = Dialect::new(ChannelTransport::new(incoming, outgoing, version));
+    match serve_server_with_ct(SessionHandler::new(edge).with_disconnect_token(disconnected), connection, shutdown.over.child_token()).await
+    {
         Ok(running) => drop(running.waiting().await),
         Err(ServerInitializeError::Cancelled | ServerInitializeError::ConnectionClosed(_)) => {}
         Err(error) => return Err(io::Error::other(error)),
     }
-    let _ = tokio::time::timeout(LAST_ANSWERS, all_written).await;
+    let _ = tokio::time::timeout(DRAIN_TIMEOUT, all_written).await;
     Ok(())
 }
 
-fn read_lines(read: &mpsc::Sender<Said<ClientJsonRpcMessage>>, answers: &mpsc::Sender<Answer>, version: &Version) {
+fn read_lines(read: &mpsc::Sender<Received<ClientJsonRpcMessage>>, responses: &mpsc::Sender<Outgoing>, version: &Version) {
     let mut input = io::stdin().lock();
     loop {
         let sent = match next_line(&mut input) {
             Ok(Some(line)) if line.trim_ascii().is_empty() => continue,
-            Ok(Some(line)) => match wire::read(Bytes::from(line), version.batches()) {
-                Ok(said) => read.blocking_send(said.messages()).is_ok(),
-                Err(refusal) => answers.blocking_send(Answer::One(refusal)).is_ok(),
+            Ok(Some(line)) => match json_rpc::read(Bytes::from(line), version.batches()) {
+                Ok(received) => read.blocking_send(received.messages()).is_ok(),
+                Err(error) => responses.blocking_send(Outgoing::Single(error)).is_ok(),
             },
             Ok(None) => return,
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
-                let too_long = format!("the line is longer than {JSON_BYTES_MAX} bytes, which is the most that is taken here");
-                answers.blocking_send(Answer::One(wire::refusal(ErrorData::invalid_request(too_long, None), None).into())).is_ok()
+                let too_long = format!("the line exceeds the maximum of {JSON_BYTES_MAX} bytes");
+                responses.blocking_send(Outgoing::Single(json_rpc::error_message(error::request_too_large(too_long), None).into())).is_ok()
             }
             Err(error) => return tracing::error!(%error, "standard input can't be read"),
         };
@@ -69,7 +70,7 @@ fn read_lines(read: &mpsc::Sender<Said<ClientJsonRpcMessage>>, answers: &mpsc::S
     }
 }
 
-/// The next line without its end; none when there are no more. One that is too long is an error, and skipped.
+/// The next line without its line break; `None` at the end of input. A line that is too long is skipped and returned as an error.
 fn next_line(input: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
     if input.take(JSON_BYTES_MAX as u64 + 1).read_until(b'\n', &mut line)? == 0 {
@@ -82,11 +83,11 @@ fn next_line(input: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(line))
 }
 
-fn write_lines(mut written: mpsc::Receiver<Answer>) {
+fn write_lines(mut written: mpsc::Receiver<Outgoing>) {
     let mut output = io::stdout().lock();
     while let Some(message) = written.blocking_recv() {
         let line = serde_json::to_string(&message).unwrap_or_default() + "\n";
-        // The client has closed our output, and will close our input too.
+        // The client has closed standard output. It will close standard input too.
         if output.write_all(line.as_bytes()).and_then(|()| output.flush()).is_err() {
             return;
         }
@@ -98,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_read_one_by_one_and_one_that_is_too_long_is_skipped() {
+    fn a_line_that_is_too_long_is_skipped() {
         let long = vec![b'x'; JSON_BYTES_MAX + 1];
         let text = [b"one\n\n".as_slice(), &long, b"\ntwo"].concat();
         let mut input = text.as_slice();

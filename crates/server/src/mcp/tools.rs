@@ -1,4 +1,4 @@
-//! The API's operations as MCP describes tools.
+//! The API's operations as MCP tools.
 
 use crate::api::{Api, FailureShape, Operation};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
@@ -25,19 +25,19 @@ fn annotations(operation: &Operation) -> ToolAnnotations {
         .open_world(false)
 }
 
-/// Clients check errors against the schema too, so it has to allow what is said then.
+/// Clients validate error results against the schema too, so it must allow them.
 fn output_schema(operation: &Operation) -> Value {
     let mut schema = operation.output.clone();
     if operation.failure == FailureShape::Ok && schema["properties"].get("ok").is_none() {
-        schema["properties"]["ok"] = json!({ "type": "boolean", "description": "False when it failed, and only there then." });
-        schema["properties"]["error"] = json!({ "type": "string", "description": "Why it failed." });
+        schema["properties"]["ok"] = json!({ "type": "boolean", "description": "False if the operation failed, otherwise absent." });
+        schema["properties"]["error"] = json!({ "type": "string", "description": "Why the operation failed." });
         if let Some(members) = schema.as_object_mut() {
             members.remove("required");
         }
     }
     if schema["properties"].get("continuity").is_some() {
         schema["properties"]["notice"] =
-            json!({ "type": "string", "description": "Only there when the session's state was lost: read this first." });
+            json!({ "type": "string", "description": "Present only if the session's state was lost. Read this first." });
     }
     schema
 }

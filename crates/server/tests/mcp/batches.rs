@@ -83,7 +83,7 @@ async fn over_streamable_http_a_batch_is_answered_on_one_stream() {
 #[tokio::test]
 async fn over_streamable_http_other_versions_refuse_batches() {
     let server = Server::start();
-    let one_by_one = "send them one by one";
+    let one_by_one = "send the messages one by one";
     for version in ["2024-11-05", "2025-06-18", "2025-11-25"] {
         let client = Http::connect(&server, version, &[]).await;
         for named in [Some(version), None] {
@@ -130,7 +130,7 @@ async fn over_stdio_a_batch_is_answered_by_one_array() {
     assert_eq!(client.leave().await, Some(0));
     let mut later = Stdio::connect(&Folders::new(), "2025-11-25", &[]).await;
     later.say(&json!(self::batch()).to_string()).await;
-    refused(&later.hear().await.expect("an answer"), "send them one by one");
+    refused(&later.hear().await.expect("an answer"), "send the messages one by one");
 }
 
 #[tokio::test]
@@ -156,7 +156,7 @@ async fn over_sse_a_batch_is_answered_by_one_event() {
 
 /// Responses too large for one message are split into several arrays, each within the message limit.
 #[tokio::test]
-async fn a_batch_of_long_answers_is_answered_by_several_arrays() {
+async fn a_batch_of_long_responses_is_split_into_several_arrays() {
     let mut client = Stdio::connect(&Folders::new(), VERSION, &[]).await;
     let ran = result(client.answer(&run("'x'.repeat(2_000_000)")).await);
     let record: Value = serde_json::from_str(ran["content"][0]["text"].as_str().expect("a text")).expect("JSON");

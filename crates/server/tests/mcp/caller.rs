@@ -33,7 +33,7 @@ async fn the_session_is_named_at_initialize_or_with_every_request() {
 }
 
 #[tokio::test]
-async fn unnamed_connections_use_the_operators_session_name() {
+async fn connections_without_a_session_name_use_the_configured_one() {
     let folders = Folders::new();
     let mut client = Stdio::connect(&folders, "2025-11-25", &["--session-id", "desk"]).await;
     client.call("run_js", json!({ "code": "1", "wait_secs": 60 })).await;

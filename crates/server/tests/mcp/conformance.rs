@@ -177,7 +177,7 @@ impl Drop for StandIn {
 
 /// Regression: the document said that logging and subscriptions are not declared long after they were.
 #[tokio::test]
-async fn the_document_says_which_capabilities_are_declared() {
+async fn the_documented_capabilities_are_the_declared_ones() {
     let declared = Declared::read();
     for (mode, columns) in [(&[][..], [0, 1]), (&["--stateless"], [2, 2])] {
         let server = Server::start_with(&Folders::new(), mode);

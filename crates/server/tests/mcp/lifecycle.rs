@@ -72,7 +72,7 @@ async fn every_version_over_sse() {
 }
 
 #[tokio::test]
-async fn an_unknown_version_is_answered_with_a_supported_one() {
+async fn an_unknown_version_is_negotiated_to_a_supported_one() {
     let server = Server::start();
     let client = Http::modern(&server, &[]);
     for (asked, answered) in [("1999-01-01", "2025-11-25"), (MODERN, "2025-11-25"), ("2024-11-05", "2024-11-05")] {
@@ -93,7 +93,7 @@ async fn an_unknown_version_is_answered_with_a_supported_one() {
 }
 
 #[tokio::test]
-async fn a_connection_ends_when_the_client_says_so() {
+async fn delete_closes_a_connection() {
     let server = Server::start();
     let client = Http::connect(&server, "2025-11-25", &[]).await;
     let connection = client.connection.clone().expect("a connection");

@@ -5,6 +5,7 @@ mod batches;
 mod caller;
 mod clients;
 mod conformance;
+mod error_codes;
 #[path = "../server/fixture.rs"]
 #[allow(dead_code, reason = "the tests of REST use the rest")]
 mod fixture;

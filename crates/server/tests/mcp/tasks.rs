@@ -20,7 +20,7 @@ async fn ended(client: &Http, id: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_client_of_2025_11_25_asks_for_a_task() {
+async fn a_client_of_2025_11_25_requests_a_task() {
     let server = Server::start();
     let client = Http::connect(&server, "2025-11-25", &[]).await;
     let tools = result(client.ask("tools/list", json!({})).await);
@@ -88,7 +88,7 @@ async fn every_execution_status_maps_to_a_task_status() {
 }
 
 #[tokio::test]
-async fn a_client_with_the_extension_is_given_a_task() {
+async fn a_client_with_the_extension_receives_a_task() {
     let server = Server::start();
     let client = Http::modern(&server, &[]).with_capabilities(with_extension());
     let discovered = result(client.ask("server/discover", json!({})).await);
@@ -180,7 +180,7 @@ impl Client {
 /// Regression: a call with `task` was refused with -32600 by a stateless server, and created a task for clients of versions without tasks.
 /// MCP requires a server that has not declared tasks to ignore `task`.
 #[tokio::test]
-async fn where_tasks_are_not_declared_a_call_with_task_is_an_ordinary_call() {
+async fn task_is_ignored_if_tasks_are_not_declared() {
     for mode in [&[][..], &["--stateless"]] {
         let stateless = !mode.is_empty();
         let http = Server::start_with(&Folders::new(), mode);

@@ -9,7 +9,7 @@ async fn tools(client: &Http) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn tools_are_described_so_that_an_agent_can_act_on_it() {
+async fn tools_have_descriptions_schemas_and_annotations() {
     let server = Server::start();
     let client = Http::connect(&server, "2025-11-25", &[]).await;
     let tools = tools(&client).await;
@@ -48,7 +48,7 @@ fn both(answer: &Value) -> &Value {
 }
 
 #[tokio::test]
-async fn answers_come_structured_and_as_the_same_text() {
+async fn text_and_structured_content_are_the_same() {
     let server = Server::start();
     for client in [Http::connect(&server, "2025-06-18", &[]).await, Http::modern(&server, &[])] {
         let answer = client.call("run_js", json!({ "code": "({ a: [1, 'é'] })", "wait_secs": 60 })).await;
@@ -63,7 +63,7 @@ async fn answers_come_structured_and_as_the_same_text() {
 }
 
 #[tokio::test]
-async fn failures_are_tool_errors_that_say_why() {
+async fn failures_are_tool_errors_with_a_reason() {
     let server = Server::start();
     let client = Http::connect(&server, "2025-11-25", &[]).await;
     let refused = |arguments: Value| {
@@ -101,7 +101,7 @@ async fn failures_are_tool_errors_that_say_why() {
 }
 
 #[tokio::test]
-async fn tag_tools_say_ok_or_why_not() {
+async fn tag_tools_return_ok_or_an_error() {
     let server = Server::start();
     let client = Http::connect(&server, "2025-11-25", &[]).await;
     let heap = "a".repeat(64);
@@ -178,7 +178,7 @@ async fn max_inline_chars_limits_the_text() {
 }
 
 #[tokio::test]
-async fn in_stateless_mode_there_is_one_tool_that_waits() {
+async fn stateless_mode_has_one_tool_that_waits_for_the_result() {
     let mut client = Stdio::connect(&Folders::new(), "2025-11-25", &["--stateless"]).await;
     let listed = result(client.ask("tools/list", json!({})).await);
     let names: Vec<_> = listed["tools"].as_array().expect("tools").iter().map(|tool| tool["name"].clone()).collect();

@@ -66,7 +66,7 @@ async fn a_run_that_does_not_complete_does_not_move_the_head() {
 }
 
 #[tokio::test]
-async fn create_takes_no_session() {
+async fn create_in_a_session_is_refused() {
     everywhere(async |client| {
         let session = client.create().await;
         let refused = client.ask_in(&session, "sessions/create", json!({})).await;
@@ -103,7 +103,7 @@ async fn a_deleted_session_is_unknown_to_every_request() {
 }
 
 #[tokio::test]
-async fn deleting_needs_a_session() {
+async fn delete_without_a_session_is_refused() {
     everywhere(async |client| {
         let answer = client.ask("sessions/delete", json!({})).await;
         assert_eq!(code(&answer), client.code(-32044), "{answer}");
@@ -113,7 +113,7 @@ async fn deleting_needs_a_session() {
 }
 
 #[tokio::test]
-async fn malformed_metadata_is_invalid_input_and_an_unknown_id_is_not() {
+async fn malformed_metadata_and_unknown_ids_have_different_errors() {
     everywhere(async |client| {
         for bad in [
             json!({}),
@@ -140,7 +140,7 @@ async fn malformed_metadata_is_invalid_input_and_an_unknown_id_is_not() {
 }
 
 #[tokio::test]
-async fn the_later_era_accepts_the_old_key_and_responds_with_its_own() {
+async fn requests_of_2026_07_28_may_use_the_old_key() {
     let server = Server::start();
     let mut client = Client::modern(&server);
     let session = client.create().await;
@@ -208,7 +208,7 @@ async fn a_server_may_require_a_session_for_runs() {
         for name in ["run_js", "plasm", "plasm_run"] {
             let tool = tools["tools"].as_array().expect("tools").iter().find(|tool| tool["name"] == name).expect(name);
             assert_eq!(tool["_meta"][client.key()], json!({ "required": true }));
-            assert!(tool["description"].as_str().is_some_and(|text| text.contains("It needs a session")), "{tool}");
+            assert!(tool["description"].as_str().is_some_and(|text| text.contains("Requires a session")), "{tool}");
         }
         let session = client.create().await;
         assert_eq!(client.run_in(&session, "1").await["structuredContent"]["result"], "1");
@@ -229,7 +229,7 @@ async fn a_session_outlives_its_connection_and_its_server() {
 }
 
 #[tokio::test]
-async fn an_argument_that_names_another_session_is_a_contradiction() {
+async fn an_argument_that_names_another_session_is_refused() {
     let mut client = Client::stdio(&Folders::new(), &[]).await;
     let (one, other) = (client.create().await, client.create().await);
     let run = |session: &Value| json!({ "name": "run_js", "arguments": { "code": "1", "wait_secs": 60, "session": session["sessionId"] } });
@@ -290,7 +290,7 @@ async fn a_logical_session_is_listed_resumed_and_deleted_like_any_session() {
 }
 
 #[tokio::test]
-async fn concurrent_runs_lose_nothing_whatever_state_they_carry() {
+async fn concurrent_runs_in_a_session_are_serialised_whatever_state_they_send() {
     let server = Server::start();
     let mut client = Client::modern(&server);
     let session = client.create().await;

@@ -69,7 +69,7 @@ async fn stock_clients_send_their_connection_id_too() {
 }
 
 #[tokio::test]
-async fn a_client_may_introduce_itself_in_a_session() {
+async fn initialize_may_name_a_session() {
     let server = Server::start();
     let session = Client::http(&server).await.create().await;
     let mut hello = crate::peer::initialize(LEGACY);
@@ -86,7 +86,7 @@ async fn a_client_may_introduce_itself_in_a_session() {
 }
 
 #[tokio::test]
-async fn in_the_later_era_only_the_mirrored_id_is_accepted() {
+async fn since_2026_07_28_only_the_mirrored_id_is_accepted() {
     let server = Server::start();
     let mut client = Client::modern(&server);
     let (session, other) = (client.create().await, client.create().await);
@@ -129,7 +129,7 @@ async fn a_session_id_only_in_the_header_is_an_unknown_connection() {
 }
 
 #[tokio::test]
-async fn ids_that_no_session_could_have_are_refused_in_both_places() {
+async fn malformed_session_ids_are_refused_in_the_header_and_in_metadata() {
     let server = Server::start();
     let long = "x".repeat(300);
     let http = mirroring(&server, Some(&long)).await;

@@ -128,7 +128,7 @@ async fn on_stdio_progress_names_its_session_and_is_sent_once() {
 }
 
 #[tokio::test]
-async fn a_resumed_listener_misses_nothing() {
+async fn a_resumed_listener_receives_all_events() {
     let server = Server::start();
     let http = http(&server).await;
     let session = create(&http).await;
@@ -288,7 +288,7 @@ async fn on_stdio_notifications_name_their_session_and_the_request_is_answered_a
 }
 
 #[tokio::test]
-async fn listening_works_on_the_older_http_transport_too() {
+async fn messages_listen_over_sse() {
     let server = Server::start_with(&Folders::new(), &["--sse-port", "0"]);
     let mut sse = Sse::open(&server).await;
     sse.greet(LEGACY).await;
@@ -303,7 +303,7 @@ async fn listening_works_on_the_older_http_transport_too() {
 }
 
 #[tokio::test]
-async fn in_the_later_era_a_request_receives_what_it_names_until_its_session_ends() {
+async fn subscriptions_listen_receives_the_named_resources_until_its_session_ends() {
     let server = Server::start();
     let http = Http::modern(&server, &[]);
     let mut client = Client::modern(&server);
@@ -328,7 +328,7 @@ async fn in_the_later_era_a_request_receives_what_it_names_until_its_session_end
 }
 
 #[tokio::test]
-async fn in_the_later_era_a_listener_chooses_its_log_level() {
+async fn subscriptions_listen_filters_by_log_level() {
     let server = Server::start();
     let http = Http::modern(&server, &[]);
     let mut client = Client::modern(&server);

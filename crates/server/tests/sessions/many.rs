@@ -66,7 +66,7 @@ async fn a_thousand_listeners_receive_all_events_of_their_own_session_only() {
 /// A listener that never reads, on a session with many events: its stream ends, the server's memory stays bounded, and runs take as long as
 /// usual.
 #[tokio::test]
-async fn a_stalled_listener_is_disconnected_and_slows_nothing() {
+async fn a_stalled_listener_is_disconnected_and_does_not_slow_runs() {
     let server = Server::start();
     let http = Http::connect(&server, LEGACY, &[]).await;
     let (session, quiet) = (create(&http).await, create(&http).await);

@@ -103,7 +103,7 @@ async fn over_sse_a_client_gets_log_messages_of_its_runs() {
 }
 
 #[tokio::test]
-async fn in_the_later_era_a_request_gets_log_messages_of_its_run_at_its_level() {
+async fn since_2026_07_28_a_request_gets_log_messages_of_its_run_at_its_level() {
     let server = Server::start();
     let client = Http::modern(&server, &[]);
     let discovered = result(client.ask("server/discover", json!({})).await);

@@ -12,7 +12,7 @@ async fn refused(client: &mut Client, session: &Value, state: impl Into<Value>) 
 }
 
 #[tokio::test]
-async fn forged() {
+async fn forged_state_is_refused() {
     let mut client = Client::stdio(&Folders::new(), &[]).await;
     let session = client.create().await;
     let state = session["state"].as_str().expect("a state");
@@ -28,7 +28,7 @@ async fn forged() {
 }
 
 #[tokio::test]
-async fn truncated() {
+async fn truncated_state_is_refused() {
     let mut client = Client::stdio(&Folders::new(), &[]).await;
     let session = client.create().await;
     let state = session["state"].as_str().expect("a state");
@@ -38,7 +38,7 @@ async fn truncated() {
 }
 
 #[tokio::test]
-async fn foreign() {
+async fn state_of_another_session_is_refused() {
     let mut client = Client::stdio(&Folders::new(), &[]).await;
     let (one, other) = (client.create().await, client.create().await);
     refused(&mut client, &one, other["state"].clone()).await;
@@ -48,7 +48,7 @@ async fn foreign() {
 }
 
 #[tokio::test]
-async fn replayed() {
+async fn replayed_state_is_outdated() {
     let mut client = Client::stdio(&Folders::new(), &[]).await;
     let session = client.create().await;
     client.run_in(&session, "var n = 1").await;

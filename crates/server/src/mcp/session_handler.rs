@@ -1,18 +1,20 @@
-//! Every request goes through here: the session that it names in `_meta` is resolved and authorised once, before it is answered, and the
-//! answer reports the session's new head.
+//! Resolves and authorises the session in the `_meta` of a request once, before `Handler` handles the request, and adds the session's new head
+//! to the result.
 #![expect(deprecated, reason = "the versions before 2026-07-28 have logging")]
 
-use super::carries::Carries;
 use super::dialect::TASK_CALL;
-use super::handler::{Handler, no_method};
-use super::listen::{self, Pump};
+use super::error::{self, from_service, method_not_found};
+use super::handler::Handler;
+use super::listen::{self, Forwarder};
 use super::resources;
-use super::session_meta::{EXTENSION, Era};
+use super::result_metadata::ResultMetadata;
+use super::session_metadata::{EXTENSION, Era};
 use super::session_methods::{self as methods, Method};
 use crate::api::NeedsSession;
 use crate::edge::Edge;
 use heapstead_service::{Caller, EnteredSession, Scope, Service, Topic};
 use heapstead_store::records::{Head, OpenedSession};
+use heapstead_types::ErrorCode;
 use rmcp::ErrorData;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
@@ -26,17 +28,17 @@ use serde_json::json;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
 
-pub struct Sessioned {
+pub struct SessionHandler {
     edge: Arc<Edge>,
     handler: Handler,
-    /// Tells the connection what it subscribed to, once it did.
-    pump: Mutex<Option<Pump>>,
-    /// Nobody listens any more then, and nothing has to wait for that.
-    gone: CancellationToken,
+    /// Started by the first subscription of the connection.
+    forwarder: Mutex<Option<Forwarder>>,
+    /// Cancelled when the client has disconnected.
+    disconnected: CancellationToken,
 }
 
-/// A request while it is answered, and the session it is in.
-struct Visit {
+/// The session of a request.
+struct RequestSession {
     era: Era,
     entered: Option<(Caller, EnteredSession, Option<Head>)>,
 }
@@ -50,30 +52,31 @@ enum Refresh {
     ByRun,
 }
 
-impl Sessioned {
+impl SessionHandler {
     pub fn new(edge: Arc<Edge>) -> Self {
-        Self { handler: Handler::new(edge.clone()), edge, pump: Mutex::default(), gone: CancellationToken::new() }
+        Self { handler: Handler::new(edge.clone()), edge, forwarder: Mutex::default(), disconnected: CancellationToken::new() }
     }
 
-    /// For a connection that tells when its client has left.
-    pub fn until(self, gone: CancellationToken) -> Self {
-        Self { gone, ..self }
+    /// With a token that is cancelled when the client disconnects.
+    pub fn with_disconnect_token(self, disconnected: CancellationToken) -> Self {
+        Self { disconnected, ..self }
     }
 
-    async fn enter(&self, context: &mut RequestContext<RoleServer>, refresh: Refresh) -> Result<Visit, ErrorData> {
-        let visit = self.visit(context, refresh).await?;
-        if let Some((_, entered, _)) = &visit.entered {
+    /// Resolves the session and stores it in the context for `Handler`.
+    async fn enter_session(&self, context: &mut RequestContext<RoleServer>, refresh: Refresh) -> Result<RequestSession, ErrorData> {
+        let request_session = self.resolve_session(context, refresh).await?;
+        if let Some((_, entered, _)) = &request_session.entered {
             context.extensions.insert(entered.clone());
         }
-        Ok(visit)
+        Ok(request_session)
     }
 
-    /// Resolves and authorises the session that a request names. This is the only time that it is read.
-    async fn visit(&self, context: &RequestContext<RoleServer>, refresh: Refresh) -> Result<Visit, ErrorData> {
+    /// Resolves and authorises the session that a request names.
+    async fn resolve_session(&self, context: &RequestContext<RoleServer>, refresh: Refresh) -> Result<RequestSession, ErrorData> {
         let era = Era::of(context);
-        let Some(named) = era.read(&context.meta)? else { return Ok(Visit { era, entered: None }) };
+        let Some(named) = era.read(&context.meta)? else { return Ok(RequestSession { era, entered: None }) };
         let Some(service) = &self.edge.service else {
-            return Err(ErrorData::invalid_params("this server keeps nothing, so it has no sessions: leave the session out", None));
+            return Err(error::invalid_params("this server is stateless and has no sessions: remove the session from `_meta`"));
         };
         let mut caller = self.handler.caller(context)?;
         let entered = match refresh {
@@ -81,32 +84,32 @@ impl Sessioned {
             Refresh::ByRun => methods::find_for_run(service, &caller, &named.id, era).await?,
         };
         let known_head = match &named.state {
-            Some(state) => Some(service.sessions().open_state(entered.id(), state).await.map_err(methods::failed)?),
+            Some(state) => Some(service.sessions().open_state(entered.id(), state).await.map_err(from_service)?),
             None => None,
         };
         caller.entered = Some(entered.clone());
-        Ok(Visit { era, entered: Some((caller, entered, known_head)) })
+        Ok(RequestSession { era, entered: Some((caller, entered, known_head)) })
     }
 
-    /// Adds to an answer where its session stands, if the client can't know.
-    async fn leave<R: Carries>(&self, visit: Visit, mut result: R) -> R {
-        let (Some((caller, entered, known_head)), Some(service)) = (visit.entered, &self.edge.service) else { return result };
-        // If it has ended meanwhile, the next request fails.
+    /// Adds the metadata of the session to a result if the head has moved.
+    async fn add_metadata<R: ResultMetadata>(&self, request_session: RequestSession, mut result: R) -> R {
+        let (Some((caller, entered, known_head)), Some(service)) = (request_session.entered, &self.edge.service) else { return result };
+        // If the session has ended meanwhile, the next request fails.
         let Some(now) = service.sessions().current(&caller, &entered).await else { return result };
         if known_head.unwrap_or(entered.session().head()) != now.head()
             && let Ok(metadata) = methods::metadata(service, &now).await
         {
-            result.carry(visit.era.key(), metadata);
+            result.set_metadata(request_session.era.key(), metadata);
         }
         result
     }
 
-    /// As `leave`, for a request that should have run code and may have been refused: then nothing has refreshed the TTL of its session.
-    async fn finish<R: Carries>(&self, visit: Visit, result: Result<R, ErrorData>) -> Result<R, ErrorData> {
-        if let (Some((_, entered, _)), Some(service)) = (&visit.entered, &self.edge.service) {
+    /// Like `add_metadata`, for a request that may have started a run. If it was refused, this refreshes the TTL of the session.
+    async fn finish<R: ResultMetadata>(&self, request_session: RequestSession, result: Result<R, ErrorData>) -> Result<R, ErrorData> {
+        if let (Some((_, entered, _)), Some(service)) = (&request_session.entered, &self.edge.service) {
             service.sessions().leave(entered).await;
         }
-        Ok(self.leave(visit, result?).await)
+        Ok(self.add_metadata(request_session, result?).await)
     }
 
     async fn session_request(
@@ -115,40 +118,40 @@ impl Sessioned {
         request: CustomRequest,
         mut context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        let Some(service) = &self.edge.service else { return Err(no_method(&request.method)) };
+        let Some(service) = &self.edge.service else { return Err(method_not_found(&request.method)) };
         let era = Era::of(&context);
         if method == Method::Create && era.read(&context.meta)?.is_some() {
-            return Err(ErrorData::invalid_params("sessions/create opens a new session, so it can't be sent in one", None));
+            return Err(error::invalid_params("sessions/create creates a session: remove the session from `_meta`"));
         }
-        let visit = self.enter(&mut context, Refresh::Now).await?;
+        let request_session = self.enter_session(&mut context, Refresh::Now).await?;
         let caller = self.handler.caller(&context)?;
         let params = request.params.unwrap_or_else(|| json!({}));
         match method {
             Method::Create => methods::create(service, &caller).await,
             Method::Delete => methods::delete(service, &caller, era).await,
-            Method::List => Ok(self.leave(visit, methods::list(service, &caller, &params).await?).await),
+            Method::List => Ok(self.add_metadata(request_session, methods::list(service, &caller, &params).await?).await),
             Method::Resume => methods::resume(service, &caller, &params, era).await,
         }
     }
 }
 
-impl Sessioned {
-    /// Whom a subscription is for, and what it is to.
+impl SessionHandler {
+    /// The caller, the scope and the topic of a subscription.
     async fn subscription(
         &self,
         method: &str,
         uri: &str,
         mut context: RequestContext<RoleServer>,
     ) -> Result<(&Service, Caller, Scope, Topic), ErrorData> {
-        let Some(service) = &self.edge.service else { return Err(no_method(method)) };
-        self.enter(&mut context, Refresh::Now).await?;
+        let Some(service) = &self.edge.service else { return Err(method_not_found(method)) };
+        self.enter_session(&mut context, Refresh::Now).await?;
         let caller = self.handler.caller(&context)?;
         let unknown = || {
             let text = format!(
-                "there is nothing at `{}` whose changes could be told: records and outputs of executions and heads of sessions can",
-                resources::shown_uri(uri)
+                "`{}` can't be subscribed to: only the records and outputs of executions and the heads of sessions can",
+                error::truncated_uri(uri)
             );
-            ErrorData::resource_not_found(text, Some(json!({ "uri": resources::shown_uri(uri) })))
+            error::resource_not_found(ErrorCode::NotFound, text, uri)
         };
         let topic = resources::topic(uri).ok_or_else(unknown)?;
         let scope = match (caller.entered_id(), &caller.connection) {
@@ -159,28 +162,28 @@ impl Sessioned {
         Ok((service, caller, scope, topic))
     }
 
-    /// Sees to it that what this connection subscribes to, and the log messages that it asks for, reach it.
-    fn pump(&self, service: &Service, scope: &Scope, peer: Peer<RoleServer>) -> Result<(), ErrorData> {
-        let mut pump = self.pump.lock().unwrap_or_else(PoisonError::into_inner);
-        if pump.is_none() && matches!(scope, Scope::Connection(_)) {
-            *pump = Some(Pump::start(service, scope.clone(), peer)?);
+    /// Starts forwarding events to the connection, unless it is running or the scope is a session.
+    fn start_forwarder(&self, service: &Service, scope: &Scope, peer: Peer<RoleServer>) -> Result<(), ErrorData> {
+        let mut forwarder = self.forwarder.lock().unwrap_or_else(PoisonError::into_inner);
+        if forwarder.is_none() && matches!(scope, Scope::Connection(_)) {
+            *forwarder = Some(Forwarder::start(service, scope.clone(), peer)?);
         }
         Ok(())
     }
 }
 
-/// Methods that are answered by the handler, in the session that the request names.
+/// Methods that resolve the session and then call `Handler`.
 macro_rules! in_session {
     ($($name:ident($request:ty) -> $result:ty;)*) => { $(
         async fn $name(&self, request: $request, mut context: RequestContext<RoleServer>) -> Result<$result, ErrorData> {
-            let visit = self.enter(&mut context, Refresh::Now).await?;
+            let request_session = self.enter_session(&mut context, Refresh::Now).await?;
             let result = self.handler.$name(request, context).await?;
-            Ok(self.leave(visit, result).await)
+            Ok(self.add_metadata(request_session, result).await)
         }
     )* };
 }
 
-impl ServerHandler for Sessioned {
+impl ServerHandler for SessionHandler {
     fn get_info(&self) -> ServerConfig {
         let mut info = self.handler.get_info();
         if self.edge.service.is_some() {
@@ -211,9 +214,9 @@ impl ServerHandler for Sessioned {
         mut context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let refresh = if self.handler.runs_code(&request.name) { Refresh::ByRun } else { Refresh::Now };
-        let visit = self.enter(&mut context, refresh).await?;
+        let request_session = self.enter_session(&mut context, refresh).await?;
         let result = self.handler.call_tool(request, context).await;
-        self.finish(visit, result).await
+        self.finish(request_session, result).await
     }
 
     async fn initialize(
@@ -221,17 +224,17 @@ impl ServerHandler for Sessioned {
         request: InitializeRequestParams,
         mut context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
-        let visit = self.enter(&mut context, Refresh::Now).await?;
+        let request_session = self.enter_session(&mut context, Refresh::Now).await?;
         let mut result = self.handler.initialize(request, context).await?;
         result.capabilities.logging = self.get_info().capabilities.logging;
-        Ok(self.leave(visit, result).await)
+        Ok(self.add_metadata(request_session, result).await)
     }
 
     async fn subscribe(&self, request: SubscribeRequestParams, context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
         let peer = context.peer.clone();
         let (service, caller, scope, topic) = self.subscription("resources/subscribe", &request.uri, context).await?;
-        self.pump(service, &scope, peer)?;
-        service.events().subscribe(&caller, &scope, topic).await.map_err(|error| resources::refused(&request.uri, error))
+        self.start_forwarder(service, &scope, peer)?;
+        service.events().subscribe(&caller, &scope, topic).await.map_err(|error| resources::service_error(&request.uri, error))
     }
 
     async fn unsubscribe(&self, request: UnsubscribeRequestParams, context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
@@ -241,16 +244,16 @@ impl ServerHandler for Sessioned {
     }
 
     async fn set_level(&self, request: SetLevelRequestParams, mut context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
-        let Some(service) = &self.edge.service else { return Err(no_method("logging/setLevel")) };
-        self.enter(&mut context, Refresh::Now).await?;
+        let Some(service) = &self.edge.service else { return Err(method_not_found("logging/setLevel")) };
+        self.enter_session(&mut context, Refresh::Now).await?;
         let caller = self.handler.caller(&context)?;
         let scope = match (caller.entered_id(), &caller.connection) {
             (Some(session), _) => Scope::Session(session),
-            // Those of its runs outside of sessions.
+            // For the log messages of runs without a session.
             (None, Some(connection)) => Scope::Connection(connection.id.clone()),
             (None, None) => return Ok(()),
         };
-        self.pump(service, &scope, context.peer.clone())?;
+        self.start_forwarder(service, &scope, context.peer.clone())?;
         service.events().set_log_level(&scope, listen::level(request.level));
         Ok(())
     }
@@ -264,18 +267,18 @@ impl ServerHandler for Sessioned {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let Some(service) = &self.edge.service else { return Err(no_method("subscriptions/listen")) };
-        let visit = self.visit(context.request_context(), Refresh::Now).await?;
+        let Some(service) = &self.edge.service else { return Err(method_not_found("subscriptions/listen")) };
+        let request_session = self.resolve_session(context.request_context(), Refresh::Now).await?;
         let caller = self.handler.caller(context.request_context())?;
-        listen::on_request(service, &caller, visit.session(), &context).await
+        listen::on_request(service, &caller, request_session.session(), &context).await
     }
 
     async fn ping(&self, mut context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
-        self.enter(&mut context, Refresh::Now).await.map(drop)
+        self.enter_session(&mut context, Refresh::Now).await.map(drop)
     }
 
     async fn discover(&self, mut context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
-        self.enter(&mut context, Refresh::Now).await?;
+        self.enter_session(&mut context, Refresh::Now).await?;
         Ok(DiscoverResult::from_server_info(self.supported_protocol_versions().into_owned(), self.get_info()))
     }
 
@@ -284,42 +287,42 @@ impl ServerHandler for Sessioned {
         request: Option<PaginatedRequestParams>,
         mut context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let visit = self.enter(&mut context, Refresh::Now).await?;
+        let request_session = self.enter_session(&mut context, Refresh::Now).await?;
         let mut list = self.handler.list_tools(request, context).await?;
         let runs_require = self.edge.service.as_ref().is_some_and(|service| service.policy().require_session);
-        // A connection has a context of its own; where there is none, a session has to be named.
+        // Without a connection, the conversation context needs a session.
         let requires = |name: &str| match self.handler.needs_session(name) {
             NeedsSession::Never => false,
             NeedsSession::IfRequired => runs_require,
-            NeedsSession::WithoutConnection => visit.era == Era::Modern,
+            NeedsSession::WithoutConnection => request_session.era == Era::Modern,
         };
         for tool in list.tools.iter_mut().filter(|tool| requires(&tool.name)) {
-            let text = format!("{}\n\nIt needs a session: {REQUIRED}", tool.description.as_deref().unwrap_or_default());
+            let text = format!("{}\n\nRequires a session: {REQUIRED}", tool.description.as_deref().unwrap_or_default());
             tool.description = Some(text.into());
-            tool.meta.get_or_insert_default().insert(visit.era.key().into(), json!({ "required": true }));
+            tool.meta.get_or_insert_default().insert(request_session.era.key().into(), json!({ "required": true }));
         }
-        Ok(self.leave(visit, list).await)
+        Ok(self.add_metadata(request_session, list).await)
     }
 
     async fn on_custom_request(&self, request: CustomRequest, mut context: RequestContext<RoleServer>) -> Result<CustomResult, ErrorData> {
         let era = Era::of(&context);
-        let mut result = match Method::named(&request.method) {
+        let mut result = match Method::from_name(&request.method) {
             Some(method) => self.session_request(method, request, context).await?,
             None if request.method == listen::METHOD && era == Era::Legacy => {
-                let Some(service) = &self.edge.service else { return Err(no_method(listen::METHOD)) };
-                let visit = self.enter(&mut context, Refresh::Now).await?;
+                let Some(service) = &self.edge.service else { return Err(method_not_found(listen::METHOD)) };
+                let request_session = self.enter_session(&mut context, Refresh::Now).await?;
                 let caller = self.handler.caller(&context)?;
-                let listening = listen::on_connection(service, &caller, visit.session(), &context);
+                let listening = listen::on_connection(service, &caller, request_session.session(), &context);
                 tokio::select! {
-                    answer = listening => answer?,
-                    () = self.gone.cancelled() => return Err(ErrorData::internal_error("the client has left", None)),
+                    result = listening => result?,
+                    () = self.disconnected.cancelled() => return Err(error::request_cancelled("the client has disconnected")),
                 }
             }
             None => {
                 let refresh = if request.method == TASK_CALL { Refresh::ByRun } else { Refresh::Now };
-                let visit = self.enter(&mut context, refresh).await?;
+                let request_session = self.enter_session(&mut context, refresh).await?;
                 let result = self.handler.on_custom_request(request, context).await;
-                self.finish(visit, result).await?
+                self.finish(request_session, result).await?
             }
         };
         if let (Era::Modern, Some(members)) = (era, result.0.as_object_mut()) {
@@ -329,12 +332,12 @@ impl ServerHandler for Sessioned {
     }
 }
 
-impl Visit {
+impl RequestSession {
     fn session(&self) -> Option<&OpenedSession> {
         self.entered.as_ref().map(|(_, entered, _)| entered.session())
     }
 }
 
-/// For the description of a tool that needs a session.
+/// Appended to the description of a tool that requires a session.
 const REQUIRED: &str =
-    "name one with `session`, or open one (`sessions/create`, or `session_context` where there is that tool) and call in it.";
+    "pass its name as `session`, or create one with `sessions/create` (or, if available, the tool `session_context`) and call in it.";

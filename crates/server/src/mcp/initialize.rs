@@ -1,12 +1,12 @@
-//! The parameters of `initialize`, checked before rmcp sees them: it takes an `initialize` that it can't read for a request of another name, and then
-//! complains of a missing connection.
+//! Validates the parameters of `initialize` before rmcp does: rmcp treats an invalid `initialize` as a custom request and then reports a missing
+//! connection.
 
-use super::dialect;
+use super::{dialect, error};
 use rmcp::ErrorData;
 use rmcp::model::InitializeRequestParams;
 use serde_json::{Map, Value};
 
-/// What `initialize` has to have, outer members first, and what each is.
+/// The required parameters and their types, outer members first.
 const REQUIRED: [(&[&str], Kind); 5] = [
     (&["protocolVersion"], Kind::Text),
     (&["capabilities"], Kind::Object),
@@ -21,26 +21,26 @@ enum Kind {
     Object,
 }
 
-/// Names everything that an `initialize` lacks, or what can't be read of it. Other messages are none of its business.
+/// Refuses an invalid `initialize` with a list of its errors. Accepts all other messages.
 pub fn check(message: &Map<String, Value>) -> Result<(), ErrorData> {
-    let is_introduction = message.get("method").is_some_and(|method| method == "initialize") && message.contains_key("id");
-    // Versions without `initialize` have no such method at all, and are told so.
-    if !is_introduction || dialect::is_later(message) {
+    let is_initialize = message.get("method").is_some_and(|method| method == "initialize") && message.contains_key("id");
+    // Versions without `initialize` refuse the method as unknown.
+    if !is_initialize || dialect::has_own_version(message) {
         return Ok(());
     }
     let params = message.get("params").unwrap_or(&Value::Null);
-    let faults: Vec<_> = REQUIRED.iter().filter_map(|(path, kind)| fault(params, path, *kind)).collect();
-    if !faults.is_empty() {
-        return Err(ErrorData::invalid_params(format!("the `params` of initialize: {}", faults.join("; ")), None));
+    let errors: Vec<_> = REQUIRED.iter().filter_map(|(path, kind)| member_error(params, path, *kind)).collect();
+    if !errors.is_empty() {
+        return Err(error::invalid_params(format!("the `params` of initialize: {}", errors.join("; "))));
     }
     match serde_json::from_value::<InitializeRequestParams>(params.clone()) {
         Ok(_) => Ok(()),
-        Err(error) => Err(ErrorData::invalid_params(format!("the `params` of initialize can't be read: {error}"), None)),
+        Err(error) => Err(error::invalid_params(format!("the `params` of initialize are invalid: {error}"))),
     }
 }
 
-/// What is wrong with one member. Nothing, where the member that it is in is wrong itself.
-fn fault(params: &Value, path: &[&str], kind: Kind) -> Option<String> {
+/// The error in one member. `None` if the member that contains it is invalid.
+fn member_error(params: &Value, path: &[&str], kind: Kind) -> Option<String> {
     let (name, outer) = path.split_last()?;
     let outer = outer.iter().try_fold(params, |value, name| value.get(name));
     let is_nested = path.len() > 1;
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_missing_is_named() {
+    fn every_missing_parameter_is_named() {
         let good = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "n", "version": "1" } });
         assert_eq!(checked(good.clone()), Ok(()));
         for name in ["protocolVersion", "capabilities", "clientInfo"] {
@@ -78,25 +78,25 @@ mod tests {
             let error = checked(params).expect_err(name);
             assert!(error.contains(&format!("`{name}` is missing")) && error.matches("missing").count() == 1, "{error}");
         }
-        let error = checked(json!({ "clientInfo": { "name": 5 } })).expect_err("faults");
-        for said in [
+        let error = checked(json!({ "clientInfo": { "name": 5 } })).expect_err("errors");
+        for expected in [
             "`protocolVersion` is missing",
             "`capabilities` is missing",
             "`clientInfo.name` is not a string",
             "`clientInfo.version` is missing",
         ] {
-            assert!(error.contains(said), "{error}");
+            assert!(error.contains(expected), "{error}");
         }
         let mut params = good;
         params["capabilities"]["roots"] = json!(5);
-        assert!(checked(params).expect_err("not roots").contains("can't be read"));
+        assert!(checked(params).expect_err("not roots").contains("are invalid"));
     }
 
     #[test]
-    fn other_messages_are_left_alone() {
+    fn other_messages_are_accepted() {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
         assert!(check(message.as_object().expect("an object")).is_ok());
         let later = json!({ "_meta": { "io.modelcontextprotocol/protocolVersion": "2026-07-28" } });
-        assert_eq!(checked(later), Ok(()), "it has no `initialize`");
+        assert_eq!(checked(later), Ok(()), "this version has no `initialize`");
     }
 }

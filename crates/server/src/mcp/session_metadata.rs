@@ -1,30 +1,32 @@
-//! The session that a request names beside its arguments, in `_meta`: how it is read, refused and answered in both eras of the protocol.
+//! The session that a request names in `_meta`: its keys and error codes before and since MCP 2026-07-28.
 
+use super::error;
 use heapstead_service::{Noun, STATE_BYTES_MAX, ServiceError};
 use heapstead_types::SessionId;
 use rmcp::ErrorData;
-use rmcp::model::{ErrorCode, JsonObject};
+use rmcp::model::JsonObject;
 use rmcp::service::{RequestContext, RoleServer};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-/// The longest id that is looked up; ours have 64 characters.
+/// Longer ids are refused without a lookup. Ids have 64 characters.
 const SESSION_ID_CHARS_MAX: usize = 256;
 const LEGACY_KEY: &str = "io.modelcontextprotocol/session";
 const MODERN_KEY: &str = "dev.heapstead/session";
-/// What the extension is called among the capabilities of 2026-07-28.
+/// The name of the extension in the capabilities of 2026-07-28.
 pub const EXTENSION: &str = "dev.heapstead/sessions";
 
-/// Which era of the protocol a request is of: in the second one the same things have the names of an extension.
+/// The protocol versions with and without `initialize`. They differ in the keys and error codes of sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Era {
+    /// Before 2026-07-28.
     Legacy,
-    /// Since 2026-07-28, where every request speaks of itself.
+    /// Since 2026-07-28: every request has its own version and client.
     Modern,
 }
 
-/// What a request says of its session.
+/// The session that a request names.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Named {
+pub struct SessionReference {
     pub id: String,
     pub state: Option<String>,
 }
@@ -44,61 +46,61 @@ impl Era {
         }
     }
 
-    /// The session that `_meta` names; an error when it names none in a way that could be one.
-    pub fn read(self, meta: &JsonObject) -> Result<Option<Named>, ErrorData> {
-        let read = |key: &str| meta.get(key).map(|value| self.named(value)).transpose();
+    /// The session in `_meta`, or an error if it is malformed.
+    pub fn read(self, meta: &JsonObject) -> Result<Option<SessionReference>, ErrorData> {
+        let read = |key: &str| meta.get(key).map(|value| self.parse(value)).transpose();
         match (self, read(LEGACY_KEY)?) {
             (Self::Legacy, old) => Ok(old),
             (Self::Modern, old) => match (read(MODERN_KEY)?, old) {
                 (Some(new), Some(old)) if new.id != old.id => {
-                    let text = format!("`_meta` names two sessions, in `{MODERN_KEY}` and in `{LEGACY_KEY}`: leave one out");
-                    Err(ErrorData::invalid_params(text, None))
+                    let text = format!("`_meta` names two sessions, in `{MODERN_KEY}` and in `{LEGACY_KEY}`: remove one");
+                    Err(error::invalid_params(text))
                 }
                 (new, old) => Ok(new.or(old)),
             },
         }
     }
 
-    /// Whether a message names a session, even in a wrong form; and the id, if it has one, for comparison only.
-    pub fn claimed(self, meta: &JsonObject) -> Option<Option<&str>> {
+    /// The outer option is whether `_meta` has a session, even a malformed one. The inner is its id, not validated.
+    pub fn session_in(self, meta: &JsonObject) -> Option<Option<&str>> {
         let new = (self == Self::Modern).then(|| meta.get(MODERN_KEY)).flatten();
         new.or_else(|| meta.get(LEGACY_KEY)).map(|named| named.get("sessionId").and_then(Value::as_str))
     }
 
-    fn named(self, value: &Value) -> Result<Named, ErrorData> {
-        let bad = |why: String| ErrorData::invalid_params(format!("`_meta[\"{}\"]` {why}", self.key()), None);
+    fn parse(self, value: &Value) -> Result<SessionReference, ErrorData> {
+        let bad = |why: String| error::invalid_params(format!("`_meta[\"{}\"]` {why}", self.key()));
         let id = value.get("sessionId").ok_or_else(|| bad("has no `sessionId`".into()))?;
         let id = session_id(id).map_err(|why| bad(format!("has a `sessionId` that {why}")))?;
         let state = match value.get("state") {
             None | Some(Value::Null) => None,
             Some(Value::String(state)) if state.len() <= STATE_BYTES_MAX => Some(state.clone()),
-            Some(_) => return Err(bad(format!("has a `state` that is no string of at most {STATE_BYTES_MAX} bytes"))),
+            Some(_) => return Err(bad(format!("has a `state` that is not a string of at most {STATE_BYTES_MAX} bytes"))),
         };
-        Ok(Named { id, state })
+        Ok(SessionReference { id, state })
     }
 
     pub fn not_found(self, id: &str) -> ErrorData {
-        let code = match self {
-            Self::Legacy => ErrorCode(-32043),
-            Self::Modern => ErrorCode(-31043),
+        let rpc_code = match self {
+            Self::Legacy => -32043,
+            Self::Modern => -31043,
         };
-        ErrorData::new(code, "Session not found", Some(json!({ "sessionId": id, "code": heapstead_types::ErrorCode::SessionNotFound })))
+        error::session_not_found(rpc_code, id)
     }
 
     pub fn required(self) -> ErrorData {
-        let code = match self {
-            Self::Legacy => ErrorCode(-32044),
-            Self::Modern => ErrorCode(-31044),
+        let rpc_code = match self {
+            Self::Legacy => -32044,
+            Self::Modern => -31044,
         };
-        let hint = format!("open a session with sessions/create, and send it in `_meta[\"{}\"]`", self.key());
-        ErrorData::new(code, "Session required", Some(json!({ "hint": hint, "code": heapstead_types::ErrorCode::SessionRequired })))
+        let hint = format!("create a session with sessions/create and send it in `_meta[\"{}\"]`", self.key());
+        error::session_required(rpc_code, &hint)
     }
 
-    /// What of a refusal is the protocol's to tell, and not a tool's.
-    pub fn refusal(self, error: &ServiceError, entered: Option<SessionId>) -> Option<ErrorData> {
+    /// The JSON-RPC error for a refusal that MCP defines one for. Other refusals are results of the tool.
+    pub fn protocol_error(self, error: &ServiceError, entered: Option<SessionId>) -> Option<ErrorData> {
         match error {
             ServiceError::SessionRequired | ServiceError::NoSession => Some(self.required()),
-            // It ended between being found and being used.
+            // The session ended between lookup and use.
             ServiceError::NotFound { what: Noun::Session, name } | ServiceError::SessionEnded(name)
                 if entered.is_some_and(|id| id.to_string() == *name) =>
             {
@@ -109,7 +111,7 @@ impl Era {
     }
 }
 
-/// A session's id as a client may write it, whether or not there is such a session.
+/// Validates the form of a session id.
 pub fn session_id(value: &Value) -> Result<String, String> {
     match value.as_str() {
         None => Err("is not a string".into()),
@@ -123,16 +125,17 @@ pub fn session_id(value: &Value) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
-    fn read(era: Era, meta: Value) -> Result<Option<Named>, i32> {
+    fn read(era: Era, meta: Value) -> Result<Option<SessionReference>, i32> {
         era.read(meta.as_object().expect("an object")).map_err(|error| error.code.0)
     }
 
     #[test]
-    fn a_session_is_named_by_a_visible_id_of_sensible_length() {
+    fn session_ids_are_limited_to_visible_ascii_of_256_characters() {
         let longest = "x".repeat(SESSION_ID_CHARS_MAX);
         for good in ["a", "!~", &longest] {
-            let named = Named { id: good.into(), state: None };
+            let named = SessionReference { id: good.into(), state: None };
             assert_eq!(read(Era::Legacy, json!({ LEGACY_KEY: { "sessionId": good, "expiresAt": 5 } })), Ok(Some(named)), "{good}");
         }
         for bad in [json!(""), json!("a b"), json!("a\n"), json!("é"), json!("\u{7f}"), json!(format!("{longest}x")), json!(5), json!(null)]
@@ -146,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_is_a_bounded_string() {
+    fn a_state_is_a_string_of_limited_length() {
         let with = |state: Value| read(Era::Legacy, json!({ LEGACY_KEY: { "sessionId": "a", "state": state } }));
         assert_eq!(with(json!("x".repeat(STATE_BYTES_MAX))).map(|named| named.is_some_and(|named| named.state.is_some())), Ok(true));
         assert_eq!(with(json!("x".repeat(STATE_BYTES_MAX + 1))), Err(-32602));
@@ -154,13 +157,13 @@ mod tests {
     }
 
     #[test]
-    fn the_later_era_knows_both_keys_and_the_earlier_one_its_own() {
-        let named = |id: &str| Ok(Some(Named { id: id.into(), state: None }));
+    fn modern_requests_accept_both_keys_and_legacy_requests_only_their_own() {
+        let named = |id: &str| Ok(Some(SessionReference { id: id.into(), state: None }));
         let (old, new) = (json!({ "sessionId": "old" }), json!({ "sessionId": "new" }));
         assert_eq!(read(Era::Modern, json!({ LEGACY_KEY: old })), named("old"));
         assert_eq!(read(Era::Modern, json!({ MODERN_KEY: new })), named("new"));
         assert_eq!(read(Era::Modern, json!({ LEGACY_KEY: new, MODERN_KEY: new })), named("new"));
-        assert_eq!(read(Era::Modern, json!({ LEGACY_KEY: old, MODERN_KEY: new })), Err(-32602), "which one?");
+        assert_eq!(read(Era::Modern, json!({ LEGACY_KEY: old, MODERN_KEY: new })), Err(-32602), "ambiguous");
         assert_eq!(read(Era::Legacy, json!({ MODERN_KEY: new })), Ok(None));
     }
 }
