@@ -7,10 +7,7 @@ use heapstead_types::{Principal, SessionName};
 
 pub struct Edge {
     pub api: Api,
-    /// None in stateless mode.
-    pub service: Option<Service>,
-    /// None unless in stateless mode.
-    pub stateless: Option<Stateless>,
+    pub mode: Mode,
     /// The session of connections that do not name one (`--session-id`).
     pub session: Option<SessionName>,
     /// Maximum characters of text in an MCP result: longer results are truncated, lists and output are paged.
@@ -21,21 +18,33 @@ pub struct Edge {
     pub authenticator: Authenticator,
 }
 
+pub enum Mode {
+    Stateful(Service),
+    /// `--stateless`: runs code and stores nothing.
+    Stateless(Stateless),
+}
+
 impl Edge {
+    /// None in stateless mode.
+    pub fn service(&self) -> Option<&Service> {
+        match &self.mode {
+            Mode::Stateful(service) => Some(service),
+            Mode::Stateless(_) => None,
+        }
+    }
+
     /// Whether the server can serve calls.
     pub async fn is_ready(&self) -> bool {
-        match (&self.service, &self.stateless) {
-            (Some(service), _) => service.is_ready().await,
-            (None, Some(stateless)) => stateless.health().await.status == HealthStatus::Healthy,
-            (None, None) => false,
+        match &self.mode {
+            Mode::Stateful(service) => service.is_ready().await,
+            Mode::Stateless(stateless) => stateless.health().await.status == HealthStatus::Healthy,
         }
     }
 
     pub async fn metrics(&self, principal: &Principal) -> Result<Metrics, ServiceError> {
-        match (&self.service, &self.stateless) {
-            (Some(service), _) => service.metrics(principal).await,
-            (None, Some(stateless)) => stateless.metrics(principal),
-            (None, None) => Err(ServiceError::Unavailable("the server has no engine".into())),
+        match &self.mode {
+            Mode::Stateful(service) => service.metrics(principal).await,
+            Mode::Stateless(stateless) => stateless.metrics(principal),
         }
     }
 }

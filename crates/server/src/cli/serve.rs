@@ -5,7 +5,7 @@ use super::screen::Screen;
 use super::{EXIT_BAD_INPUT, welcome};
 use crate::api::Api;
 use crate::auth::{AuthError, Authenticator, Settings};
-use crate::edge::{Access, Edge};
+use crate::edge::{Access, Edge, Mode};
 use crate::http::{self, Shutdown};
 use crate::local::{self, LocalError};
 use crate::{mcp, rest};
@@ -124,7 +124,7 @@ async fn try_serve(options: ServeOptions) -> Result<(), ServeError> {
             tokio::join!(serving, close(&edge, &shutdown, &drained));
         }
     }
-    if let Some(service) = &edge.service {
+    if let Some(service) = edge.service() {
         service.contexts().close().await;
     }
     served.map_err(ServeError::Serving)
@@ -133,7 +133,7 @@ async fn try_serve(options: ServeOptions) -> Result<(), ServeError> {
 /// When shutdown is requested, ends everything that runs, and notifies waiting callers.
 async fn close(edge: &Edge, shutdown: &Shutdown, drained: &CancellationToken) {
     shutdown.requested.cancelled().await;
-    match &edge.service {
+    match edge.service() {
         Some(service) => service.close(SHUTDOWN_GRACE).await,
         // Stateless mode: a run ends with its connection.
         None => drop(tokio::time::timeout(SHUTDOWN_GRACE, drained.cancelled()).await),
@@ -158,9 +158,9 @@ async fn open(options: &ServeOptions, authenticator: Authenticator) -> Result<Ed
     let contexts = options.contexts.settings(&options.stores.session_db_path).map_err(LocalError::Flags)?;
     let engine = start_engine(options).await?;
     let limits = options.limits.limits();
-    let (api, service, stateless) = if options.stateless {
+    let (api, mode) = if options.stateless {
         let stateless = Stateless::new(engine, limits);
-        (Api::stateless(&stateless), None, Some(stateless))
+        (Api::stateless(&stateless), Mode::Stateless(stateless))
     } else {
         let heaps = options.stores.heaps.open()?;
         let database = local::open_database(&options.stores.session_db_path)?;
@@ -170,12 +170,11 @@ async fn open(options: &ServeOptions, authenticator: Authenticator) -> Result<Ed
             None => None,
         };
         let service = Service::open(engine, heaps, database, options.policy(), catalogs, contexts).await?;
-        (Api::stateful(&service), Some(service), None)
+        (Api::stateful(&service), Mode::Stateful(service))
     };
     Ok(Edge {
         api,
-        service,
-        stateless,
+        mode,
         session: options.session_id.clone(),
         inline_chars_max: usize::try_from(options.max_inline_chars).unwrap_or(usize::MAX),
         plasm_names: options.sessions.plasm_names && !options.stateless,

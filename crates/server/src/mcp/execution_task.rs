@@ -70,7 +70,7 @@ pub fn result(edge: &Edge, record: ExecutionRecord) -> Result<CallToolResult, Er
 }
 
 pub fn service(edge: &Edge) -> Result<&Service, ErrorData> {
-    edge.service.as_ref().ok_or_else(no_tasks)
+    edge.service().ok_or_else(no_tasks)
 }
 
 fn no_tasks() -> ErrorData {

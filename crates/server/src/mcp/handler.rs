@@ -86,7 +86,7 @@ impl Handler {
         name: &str,
         arguments: Arguments,
     ) -> Result<Result<(&Operation, Arguments), ServiceError>, ErrorData> {
-        let (Some(service), Some((operation, alias))) = (&self.edge.service, self.edge.api.tool_by_alias(name)) else {
+        let (Some(service), Some((operation, alias))) = (self.edge.service(), self.edge.api.tool_by_alias(name)) else {
             return Ok(Ok((self.tool(name)?, arguments)));
         };
         let translated = operation.translate(alias, arguments.clone()).inspect_err(|refused| {
@@ -103,12 +103,12 @@ impl Handler {
 
     /// A stateless server has no executions and so no resources.
     fn require_state(&self, method: &str) -> Result<(), ErrorData> {
-        if self.edge.service.is_some() { Ok(()) } else { Err(method_not_found(method)) }
+        if self.edge.service().is_some() { Ok(()) } else { Err(method_not_found(method)) }
     }
 
     /// Whether `initialize` declared the tasks of 2025-11-25 to this client. If not, MCP requires servers to ignore `task` in a call.
     fn declares_tasks(&self, context: &RequestContext<RoleServer>) -> bool {
-        self.edge.service.is_some() && context.protocol_version() == Some(ProtocolVersion::V_2025_11_25)
+        self.edge.service().is_some() && context.protocol_version() == Some(ProtocolVersion::V_2025_11_25)
     }
 
     /// Runs the operation, reports its progress, and returns early if the client cancels the request. An accepted execution continues; a
@@ -116,12 +116,12 @@ impl Handler {
     async fn call(&self, operation: &Operation, caller: Caller, arguments: Arguments, context: &RequestContext<RoleServer>) -> Called {
         let entered = caller.entered_id();
         let caller = Caller { room: Some(PageRoom::new(self.edge.inline_chars_max)), ..caller };
-        let run_log = self.edge.service.as_ref().and_then(|service| RunLog::requested(context, service, &caller, operation, &arguments));
+        let run_log = self.edge.service().and_then(|service| RunLog::requested(context, service, &caller, operation, &arguments));
         let work = async {
             match context.meta.get_progress_token() {
                 None => operation.call(caller, arguments).await,
                 Some(token) => {
-                    let reporter = progress::Reporter::new(context, token, self.edge.service.as_ref(), &caller);
+                    let reporter = progress::Reporter::new(context, token, self.edge.service(), &caller);
                     self.call_with_progress(operation, caller, arguments, reporter).await
                 }
             }
@@ -148,7 +148,7 @@ impl Handler {
         arguments: Arguments,
         reporter: progress::Reporter,
     ) -> Result<Success, Failed> {
-        let Some(service) = &self.edge.service else { return reporter.during(None, operation.call(caller, arguments)).await };
+        let Some(service) = self.edge.service() else { return reporter.during(None, operation.call(caller, arguments)).await };
         if let Some((wait, at_once)) = execution_task::split_wait(operation, &arguments) {
             let begun = operation.call(caller.clone(), at_once).await?;
             let id = begun.body["execution_id"].as_str().unwrap_or_default();
@@ -165,7 +165,7 @@ impl Handler {
 
 impl Drop for Handler {
     fn drop(&mut self) {
-        let (Some(service), Some(caller), Ok(runtime)) = (&self.edge.service, self.initialized_by.get(), Handle::try_current()) else {
+        let (Some(service), Some(caller), Ok(runtime)) = (self.edge.service(), self.initialized_by.get(), Handle::try_current()) else {
             return;
         };
         if let (None, Some(connection)) = (&caller.session, caller.connection.clone()) {
@@ -179,7 +179,7 @@ type Called = Result<CallToolResult, ErrorData>;
 
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
-        let stateful = self.edge.service.is_some();
+        let stateful = self.edge.service().is_some();
         let builder = ServerCapabilities::builder().enable_tools();
         let capabilities =
             if stateful { builder.enable_resources().enable_resources_subscribe().enable_tasks().build() } else { builder.build() };
@@ -242,7 +242,7 @@ impl ServerHandler for Handler {
         };
         let accepts_tasks = is_modern(&context) && context.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks());
         if accepts_tasks
-            && let Some(service) = &self.edge.service
+            && let Some(service) = self.edge.service()
             && execution_task::may_be_task(operation, &arguments)
         {
             return match operation.call(caller.clone(), arguments).await {

@@ -193,7 +193,7 @@ impl Mcp {
 
     /// The subscription of this request. `None` on a stateless server.
     fn subscription(&self, parts: &Parts) -> Result<Option<Subscription<'_>>, Problem> {
-        let Some(service) = &self.edge.service else { return Ok(None) };
+        let Some(service) = self.edge.service() else { return Ok(None) };
         let mut caller = http::caller(&self.edge, parts)?;
         let header = parts.headers.get(CONNECTION_HEADER).and_then(|value| value.to_str().ok());
         caller.connection = header.and_then(|id| self.connections.connection(id, &caller.principal));

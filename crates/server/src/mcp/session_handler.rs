@@ -75,7 +75,7 @@ impl SessionHandler {
     async fn resolve_session(&self, context: &RequestContext<RoleServer>, refresh: Refresh) -> Result<RequestSession, ErrorData> {
         let era = Era::of(context);
         let Some(named) = era.read(&context.meta)? else { return Ok(RequestSession { era, entered: None }) };
-        let Some(service) = &self.edge.service else {
+        let Some(service) = self.edge.service() else {
             return Err(error::invalid_params("this server is stateless and has no sessions: remove the session from `_meta`"));
         };
         let mut caller = self.handler.caller(context)?;
@@ -93,7 +93,7 @@ impl SessionHandler {
 
     /// Adds the metadata of the session to a result if the head has moved.
     async fn add_metadata<R: ResultMetadata>(&self, request_session: RequestSession, mut result: R) -> R {
-        let (Some((caller, entered, known_head)), Some(service)) = (request_session.entered, &self.edge.service) else { return result };
+        let (Some((caller, entered, known_head)), Some(service)) = (request_session.entered, self.edge.service()) else { return result };
         // If the session has ended meanwhile, the next request fails.
         let Some(now) = service.sessions().current(&caller, &entered).await else { return result };
         if known_head.unwrap_or(entered.session().head()) != now.head()
@@ -106,7 +106,7 @@ impl SessionHandler {
 
     /// Like `add_metadata`, for a request that may have started a run. If it was refused, this refreshes the TTL of the session.
     async fn finish<R: ResultMetadata>(&self, request_session: RequestSession, result: Result<R, ErrorData>) -> Result<R, ErrorData> {
-        if let (Some((_, entered, _)), Some(service)) = (&request_session.entered, &self.edge.service) {
+        if let (Some((_, entered, _)), Some(service)) = (&request_session.entered, self.edge.service()) {
             service.sessions().leave(entered).await;
         }
         Ok(self.add_metadata(request_session, result?).await)
@@ -118,7 +118,7 @@ impl SessionHandler {
         request: CustomRequest,
         mut context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        let Some(service) = &self.edge.service else { return Err(method_not_found(&request.method)) };
+        let Some(service) = self.edge.service() else { return Err(method_not_found(&request.method)) };
         let era = Era::of(&context);
         if method == Method::Create && era.read(&context.meta)?.is_some() {
             return Err(error::invalid_params("sessions/create creates a session: remove the session from `_meta`"));
@@ -143,7 +143,7 @@ impl SessionHandler {
         uri: &str,
         mut context: RequestContext<RoleServer>,
     ) -> Result<(&Service, Caller, Scope, Topic), ErrorData> {
-        let Some(service) = &self.edge.service else { return Err(method_not_found(method)) };
+        let Some(service) = self.edge.service() else { return Err(method_not_found(method)) };
         self.enter_session(&mut context, Refresh::Now).await?;
         let caller = self.handler.caller(&context)?;
         let unknown = || {
@@ -186,7 +186,7 @@ macro_rules! in_session {
 impl ServerHandler for SessionHandler {
     fn get_info(&self) -> ServerConfig {
         let mut info = self.handler.get_info();
-        if self.edge.service.is_some() {
+        if self.edge.service().is_some() {
             info.capabilities.extensions.get_or_insert_default().insert(EXTENSION.into(), Default::default());
             // Log messages about executions go to subscribers of their session, or to the connection that started them outside of one.
             info.capabilities.logging = Some(JsonObject::new());
@@ -244,7 +244,7 @@ impl ServerHandler for SessionHandler {
     }
 
     async fn set_level(&self, request: SetLevelRequestParams, mut context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
-        let Some(service) = &self.edge.service else { return Err(method_not_found("logging/setLevel")) };
+        let Some(service) = self.edge.service() else { return Err(method_not_found("logging/setLevel")) };
         self.enter_session(&mut context, Refresh::Now).await?;
         let caller = self.handler.caller(&context)?;
         let scope = match (caller.entered_id(), &caller.connection) {
@@ -259,7 +259,7 @@ impl ServerHandler for SessionHandler {
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        self.edge.service.as_ref()?;
+        self.edge.service()?;
         let mut accepted = SubscriptionFilter::new();
         let watchable = |uris: &Vec<String>| uris.iter().filter(|uri| resources::topic(uri).is_some()).cloned().collect();
         accepted.resource_subscriptions = requested.resource_subscriptions.as_ref().map(watchable);
@@ -267,7 +267,7 @@ impl ServerHandler for SessionHandler {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let Some(service) = &self.edge.service else { return Err(method_not_found("subscriptions/listen")) };
+        let Some(service) = self.edge.service() else { return Err(method_not_found("subscriptions/listen")) };
         let request_session = self.resolve_session(context.request_context(), Refresh::Now).await?;
         let caller = self.handler.caller(context.request_context())?;
         listen::on_request(service, &caller, request_session.session(), &context).await
@@ -289,7 +289,7 @@ impl ServerHandler for SessionHandler {
     ) -> Result<ListToolsResult, ErrorData> {
         let request_session = self.enter_session(&mut context, Refresh::Now).await?;
         let mut list = self.handler.list_tools(request, context).await?;
-        let runs_require = self.edge.service.as_ref().is_some_and(|service| service.policy().require_session);
+        let runs_require = self.edge.service().is_some_and(|service| service.policy().require_session);
         // Without a connection, the conversation context needs a session.
         let requires = |name: &str| match self.handler.needs_session(name) {
             NeedsSession::Never => false,
@@ -309,7 +309,7 @@ impl ServerHandler for SessionHandler {
         let mut result = match Method::from_name(&request.method) {
             Some(method) => self.session_request(method, request, context).await?,
             None if request.method == listen::METHOD && era == Era::Legacy => {
-                let Some(service) = &self.edge.service else { return Err(method_not_found(listen::METHOD)) };
+                let Some(service) = self.edge.service() else { return Err(method_not_found(listen::METHOD)) };
                 let request_session = self.enter_session(&mut context, Refresh::Now).await?;
                 let caller = self.handler.caller(&context)?;
                 let listening = listen::on_connection(service, &caller, request_session.session(), &context);

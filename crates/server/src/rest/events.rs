@@ -69,7 +69,7 @@ impl Follower {
     async fn new(rest: &Rest, parts: &mut Parts) -> Result<Self, Problem> {
         let caller = http::caller(&rest.edge, parts)?;
         let execution_id = arguments::path(parts).await?.into_iter().map(|(_, id)| id).next().unwrap_or_default();
-        let Some(service) = rest.edge.service.clone() else {
+        let Some(service) = rest.edge.service().cloned() else {
             return Err(Problem::new(StatusCode::NOT_FOUND, "this server runs in stateless mode (`--stateless`) and stores no executions"));
         };
         Ok(Self { rest: rest.clone(), service, caller, execution_id, offset: 0 })

@@ -96,8 +96,7 @@ impl Transfers {
     fn service(&self) -> Result<&Service, Problem> {
         self.rest
             .edge
-            .service
-            .as_ref()
+            .service()
             .ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, "this server runs in stateless mode (`--stateless`) and stores no heaps"))
     }
 }

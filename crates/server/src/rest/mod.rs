@@ -41,7 +41,7 @@ pub fn router(edge: Arc<Edge>, shutdown: Shutdown) -> Router {
     }
     let mut routes = endpoints.into_iter().fold(Router::new(), |routes, (path, endpoint)| routes.route(path, endpoint));
     routes = routes.layer(middleware::from_fn_with_state(JSON_BYTES_MAX, http::buffered));
-    if rest.edge.service.is_some() {
+    if rest.edge.service().is_some() {
         routes = routes.merge(events::router(&rest)).merge(heap_files::router(&rest));
     }
     routes.merge(openapi::router(&rest)).merge(monitoring::router(&rest)).merge(web_pages::router())

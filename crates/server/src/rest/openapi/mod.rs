@@ -26,11 +26,11 @@ fn document(edge: &Edge) -> Value {
     document["info"]["version"] = env!("CARGO_PKG_VERSION").into();
     let stateful_paths = document.as_object_mut().and_then(|document| document.remove("stateful_paths"));
     let mut paths = match stateful_paths {
-        Some(Value::Object(paths)) if edge.service.is_some() => paths,
+        Some(Value::Object(paths)) if edge.service().is_some() => paths,
         _ => Map::new(),
     };
     for operation in edge.api.operations() {
-        let described = operation::describe(operation, edge.service.is_some(), &examples[operation.name]);
+        let described = operation::describe(operation, edge.service().is_some(), &examples[operation.name]);
         let path = paths.entry(operation.route.path).or_insert_with(|| Value::Object(Map::new()));
         path[operation.route.method.to_ascii_lowercase()] = described;
     }
