@@ -71,8 +71,8 @@ async fn lanes_take_turns_when_slots_are_few() {
         engine.submit(job).expect("accepted")
     };
     let greedy: Vec<_> = (0..20).map(|_| submit(1, "const t = Date.now(); while (Date.now() - t < 30);")).collect();
-    let began = Instant::now();
     assert!(matches!(submit(2, "1").finish().await.1, Outcome::Completed { .. }));
-    assert!(began.elapsed() < Duration::from_millis(300), "the modest lane waited {:?} behind the greedy one", began.elapsed());
+    let queued = engine.load().queued;
+    assert!(queued >= 15, "the modest lane waited for {} of 20 jobs of the greedy one", 20 - queued);
     drop(greedy);
 }

@@ -58,13 +58,13 @@ async fn every_refusal_is_a_problem_document() {
     problem(send(zipped).await, 415).await;
 
     let detail = problem(send(request(Method::POST, "/api/exec?code=1").json(&json!({ "code": "1" }))).await, 400).await;
-    assert_eq!(detail, "`code` is in the query: here arguments are taken in the body");
+    assert_eq!(detail, "`code` is in the query: this method takes its arguments in the body");
     let id = "0".repeat(32);
     let detail =
         problem(send(request(Method::POST, &format!("/api/executions/{id}/cancel")).json(&json!({ "execution_id": id }))).await, 400).await;
     assert_eq!(detail, "`execution_id` is given twice");
     let detail = problem(send(request(Method::GET, &format!("/api/executions/{id}/events?from=1"))).await, 400).await;
-    assert_eq!(detail, "`from` is not a parameter here: there are none");
+    assert_eq!(detail, "`from` is not a parameter of this endpoint, which takes none");
 }
 
 #[tokio::test]

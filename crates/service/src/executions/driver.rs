@@ -31,7 +31,7 @@ const STORE_LEFT_MIN: Duration = Duration::from_secs(1);
 /// Accepts a run and starts driving it.
 pub async fn accept(service: &Service, caller: &Caller, request: RunRequest) -> Result<Arc<RunningExecution>, ServiceError> {
     service.refuse_while_closing()?;
-    service.heaps().refuse_missing(caller, request.start).await?;
+    let is_visible = service.heaps().refuse_missing(caller, request.start).await?;
     let restored = service.refuse_stale(caller, &request).await?;
     let held = service.runtime.engine.hold(request.limits.heap_mb)?;
     let session = request.session.opened().map(|session| session.id);
@@ -48,6 +48,7 @@ pub async fn accept(service: &Service, caller: &Caller, request: RunRequest) -> 
         headers: caller.headers.clone(),
         lane: caller.lane,
         request,
+        is_visible,
         restored,
     };
     match session {
@@ -71,6 +72,8 @@ struct Driver {
     headers: Vec<(String, String)>,
     lane: heapstead_engine::Lane,
     request: RunRequest,
+    /// Whether the heap that the caller named is known to be its own.
+    is_visible: bool,
     /// The head, if it was restored to check it before acceptance.
     restored: Option<(HeapKey, HeapImage)>,
     run_session: Option<RunSession>,
@@ -318,7 +321,9 @@ impl Driver {
 
     /// Restores a heap. One that the caller named has to be its own; a session's head is.
     async fn restore(&self, heaps: &HeapCache, input: InputHeap, warnings: &mut Vec<String>) -> Result<Option<HeapImage>, Failure> {
-        if let StartPoint::Given(InputHeap::Heap { key, on_missing }) = self.request.start {
+        if let StartPoint::Given(InputHeap::Heap { key, on_missing }) = self.request.start
+            && !self.is_visible
+        {
             let is_visible = self.service.heaps().is_visible(&self.running.principal, key).await;
             if !is_visible.map_err(|error| Failure::Store(error.to_string()))? {
                 return start_point::missing(key, on_missing, warnings);

@@ -72,14 +72,15 @@ impl Heaps<'_> {
         }
     }
 
-    /// Refuses a run whose heap has to exist and does not. If the store can't say, the run is accepted and reports the store's error.
-    pub(crate) async fn refuse_missing(&self, caller: &Caller, from: StartPoint) -> Result<(), ServiceError> {
-        let StartPoint::Given(InputHeap::Heap { key, on_missing: OnMissingHeap::Fail }) = from else { return Ok(()) };
+    /// Refuses a run whose heap has to exist and does not. If the store can't say, the run is accepted and reports the store's error. Returns
+    /// whether the heap is known to be visible to the caller.
+    pub(crate) async fn refuse_missing(&self, caller: &Caller, from: StartPoint) -> Result<bool, ServiceError> {
+        let StartPoint::Given(InputHeap::Heap { key, on_missing: OnMissingHeap::Fail }) = from else { return Ok(false) };
         self.check_visible(caller, key).await?;
         let store = self.0.heaps.until(Instant::now() + GLANCE_MAX);
         match blocking(move || Ok(store.glance(&key)?)).await {
             Err(missing @ ServiceError::NotFound { .. }) => Err(missing),
-            _ => Ok(()),
+            _ => Ok(true),
         }
     }
 

@@ -3,7 +3,10 @@
 //! Story: one `run_js` over MCP read the row of its session four times and refreshed its TTL up to three times.
 
 use crate::fixture::{Fixture, costs};
-use heapstead_service::{Caller, ContextRequest, ListRequest, LogRequest, NamesRequest, RunParameters};
+use heapstead_service::{Caller, CatalogQuery, CollectRequest, ContextRequest, ListRequest, LogRequest, NamesRequest, RunParameters};
+use heapstead_store::outputs::PageRequest;
+use heapstead_store::records::TagQuery;
+use heapstead_types::HeapKey;
 use std::time::Duration;
 
 #[tokio::test]
@@ -94,4 +97,108 @@ async fn opening_and_ending_a_session_is_one_write_each() {
     let (cost, ended) = fixture.cost(fixture.service.sessions().end(&fixture.caller, &handle)).await;
     assert!(ended.is_ok());
     assert_eq!(cost, costs(2, 1), "resolve the session, find what runs in it; end it");
+}
+
+/// With sessions that are old enough that every refresh of a TTL is written: a second one would be counted.
+#[tokio::test]
+async fn every_request_refreshes_the_ttl_once() {
+    let ttl = Duration::from_secs(20);
+    let fixture = Fixture::with(|policy| policy.session_ttl = ttl).await;
+    let (sessions, caller) = (fixture.service.sessions(), &fixture.caller);
+    let id = sessions.open(caller).await.expect("opened").id;
+    let handle = id.to_string();
+    let aged = async || tokio::time::sleep(ttl / 50).await;
+
+    aged().await;
+    let (cost, _) = fixture.cost(fixture.run(caller, "1", Some(&handle))).await;
+    assert_eq!(cost, costs(1, 2), "a run refreshes it in the transaction that accepts it");
+
+    aged().await;
+    let request = async {
+        let entered = sessions.enter_for_run(caller, id).await.expect("entered");
+        let inside = Caller { entered: Some(entered.clone()), ..caller.clone() };
+        fixture.run(&inside, "1", Some(&handle)).await;
+        sessions.leave(&entered).await;
+        sessions.current(&inside, &entered).await.expect("open")
+    };
+    assert_eq!(fixture.cost(request).await.0, costs(1, 2), "also a run in the session that `_meta` and the argument name");
+
+    aged().await;
+    let request = async {
+        let entered = sessions.enter(caller, id).await.expect("entered");
+        let inside = Caller { entered: Some(entered.clone()), ..caller.clone() };
+        sessions.resolve(&inside, Some(&handle)).await.expect("resolved");
+        sessions.leave(&entered).await;
+    };
+    assert_eq!(fixture.cost(request).await.0, costs(1, 1), "a request that runs nothing refreshes it when it enters the session");
+
+    aged().await;
+    assert_eq!(fixture.cost(sessions.log_name(caller, Some(&handle))).await.0, costs(1, 1), "reading its log");
+    aged().await;
+    assert_eq!(fixture.cost(sessions.show(caller, &handle)).await.0, costs(1, 0), "showing it does not");
+}
+
+#[tokio::test]
+async fn runs_on_a_heap_that_the_caller_names_look_it_up_once() {
+    let fixture = Fixture::new().await;
+    let heap = heap_of(&fixture).await.to_string();
+    let parameters = RunParameters { code: "x".into(), heap: Some(heap), ..RunParameters::default() };
+    let run = async { fixture.service.run(&fixture.caller, parameters).await.expect("accepted").ended().await };
+    let (cost, record) = fixture.cost(run).await;
+    assert_eq!(record.result.as_deref(), Some("1"));
+    assert_eq!(cost, costs(1, 2), "the owner of the heap; accept, end");
+    let fails = async { fixture.service.run(&fixture.caller, throwing()).await.expect("accepted").ended().await };
+    assert_eq!(fixture.cost(fails).await.0, costs(0, 2), "a run that fails costs the same as one that completes");
+}
+
+#[tokio::test]
+async fn what_operations_on_executions_and_heaps_cost() {
+    let fixture = Fixture::new().await;
+    let (service, caller) = (&fixture.service, &fixture.caller);
+    let heap = heap_of(&fixture).await;
+    let endless = RunParameters { code: "for (;;);".into(), ..RunParameters::default() };
+    let running = service.run(caller, endless).await.expect("accepted");
+    let (executions, heaps, id) = (service.executions(), service.heaps(), running.id().as_str());
+    let tags = [("a".to_owned(), "1".to_owned())].into_iter().collect();
+    let page = PageRequest::lines(1, 10);
+    let (export, exported) = fixture.cost(heaps.export(caller, heap)).await;
+    let file = exported.expect("exported").into_file();
+    let measured = [
+        ("output of a running execution", fixture.cost(executions.output(caller, id, page, Duration::ZERO)).await.0),
+        ("cancel", fixture.cost(executions.cancel(caller, id)).await.0),
+        ("set tags", fixture.cost(heaps.set_tags(caller, heap, tags)).await.0),
+        ("tags", fixture.cost(heaps.tags(caller, heap)).await.0),
+        ("find by tags", fixture.cost(heaps.find_by_tags(caller, TagQuery::default())).await.0),
+        ("delete tags", fixture.cost(heaps.delete_tags(caller, heap, None)).await.0),
+        ("show", fixture.cost(heaps.show(caller, heap)).await.0),
+        ("list", fixture.cost(heaps.list(caller, None, None)).await.0),
+        ("export", export),
+        ("import", fixture.cost(heaps.import(caller, file, None)).await.0),
+        ("a collection with one heap", fixture.cost(heaps.collect(caller, CollectRequest::default())).await.0),
+        ("catalog search", fixture.cost(async { service.search_catalogs(caller, &CatalogQuery::default()) }).await.0),
+    ];
+    let expected = [(0, 0), (0, 1), (0, 1), (1, 0), (1, 0), (0, 1), (1, 0), (1, 0), (1, 0), (0, 1), (4, 0), (0, 0)];
+    assert_eq!(measured, std::array::from_fn(|at| (measured[at].0, costs(expected[at].0, expected[at].1))));
+}
+
+#[tokio::test]
+async fn what_operations_on_sessions_cost() {
+    let fixture = Fixture::new().await;
+    let (sessions, caller) = (fixture.service.sessions(), &fixture.caller);
+    let handle = sessions.open(caller).await.expect("opened").id.to_string();
+    fixture.run(caller, "1", Some(&handle)).await;
+    assert_eq!(fixture.cost(sessions.list_opened(caller, None, None)).await.0, costs(1, 0), "list");
+    let (cost, forked) = fixture.cost(sessions.fork(caller, &handle, None)).await;
+    assert!(forked.is_ok());
+    assert_eq!(cost, costs(1, 1), "fork");
+}
+
+async fn heap_of(fixture: &Fixture) -> HeapKey {
+    let parameters = RunParameters { code: "globalThis.x = 1".into(), ..RunParameters::default() };
+    let record = fixture.service.run(&fixture.caller, parameters).await.expect("accepted").ended().await;
+    record.heap.expect("a heap")
+}
+
+fn throwing() -> RunParameters {
+    RunParameters { code: "throw 1".into(), ..RunParameters::default() }
 }

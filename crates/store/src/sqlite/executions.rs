@@ -36,7 +36,7 @@ impl ExecutionRecords for Sqlite {
     async fn cursor_after(&self, principal: &Principal, id: &ExecutionId) -> Result<Option<Cursor>, RecordsError> {
         let (principal, id) = (principal.clone(), id.clone());
         self.read(move |db| {
-            db.prepare_cached("SELECT seq FROM executions WHERE id = ? AND principal = ?")?
+            db.prepare_cached("SELECT seq FROM executions INDEXED BY executions_of_owner WHERE id = ? AND principal = ?")?
                 .query_row(params![id.as_str(), principal.as_str()], |row| row.get(0).map(Cursor))
                 .optional()
         })
@@ -90,7 +90,7 @@ impl Sqlite {
     async fn find_execution(&self, principal: &Principal, id: &ExecutionId, result: &str) -> Result<Option<Execution>, RecordsError> {
         let sql = format!(
             "SELECT id, process, status, started_at, completed_at, heap, error, warnings, output_bytes, output_lines, continuity, error_code, {result}
-             FROM executions WHERE id = ? AND principal = ?"
+             FROM executions INDEXED BY executions_of_owner WHERE id = ? AND principal = ?"
         );
         let (principal, id) = (principal.clone(), id.clone());
         self.read(move |db| db.prepare_cached(&sql)?.query_row(params![id.as_str(), principal.as_str()], read_execution).optional()).await

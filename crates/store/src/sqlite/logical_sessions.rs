@@ -56,7 +56,10 @@ impl LogicalSessionRecords for Sqlite {
     async fn logical_session(&self, principal: &Principal, id: Uuid) -> Result<Option<LogicalSession>, RecordsError> {
         let principal = principal.clone();
         self.read(move |db| {
-            let sql = format!("SELECT {COLUMNS} FROM {TABLES} WHERE logical_sessions.id = ? AND logical_sessions.principal = ?");
+            let sql = format!(
+                "SELECT {COLUMNS} FROM logical_sessions INDEXED BY logical_sessions_of_owner {JOINS}
+                 WHERE logical_sessions.id = ? AND logical_sessions.principal = ?"
+            );
             db.prepare_cached(&sql)?.query_row(params![id.to_string(), principal.as_str()], read_logical_session).optional()
         })
         .await
@@ -241,7 +244,7 @@ impl LogicalSessionRecords for Sqlite {
 const COLUMNS: &str = "logical_sessions.id, sid, sessions.head, process, untold,
     execute_sessions.id, reuse_key, prompt_hash, symbols, revision, execute_sessions.head, execute_sessions.expires_at, gone, intent";
 
-const TABLES: &str = "logical_sessions JOIN sessions ON sessions.id = logical_sessions.session
+const JOINS: &str = "JOIN sessions ON sessions.id = logical_sessions.session
     LEFT JOIN execute_sessions ON execute_sessions.id = logical_sessions.execute";
 
 /// Binds a logical session of this owner to an execute session, new or not. An error if the owner has no such session.
@@ -345,7 +348,7 @@ fn count(db: &Connection, logical: &str, more: i64) -> rusqlite::Result<()> {
 }
 
 fn find_intent(db: &Connection, principal: &Principal, scope: &str, intent: &str) -> rusqlite::Result<Option<LogicalSession>> {
-    let sql = format!("SELECT {COLUMNS} FROM {TABLES} WHERE logical_sessions.principal = ? AND scope = ? AND intent = ?");
+    let sql = format!("SELECT {COLUMNS} FROM logical_sessions {JOINS} WHERE logical_sessions.principal = ? AND scope = ? AND intent = ?");
     db.prepare_cached(&sql)?.query_row(params![principal.as_str(), scope, intent], read_logical_session).optional()
 }
 

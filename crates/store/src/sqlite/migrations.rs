@@ -9,6 +9,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0002_sessions.sql"),
     include_str!("../../migrations/0003_damaged_heaps.sql"),
     include_str!("../../migrations/0004_turns.sql"),
+    include_str!("../../migrations/0005_owner_lookups.sql"),
 ];
 
 pub fn run(connection: &mut Connection, path: &Path) -> Result<(), RecordsError> {

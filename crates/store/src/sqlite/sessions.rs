@@ -37,7 +37,9 @@ impl SessionRecords for Sqlite {
                 None => 0,
                 Some(id) => {
                     let row = db
-                        .prepare_cached("SELECT id FROM sessions WHERE sid = ? AND principal = ? AND opened = 1")?
+                        .prepare_cached(
+                            "SELECT id FROM sessions INDEXED BY sessions_of_owner WHERE sid = ? AND principal = ? AND opened = 1",
+                        )?
                         .query_row(params![id.to_string(), principal.as_str()], |row| row.get::<_, i64>(0))
                         .optional()?;
                     let Some(row) = row else { return Ok(None) };
@@ -87,7 +89,10 @@ impl SessionRecords for Sqlite {
         let (principal, text) = (principal.clone(), text.to_owned());
         self.read(move |db| {
             let name: Option<String> = db
-                .prepare_cached("SELECT name FROM sessions WHERE principal = ?1 AND opened = 0 AND (sid = ?2 OR name = ?2)")?
+                .prepare_cached(
+                    "SELECT name FROM sessions INDEXED BY sessions_of_owner WHERE principal = ?1 AND sid = ?2 AND opened = 0
+                     UNION ALL SELECT name FROM sessions WHERE principal = ?1 AND name = ?2 AND opened = 0 LIMIT 1",
+                )?
                 .query_row(params![principal.as_str(), text], |row| row.get(0))
                 .optional()?;
             Ok(name.and_then(|name| name.parse().ok()))
@@ -98,7 +103,7 @@ impl SessionRecords for Sqlite {
     async fn was_opened(&self, principal: &Principal, id: SessionId) -> Result<bool, RecordsError> {
         let principal = principal.clone();
         self.read(move |db| {
-            db.prepare_cached("SELECT 1 FROM sessions WHERE sid = ? AND principal = ? AND opened = 1")?
+            db.prepare_cached("SELECT 1 FROM sessions INDEXED BY sessions_of_owner WHERE sid = ? AND principal = ? AND opened = 1")?
                 .exists(params![id.to_string(), principal.as_str()])
         })
         .await
@@ -126,7 +131,7 @@ impl SessionRecords for Sqlite {
         let principal = principal.clone();
         self.write(Durability::Power, move |db| {
             db.prepare_cached(
-                "UPDATE sessions SET ended_at = ?, head = NULL WHERE sid = ? AND principal = ? AND opened = 1 AND ended_at IS NULL",
+                "UPDATE sessions INDEXED BY sessions_of_owner SET ended_at = ?, head = NULL WHERE sid = ? AND principal = ? AND opened = 1 AND ended_at IS NULL",
             )?
             .execute(params![at.as_microsecond(), id.to_string(), principal.as_str()])
             .map(|changed| changed > 0)
@@ -188,7 +193,8 @@ impl SessionRecords for Sqlite {
         let principal = principal.clone();
         self.read(move |db| {
             let sql = format!(
-                "SELECT {COLUMNS}, {BOUND_UNTIL} FROM sessions WHERE id = (SELECT session FROM logical_sessions WHERE id = :logical)
+                "SELECT {COLUMNS}, {BOUND_UNTIL} FROM sessions WHERE id = (SELECT session FROM logical_sessions
+                   INDEXED BY logical_sessions_of_owner WHERE id = :logical AND principal = :principal)
                  AND principal = :principal AND {LIVES}"
             );
             let bindings = rusqlite::named_params! {
@@ -271,7 +277,9 @@ fn find_named(db: &Connection, principal: &Principal, name: &SessionName) -> rus
 }
 
 pub fn find(db: &Connection, principal: &Principal, id: SessionId, now: Timestamp) -> rusqlite::Result<Option<OpenedSession>> {
-    let sql = format!("SELECT {COLUMNS}, {BOUND_UNTIL} FROM sessions WHERE sid = :id AND principal = :principal AND {LIVES}");
+    let sql = format!(
+        "SELECT {COLUMNS}, {BOUND_UNTIL} FROM sessions INDEXED BY sessions_of_owner WHERE sid = :id AND principal = :principal AND {LIVES}"
+    );
     let bindings = rusqlite::named_params! { ":id": id.to_string(), ":principal": principal.as_str(), ":now": now.as_microsecond() };
     db.prepare_cached(&sql)?.query_row(bindings, read_session).optional()
 }
