@@ -88,7 +88,7 @@ async fn a_kill_under_load_loses_no_acknowledged_write() {
             tool: "run",
             args: &Map::new(),
             called_at: contexts.clock().now(),
-            outcome: Outcome::Said("Done."),
+            outcome: Outcome::Summary("Done."),
         });
         assert!(begun.elapsed() < Duration::from_millis(200));
         recorder.flush().await;

@@ -58,7 +58,7 @@ async fn whoever_comes_back_in_time_misses_nothing_and_else_is_told_so() {
     let (mut back, missed) = hub.receive(scope.clone(), Some(at)).expect("a place");
     assert!(!missed);
     assert_eq!(heard(&mut back).await, Event::Updated(execution(1)));
-    assert_eq!(back.position().event, begin.event + 2, "what nobody could hear was not kept");
+    assert_eq!(back.position().event, begin.event + 2, "events without a subscriber are not buffered");
     for wrong in [Position { buffer: at.buffer ^ 1, event: 1 }, Position { buffer: at.buffer, event: 99 }] {
         assert!(hub.receive(scope.clone(), Some(wrong)).expect("a place").1, "{wrong:?}");
     }
