@@ -111,9 +111,9 @@ async fn a_session_presented_after_its_intent_was_reopened_is_continued() {
     assert_eq!(body(&client.call("session_context", context("a task", &[])).await)["logical_session_id"], new);
 }
 
-/// Regression: sessions with a head were not listed to anyone, whatever ran in them.
+/// Regression: opened sessions were not listed to anyone, whatever ran in them.
 #[tokio::test]
-async fn sessions_with_a_head_are_listed_to_their_owner() {
+async fn opened_sessions_are_listed_to_their_owner() {
     let server = start(&["--insecure-no-auth"]);
     let (one, two) = (Http::connect(&server, VERSION, &[]).await, Http::connect(&server, VERSION, &[]).await);
     let list = async |client: &Http| body(&client.call("list_sessions", json!({})).await)["sessions"].clone();

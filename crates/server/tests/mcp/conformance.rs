@@ -160,8 +160,7 @@ struct Proxy {
 
 impl Proxy {
     fn start(server: &str) -> Self {
-        let mut process =
-            tool("node").args(["proxy.mjs", server]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+        let mut process = tool("node").args(["proxy.mjs", server]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
         let mut url = String::new();
         BufReader::new(process.stdout.take().expect("piped")).read_line(&mut url).expect("its address");
         Self { url: url.trim().to_owned(), process }

@@ -1,4 +1,4 @@
-//! Data-layer sessions, which clients create and name in `_meta`: one test per rule, with clients of every kind.
+//! Sessions that MCP clients create with `sessions/create` and name in `_meta`: one test per rule, with clients of every kind.
 
 use crate::client::{Client, LEGACY, LEGACY_KEY, MODERN_KEY, code, everywhere};
 use crate::fixture::{Folders, Server};

@@ -23,7 +23,7 @@ async fn heard(listener: &mut Subscriber) -> Event {
 }
 
 #[tokio::test]
-async fn everybody_hears_what_their_scope_subscribed_to_and_nothing_else() {
+async fn subscribers_receive_only_the_topics_of_their_scope() {
     let hub = Hub::default();
     let (mut one, mut same, mut other) = (listen(&hub, 1), listen(&hub, 1), listen(&hub, 2));
     hub.subscribe(&Scope::Session(session(1)), execution(1)).expect("room");
@@ -44,7 +44,7 @@ async fn everybody_hears_what_their_scope_subscribed_to_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn whoever_comes_back_in_time_misses_nothing_and_else_is_told_so() {
+async fn a_returning_subscriber_misses_nothing_or_is_notified() {
     let (hub, scope) = (Hub::default(), Scope::Session(session(1)));
     hub.subscribe(&scope, execution(1)).expect("room");
     hub.updated(&execution(1));
