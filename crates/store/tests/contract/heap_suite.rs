@@ -233,7 +233,7 @@ pub fn a_removed_heap_is_not_found(place: &dyn Place) {
     assert!(matches!(store.get(&key), Err(HeapStoreError::NotFound { .. })));
     assert!(matches!(store.describe(&key), Err(HeapStoreError::NotFound { .. })));
     assert_eq!(listed(&store).iter().map(|heap| heap.key).collect::<Vec<_>>(), [kept]);
-    store.put(&key, &payload, Some(&engine(2))).expect("put anew");
+    store.put(&key, &payload, Some(&engine(2))).expect("put again");
     assert_eq!(store.get(&key).expect("get").engine(), Some(&engine(2)), "nothing of the old one is left");
 }
 

@@ -89,7 +89,7 @@ async fn long_messages_leave_sooner() {
 }
 
 #[tokio::test]
-async fn the_rest_of_a_session_that_is_over_is_kept_within_bounds() {
+async fn the_remaining_events_of_an_ended_session_are_bounded() {
     let hub = Hub::default();
     let positions: Vec<_> = (0..100)
         .map(|number| {
@@ -109,7 +109,7 @@ async fn the_rest_of_a_session_that_is_over_is_kept_within_bounds() {
 }
 
 #[tokio::test]
-async fn messages_that_matter_less_than_asked_for_are_not_told() {
+async fn messages_below_the_level_are_not_sent() {
     let hub = Hub::default();
     let mut listener = listen(&hub, 1);
     let id = ExecutionId::from_random([1; 16]);
@@ -122,7 +122,7 @@ async fn messages_that_matter_less_than_asked_for_are_not_told() {
 }
 
 #[test]
-fn scopes_that_nobody_needs_leave_nothing_behind() {
+fn unused_scopes_are_removed() {
     let hub = Hub::default();
     for number in 0..=u8::MAX {
         hub.subscribe(&Scope::Request(number.into()), execution(number)).expect("room");
