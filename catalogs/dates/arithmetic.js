@@ -1,11 +1,11 @@
-// Adding to dates, and taking them from each other.
+// Date addition and subtraction.
 import { daysInMonth } from "./month.js";
 import { checkWhole, fromDays, fromParts, parseDate, toDays } from "./text.js";
 
 /**
- * The date so many days later, or earlier.
+ * Adds days to a date; may be negative.
  * @param {string} date such as "2024-02-29"
- * @param {number} days a whole number, which may be negative
+ * @param {number} days an integer, may be negative
  * @returns {string}
  */
 export function addDays(date, days) {
@@ -14,9 +14,9 @@ export function addDays(date, days) {
 }
 
 /**
- * The same day so many months later, or the last of that month when it has no such day: a month after 31 January is 28 or 29 February.
+ * Adds months to a date. If the month has no such day, returns its last day: a month after 31 January is 28 or 29 February.
  * @param {string} date such as "2024-01-31"
- * @param {number} months a whole number, which may be negative
+ * @param {number} months an integer, may be negative
  * @returns {string}
  */
 export function addMonths(date, months) {
@@ -28,9 +28,9 @@ export function addMonths(date, months) {
 }
 
 /**
- * The same day so many years later; 29 February becomes the 28th where there is none.
+ * Adds years to a date; 29 February becomes 28 February if the year is not a leap year.
  * @param {string} date such as "2024-02-29"
- * @param {number} years a whole number, which may be negative
+ * @param {number} years an integer, may be negative
  * @returns {string}
  */
 export function addYears(date, years) {
@@ -39,7 +39,7 @@ export function addYears(date, years) {
 }
 
 /**
- * How many days lie from one date to another; negative when the other is earlier.
+ * The number of days from one date to another; negative if the second is earlier.
  * @param {string} from such as "2024-01-01"
  * @param {string} to such as "2024-03-01"
  * @returns {number}
@@ -49,7 +49,7 @@ export function differenceInDays(from, to) {
 }
 
 /**
- * How many whole months lie from one date to another: the most that `addMonths` can add without passing it.
+ * The number of complete months from one date to another: the most that `addMonths` can add without passing the second.
  * @param {string} from such as "2024-01-31"
  * @param {string} to such as "2024-03-01"
  * @returns {number}

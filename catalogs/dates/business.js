@@ -1,9 +1,9 @@
-// Days on which business is done: Monday to Friday, holidays left out.
+// Business days: Monday to Friday, except holidays.
 import { addDays } from "./arithmetic.js";
 import { weekday } from "./calendar.js";
 import { checkWhole, toDays } from "./text.js";
 
-/** More days than this between two dates, and something was mistyped. */
+/** More days than this are probably a mistake. */
 const DAYS_MAX = 4_000_000;
 
 function toSet(holidays) {
@@ -15,9 +15,9 @@ function toSet(holidays) {
 const isOpen = (date, closed) => weekday(date) <= 5 && !closed.has(toDays(date));
 
 /**
- * Whether a date is a Monday to Friday and no holiday.
+ * Whether a date is a Monday to Friday and not a holiday.
  * @param {string} date such as "2024-02-29"
- * @param {Iterable<string>} [holidays=[]] dates that are none
+ * @param {Iterable<string>} [holidays=[]] dates that are not business days
  * @returns {boolean}
  */
 export function isBusinessDay(date, holidays = []) {
@@ -25,10 +25,10 @@ export function isBusinessDay(date, holidays = []) {
 }
 
 /**
- * The business day so many business days later, or earlier; with 0 the date itself.
+ * Adds business days to a date; may be negative. With 0, returns the date itself.
  * @param {string} date such as "2024-02-29"
- * @param {number} days a whole number, which may be negative
- * @param {Iterable<string>} [holidays=[]] dates that are no business days
+ * @param {number} days an integer, may be negative
+ * @param {Iterable<string>} [holidays=[]] dates that are not business days
  * @returns {string}
  */
 export function addBusinessDays(date, days, holidays = []) {
@@ -45,10 +45,10 @@ export function addBusinessDays(date, days, holidays = []) {
 }
 
 /**
- * How many business days there are from one date up to, but not including, another; negative when the other is earlier.
+ * The number of business days from one date to another, without the second; negative if the second is earlier.
  * @param {string} from such as "2024-01-01"
  * @param {string} to such as "2024-02-01"
- * @param {Iterable<string>} [holidays=[]] dates that are no business days
+ * @param {Iterable<string>} [holidays=[]] dates that are not business days
  * @returns {number}
  */
 export function businessDaysBetween(from, to, holidays = []) {
@@ -59,7 +59,7 @@ export function businessDaysBetween(from, to, holidays = []) {
   }
   const weeks = Math.floor((last - first) / 7);
   let count = weeks * 5;
-  // 0 is Monday; day 0 of the count was a Thursday.
+  // 0 is Monday; day 0 (1970-01-01) was a Thursday.
   const isWorkday = (day) => (((day + 3) % 7) + 7) % 7 < 5;
   for (let day = first + weeks * 7; day < last; day++) count += isWorkday(day) ? 1 : 0;
   for (const day of toSet(holidays)) count -= day >= first && day < last && isWorkday(day) ? 1 : 0;

@@ -1,9 +1,9 @@
-// Weeks and weekdays as ISO 8601 counts them: Monday is 1, and week 1 has the year's first Thursday.
+// Weeks and weekdays as in ISO 8601: Monday is 1, and week 1 has the year's first Thursday.
 import { parseDate, toDays } from "./text.js";
 
 export { daysInMonth, isLeapYear } from "./month.js";
 
-/** The numbers that `weekday` gives. */
+/** The numbers that `weekday` returns. */
 export const WEEKDAYS = Object.freeze({ monday: 1, tuesday: 2, wednesday: 3, thursday: 4, friday: 5, saturday: 6, sunday: 7 });
 
 /**
@@ -17,7 +17,7 @@ export function weekday(date) {
 }
 
 /**
- * The ISO week and the year it belongs to, which around New Year may be another than the date's.
+ * The ISO week and the year it belongs to, which may differ from the date's year around New Year.
  * @param {string} date such as "2024-12-30"
  * @returns {{ year: number, week: number }}
  */

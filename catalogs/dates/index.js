@@ -1,4 +1,4 @@
-// What the catalog offers: every export here is an entity. A date is a text such as "2024-02-29".
+// The exports of the catalog: each is an entity. A date is a string such as "2024-02-29".
 export { addDays, addMonths, addYears, differenceInDays, differenceInMonths, endOfMonth, startOfMonth } from "./arithmetic.js";
 export { addBusinessDays, businessDaysBetween, isBusinessDay } from "./business.js";
 export { DateRange } from "./range.js";

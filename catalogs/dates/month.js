@@ -1,4 +1,4 @@
-// The lengths of months.
+// Lengths of months, and leap years.
 
 /**
  * Whether a year has a 29 February.

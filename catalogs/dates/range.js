@@ -1,8 +1,8 @@
-// Stretches of days.
+// Date ranges.
 import { endOfMonth, startOfMonth } from "./arithmetic.js";
 import { fromDays, toDays } from "./text.js";
 
-/** All days from one date to another, both included. Never changes; iterates over its dates. */
+/** All days from one date to another, both included. Immutable; iterates over its dates. */
 export class DateRange {
   #first;
   #last;
@@ -18,8 +18,8 @@ export class DateRange {
   }
 
   /**
-   * The month that a date lies in.
-   * @param {string} date any day of it
+   * The month that contains a date.
+   * @param {string} date any day of the month
    * @returns {DateRange}
    */
   static month(date) {
@@ -42,7 +42,7 @@ export class DateRange {
   }
 
   /**
-   * Whether a date lies in the range.
+   * Whether the range contains a date.
    * @param {string} date any date
    * @returns {boolean}
    */
@@ -71,8 +71,8 @@ export class DateRange {
   }
 
   /**
-   * Every so many days of the range, the first included.
-   * @param {number} [step=1] a whole number from 1
+   * Every `step`th day of the range, starting with the first.
+   * @param {number} [step=1] an integer of at least 1
    * @returns {Generator<string>}
    */
   *days(step = 1) {
@@ -84,7 +84,7 @@ export class DateRange {
     return this.days();
   }
 
-  /** The range as ISO 8601 writes it: "2024-01-01/2024-01-31". */
+  /** The range in ISO 8601 format: "2024-01-01/2024-01-31". */
   toString() {
     return `${this.from}/${this.to}`;
   }

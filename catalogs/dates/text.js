@@ -1,4 +1,4 @@
-// From text to days and back. Inside the catalog a date is the number of days since 1970-01-01.
+// Conversion between text and days. Inside the catalog a date is the number of days since 1970-01-01.
 import { daysInMonth } from "./month.js";
 
 const MILLISECONDS_PER_DAY = 86_400_000;
@@ -7,7 +7,7 @@ const MILLISECONDS_PER_DAY = 86_400_000;
 export function toDays(date, name = "date") {
   const { year, month, day } = parse(date, name);
   const time = new Date(0);
-  // Unlike Date.UTC, this takes the years 0 to 99 as they are.
+  // Unlike Date.UTC, this does not add 1900 to the years 0 to 99.
   time.setUTCFullYear(year, month - 1, day);
   return time.getTime() / MILLISECONDS_PER_DAY;
 }
@@ -41,7 +41,7 @@ function parse(date, name) {
 }
 
 /**
- * Year, month (1 to 12) and day of a date; an error when there is no such day.
+ * Year, month (1 to 12) and day of a date; throws if the date does not exist.
  * @param {string} date such as "2024-02-29"
  * @returns {{ year: number, month: number, day: number }}
  */
@@ -50,7 +50,7 @@ export function parseDate(date) {
 }
 
 /**
- * Whether a text is a date that exists.
+ * Whether a text is an existing date.
  * @param {unknown} text anything
  * @returns {boolean}
  */
@@ -69,9 +69,9 @@ const MONTHS = [
 const DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
 /**
- * A date as text, after a pattern of YYYY, MMMM (January), MMM (Jan), MM, M, DD, D, dddd (Monday) and ddd (Mon); text in [brackets] stays.
+ * Formats a date by a pattern of YYYY, MMMM (January), MMM (Jan), MM, M, DD, D, dddd (Monday) and ddd (Mon); text in [brackets] is copied.
  * @param {string} date such as "2024-02-29"
- * @param {string} [pattern="D MMMM YYYY"] what it is to look like
+ * @param {string} [pattern="D MMMM YYYY"] the format
  * @returns {string}
  */
 export function formatDate(date, pattern = "D MMMM YYYY") {

@@ -1,9 +1,9 @@
-// Averages, and the sum they rest on.
+// Averages, and the sum they are based on.
 import { checkNumbers } from "./check.ts";
 
 /**
- * Adds numbers up without losing the small ones among large ones (Neumaier's compensated summation).
- * @param values the numbers; none gives 0
+ * The sum, with compensation for rounding errors (Neumaier's algorithm).
+ * @param values the numbers; the sum of none is 0
  */
 export function sum(values: readonly number[]): number {
   checkNumbers(values, 0, "values");
@@ -13,7 +13,7 @@ export function sum(values: readonly number[]): number {
     lost += Math.abs(total) >= Math.abs(value) ? total - next + value : value - next + total;
     total = next;
   }
-  // Past the largest number what was lost is no number any more.
+  // If the sum overflows, the compensation is NaN.
   return Number.isFinite(total) ? total + lost : total;
 }
 
@@ -27,9 +27,9 @@ export function mean(values: readonly number[]): number {
 }
 
 /**
- * The mean of numbers of unequal weight.
+ * The weighted mean.
  * @param values the numbers, at least one
- * @param weights as many weights, none negative, not all zero
+ * @param weights the same number of weights, none negative, not all zero
  */
 export function weightedMean(values: readonly number[], weights: readonly number[]): number {
   checkNumbers(values, 1, "values");
@@ -42,7 +42,7 @@ export function weightedMean(values: readonly number[], weights: readonly number
 }
 
 /**
- * The middle number, or the mean of the two in the middle.
+ * The median: the middle number, or the mean of the two middle numbers.
  * @param values the numbers, at least one, in any order
  */
 export function median(values: readonly number[]): number {
@@ -53,7 +53,7 @@ export function median(values: readonly number[]): number {
 }
 
 /**
- * The most frequent numbers, smallest first: more than one when several are equally frequent.
+ * The most frequent numbers in ascending order; more than one if several are equally frequent.
  * @param values the numbers, at least one
  */
 export function mode(values: readonly number[]): number[] {

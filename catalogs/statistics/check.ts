@@ -1,6 +1,6 @@
-// What every function here asks of its numbers.
+// Validation of the numbers that functions take.
 
-/** Refuses lists that are too short, and anything in them that is not a finite number. */
+/** Throws if the list is too short or contains anything but finite numbers. */
 export function checkNumbers(values: readonly number[], least: number, name: string): void {
   if (!Array.isArray(values) && !ArrayBuffer.isView(values)) throw new TypeError(`\`${name}\` must be an array of numbers`);
   if (values.length < least) throw new RangeError(`\`${name}\` has ${values.length} numbers: at least ${least} are needed`);

@@ -1,13 +1,13 @@
-// Counting numbers into bins of equal width.
+// Histograms with bins of equal width.
 import { checkNumbers } from "./check.ts";
 
-/** More bins than anyone looks at; a mistyped number must not fill the heap. */
+/** More than any histogram needs, so that a mistyped number does not fill the heap. */
 const BINS_MAX = 100_000;
 
 /**
- * Counts numbers into bins of equal width from the smallest to the largest. A number on a border belongs to the bin above; the largest to the last.
+ * Counts numbers into bins of equal width from the smallest to the largest. A number on a boundary is counted in the bin above it; the largest number in the last bin.
  * @param values the numbers, at least one
- * @param bins how many bins; by Sturges' rule when left out
+ * @param bins number of bins; if omitted, by Sturges' rule
  */
 export function histogram(values: readonly number[], bins?: number): { from: number; to: number; count: number }[] {
   checkNumbers(values, 1, "values");
@@ -20,13 +20,13 @@ export function histogram(values: readonly number[], bins?: number): { from: num
     if (value < minimum) minimum = value;
     if (value > maximum) maximum = value;
   }
-  // Equal numbers span nothing: one bin holds them all.
+  // If all numbers are equal, one bin contains them all.
   if (minimum === maximum) return [{ from: minimum, to: maximum, count: values.length }];
   const border = (i: number): number => (i === count ? maximum : minimum + ((maximum - minimum) * i) / count);
   const made = Array.from({ length: count }, (_, i) => ({ from: border(i), to: border(i + 1), count: 0 }));
   for (const value of values) {
     let i = Math.min(count - 1, Math.floor(((value - minimum) / (maximum - minimum)) * count));
-    // Rounding may land one bin off its borders.
+    // Rounding may give an index one bin off.
     while (i > 0 && value < made[i]!.from) i--;
     while (i < count - 1 && value >= made[i]!.to) i++;
     made[i]!.count++;

@@ -1,4 +1,4 @@
-// What the catalog offers: every export here is an entity.
+// The exports of the catalog: each is an entity.
 export { mean, median, mode, sum, weightedMean } from "./average.ts";
 export { correlation, covariance, linearRegression } from "./relation.ts";
 export { histogram } from "./histogram.ts";

@@ -1,9 +1,9 @@
-// Quantiles, and the summary made of them.
+// Quantiles, and the summary based on them.
 import { mean } from "./average.ts";
 import { checkNumbers } from "./check.ts";
 
 /**
- * The number below which a share of the others lies, interpolated between neighbours (R's type 7, as spreadsheets have it).
+ * The quantile, linearly interpolated (R type 7).
  * @param values the numbers, at least one, in any order
  * @param share from 0 (the minimum) to 1 (the maximum)
  */
@@ -13,7 +13,7 @@ export function quantile(values: readonly number[], share: number = 0.5): number
 }
 
 /**
- * Count, minimum, quartiles, maximum and mean at once.
+ * Count, minimum, quartiles, maximum and mean.
  * @param values the numbers, at least one
  */
 export function summary(

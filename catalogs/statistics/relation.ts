@@ -1,4 +1,4 @@
-// How two lists of numbers go together.
+// Relations between two lists of numbers: covariance, correlation, regression.
 import { mean, sum } from "./average.ts";
 import { checkNumbers } from "./check.ts";
 
@@ -17,9 +17,9 @@ function deviations(x: readonly number[], y: readonly number[]) {
 }
 
 /**
- * The covariance of a sample.
+ * The sample covariance.
  * @param x the numbers, at least two
- * @param y as many numbers
+ * @param y the same number of values
  */
 export function covariance(x: readonly number[], y: readonly number[]): number {
   return deviations(x, y).xy / (x.length - 1);
@@ -28,28 +28,28 @@ export function covariance(x: readonly number[], y: readonly number[]): number {
 /**
  * Pearson's correlation, from −1 to 1.
  * @param x the numbers, at least two, not all equal
- * @param y as many numbers, not all equal
+ * @param y the same number of values, not all equal
  */
 export function correlation(x: readonly number[], y: readonly number[]): number {
   const { xx, yy, xy } = deviations(x, y);
-  if (xx === 0 || yy === 0) throw new RangeError(`all of \`${xx === 0 ? "x" : "y"}\` is equal: it goes together with nothing`);
-  // One root is the more exact; two hold where the product would not.
+  if (xx === 0 || yy === 0) throw new RangeError(`all of \`${xx === 0 ? "x" : "y"}\` is equal: the correlation is undefined`);
+  // One square root is more exact; two are used where the product would overflow or underflow.
   const product = xx * yy;
   const scale = product > 0 && Number.isFinite(product) ? Math.sqrt(product) : Math.sqrt(xx) * Math.sqrt(yy);
   return Math.max(-1, Math.min(1, xy / scale));
 }
 
 /**
- * The straight line that fits best (ordinary least squares), and the share of y's variance that it explains.
+ * Fits a line by ordinary least squares; also returns R², the share of y's variance that it explains.
  * @param x the numbers, at least two, not all equal
- * @param y as many numbers
+ * @param y the same number of values
  */
 export function linearRegression(
   x: readonly number[],
   y: readonly number[],
 ): { slope: number; intercept: number; rSquared: number; predict(x: number): number } {
   const { meanX, meanY, xx, yy, xy } = deviations(x, y);
-  if (xx === 0) throw new RangeError("all of `x` is equal: no line fits best");
+  if (xx === 0) throw new RangeError("all of `x` is equal: the regression line is undefined");
   const slope = xy / xx;
   const intercept = meanY - slope * meanX;
   const rSquared = yy === 0 ? 1 : Math.min(1, xy ** 2 / (xx * yy));

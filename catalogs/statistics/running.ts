@@ -1,6 +1,6 @@
-// Statistics of a stream that is never held as a whole.
+// Statistics of a stream of numbers, without storing them.
 
-/** Statistics of numbers that come one by one, without keeping them (Welford's method). */
+/** Statistics of numbers that are added one by one and not stored (Welford's method). */
 export class RunningStatistics {
   #count = 0;
   #mean = 0;
@@ -8,13 +8,13 @@ export class RunningStatistics {
   #minimum = Infinity;
   #maximum = -Infinity;
 
-  /** @param values numbers to begin with */
+  /** @param values initial numbers */
   constructor(values: Iterable<number> = []) {
     this.pushAll(values);
   }
 
   /**
-   * Takes up several lists of numbers at once.
+   * Creates the statistics of several lists of numbers.
    * @param lists each a list of numbers
    */
   static of(...lists: Iterable<number>[]): RunningStatistics {
@@ -23,28 +23,28 @@ export class RunningStatistics {
     return statistics;
   }
 
-  /** How many numbers there were. */
+  /** How many numbers were added. */
   get count(): number {
     return this.#count;
   }
 
-  /** NaN when there were none. */
+  /** The mean; NaN if no numbers were added. */
   get mean(): number {
     return this.#count === 0 ? NaN : this.#mean;
   }
 
-  /** Infinity when there were none. */
+  /** The minimum; Infinity if no numbers were added. */
   get minimum(): number {
     return this.#minimum;
   }
 
-  /** −Infinity when there were none. */
+  /** The maximum; −Infinity if no numbers were added. */
   get maximum(): number {
     return this.#maximum;
   }
 
   /**
-   * Takes up one number.
+   * Adds one number.
    * @param value a finite number
    */
   push(value: number): this {
@@ -59,7 +59,7 @@ export class RunningStatistics {
   }
 
   /**
-   * Takes up many numbers.
+   * Adds many numbers.
    * @param values finite numbers
    */
   pushAll(values: Iterable<number>): this {
@@ -85,7 +85,7 @@ export class RunningStatistics {
   }
 
   /**
-   * A new one, as if it had seen the numbers of both.
+   * Returns new statistics, of the numbers of both.
    * @param other statistics of other numbers
    */
   merge(other: RunningStatistics): RunningStatistics {

@@ -1,4 +1,4 @@
-// How far numbers lie apart.
+// Measures of spread: variance, standard deviation, z-scores.
 import { mean, sum } from "./average.ts";
 import { checkNumbers } from "./check.ts";
 
@@ -24,7 +24,7 @@ export function standardDeviation(values: readonly number[], of: "sample" | "pop
 }
 
 /**
- * How many standard deviations each number lies above the mean.
+ * The z-scores: how many standard deviations each number is above the mean.
  * @param values the numbers, at least two, not all equal
  * @param of "sample" divides by n − 1, "population" by n
  */

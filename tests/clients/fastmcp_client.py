@@ -1,4 +1,4 @@
-"""The tour with FastMCP's client (`fastmcp`), which builds Python types from the output schemas and checks every answer against them.
+"""The tour with FastMCP's client (`fastmcp`), which generates Python types from the output schemas and validates every response.
 
 Arguments: `stdio COMMAND…`, `http URL` or `sse URL`.
 """
@@ -18,7 +18,7 @@ TRANSPORTS = {
     "http": lambda: StreamableHttpTransport(WHERE[0]),
     "sse": lambda: SSETransport(WHERE[0]),
 }
-# By itself it speaks 2026-07-28 where the transport has it.
+# In auto mode it uses 2026-07-28 if the transport supports it.
 MODES = {"stdio": ["legacy", "auto"], "http": ["legacy", "auto"], "sse": ["legacy"]}
 
 
@@ -36,7 +36,7 @@ async def tour(client):
     tools = {tool.name: tool for tool in await client.list_tools()}
     assert {"run_js", "get_execution_output", "session_context", "health_check"} <= tools.keys(), tools.keys()
 
-    # A heap goes on by its key, a session by itself.
+    # A run continues from a heap by its key; in a session, from the session's head.
     first = await call("run_js", code="let n: number = 41", wait_secs=60)
     second = await call("run_js", code="++n", heap=first["heap"], wait_secs=60)
     assert second["result"] == "42", second
@@ -45,7 +45,7 @@ async def tour(client):
         record = await call("run_js", code="globalThis.count = (globalThis.count ?? 0) + 1", session=session, wait_secs=60)
         assert record["result"] == expected, record
 
-    # The answer as the type that its schema describes.
+    # The response as the type that its schema describes.
     typed = (await client.call_tool("run_js", {"code": "[1, 2]", "wait_secs": 60})).data
     assert typed.status == "completed" and typed.result == "[1,2]", typed
 
@@ -70,14 +70,14 @@ async def tour(client):
     assert (await client.read_resource(uri + "/result"))[0].text == "42"
     assert len(await client.list_resource_templates()) == 4
 
-    told = []
+    received = []
 
     async def progress(value, total, message):
-        told.append(value)
+        received.append(value)
 
     slow = "for (let i = 0; i < 3; i++) { console.log(i); await new Promise((done) => setTimeout(done, 300)) }"
     await client.call_tool("run_js", {"code": slow, "wait_secs": 60}, progress_handler=progress)
-    assert len(told) >= 2 and told == sorted(set(told)), told
+    assert len(received) >= 2 and received == sorted(set(received)), received
 
 
 async def main():

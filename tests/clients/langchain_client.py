@@ -38,7 +38,7 @@ async def tour(session):
             return str(error)
         raise AssertionError(f"{name} {arguments} is refused")
 
-    # A heap goes on by its key, a session by itself.
+    # A run continues from a heap by its key; in a session, from the session's head.
     first = await call("run_js", code="let n: number = 41", wait_secs=60)
     second = await call("run_js", code="++n", heap=first["heap"], wait_secs=60)
     assert second["result"] == "42", second
@@ -72,7 +72,7 @@ async def main():
     client = MultiServerMCPClient({"heapstead": CONNECTIONS[KIND]()})
     async with client.session("heapstead") as session:
         await tour(session)
-    # A connection for each call, which is the adapter's way by default; what went wrong comes as a message for the model.
+    # By default the adapter opens a connection per call, and returns errors as messages for the model.
     tools = {tool.name: tool for tool in await client.get_tools()}
     failed = await tools["run_js"].ainvoke({"type": "tool_call", "id": "1", "name": "run_js", "args": {"code": "null.x", "wait_secs": 60}})
     assert failed.status == "error" and "TypeError" in str(failed.content), failed

@@ -1,6 +1,6 @@
 """The tools as OpenAI's Agents SDK (`openai-agents`) offers them to a model, with schemas converted to its strict mode.
 
-Strict mode knows no free-form maps: the SDK offers a tool that takes one with its own schema instead, and no other tool may be left so.
+Strict mode does not support free-form maps: the SDK offers tools with a map parameter with their original schema. All other tools must be strict.
 Arguments: `stdio COMMAND…` or `http URL`.
 """
 
@@ -47,7 +47,7 @@ async def main():
             call_context = ToolContext(context=None, tool_name=name, tool_call_id="1", tool_arguments=arguments)
             return str(await tool.on_invoke_tool(call_context, arguments))
 
-        # A model has to give every argument in strict mode: null stands for one that it leaves out.
+        # In strict mode a model must pass every argument: null means omitted.
         ran = await call("run_js", code="6 * 7", wait_secs=60, heap=None, tags=None, session=None)
         assert "42" in ran, ran
         assert "healthy" in await call("health_check")

@@ -1,4 +1,4 @@
-"""The tour with the Python client (`mcp`), which speaks 2026-07-28 and all versions before it.
+"""The tour with the Python client (`mcp`), which supports 2026-07-28 and all earlier versions.
 
 Arguments: `stdio COMMAND…`, `http URL` or `sse URL`.
 """
@@ -49,7 +49,7 @@ async def tour(client):
             break
     assert text == "".join(f"line {i} é\n" for i in range(1, 251)), text
 
-    # More than this client reads as one event: shown in part, and read on from there.
+    # Larger than this client accepts in one event: truncated in the response, and the rest is read as a resource.
     long = await client.call_tool("run_js", {"code": "'é'.repeat(1_500_000)", "wait_secs": 60})
     part = long.structured_content
     assert part["truncated"] and json.loads(long.content[0].text)["truncated"], part.keys()
@@ -86,14 +86,14 @@ async def tour(client):
     assert json.loads((await client.read_resource(uri)).contents[0].text) == second
     assert (await client.read_resource(uri + "/result")).contents[0].text == "42"
 
-    told = []
+    received = []
 
     async def progress(value, total, message):
-        told.append(value)
+        received.append(value)
 
     slow = "for (let i = 0; i < 3; i++) { console.log(i); await new Promise((done) => setTimeout(done, 300)) }"
     await client.call_tool("run_js", {"code": slow, "wait_secs": 60}, progress_callback=progress)
-    assert len(told) >= 2 and told == sorted(set(told)), told
+    assert len(received) >= 2 and received == sorted(set(received)), received
 
 
 async def main():

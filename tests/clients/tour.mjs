@@ -1,4 +1,4 @@
-// What every client of others has to get through, whichever it is and however it is connected: the same steps for each of them.
+// The steps that every third-party client executes, over every transport.
 import assert from "node:assert/strict";
 
 const TOOLS = [
@@ -6,7 +6,7 @@ const TOOLS = [
   "delete_heap_tags", "query_heaps_by_tags", "list_sessions", "list_session_snapshots", "health_check",
 ];
 
-// `client` is one of the SDKs' clients, connected. Both check structured content against the schema of the tool.
+// `client` is a connected client of one of the SDKs. Both validate structured content against the tool's schema.
 export async function tour(client, { withProgress }) {
   const call = async (name, args, options) => {
     const answer = await client.callTool({ name, arguments: args }, ...options ?? []);
@@ -73,12 +73,12 @@ export async function tour(client, { withProgress }) {
   assert.equal(await read(`${begun.execution_id}/output`), text);
   assert.equal((await client.listResourceTemplates()).resourceTemplates.length, 4);
 
-  const told = [];
+  const received = [];
   const slow = "for (let i = 0; i < 3; i++) { console.log(i); await new Promise((done) => setTimeout(done, 300)) } 'done'";
-  const waited = await call("run_js", { code: slow, wait_secs: 60 }, withProgress((progress) => told.push(progress.progress)));
+  const waited = await call("run_js", { code: slow, wait_secs: 60 }, withProgress((progress) => received.push(progress.progress)));
   assert.equal(waited.structuredContent.result, '"done"');
-  assert(told.length >= 2, `${told.length} notifications`);
-  assert(told.every((value, i) => i === 0 || value > told[i - 1]), "progress grows");
+  assert(received.length >= 2, `${received.length} notifications`);
+  assert(received.every((value, i) => i === 0 || value > received[i - 1]), "progress grows");
 }
 
 // Arguments of these scripts: `stdio COMMAND…`, `http URL` or `sse URL`.

@@ -1,4 +1,4 @@
-// The tour with @modelcontextprotocol/client, the TypeScript client that speaks 2026-07-28: so, and as an older one.
+// The tour with @modelcontextprotocol/client, the TypeScript client that supports 2026-07-28: in that version, and as an older client.
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { kind, tour, where } from "./tour.mjs";

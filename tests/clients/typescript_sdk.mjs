@@ -1,4 +1,4 @@
-// The tour with @modelcontextprotocol/sdk, the TypeScript client of the versions with `initialize`; and its tasks, which are those of 2025-11-25.
+// The tour with @modelcontextprotocol/sdk, the TypeScript client for versions with `initialize`, and the tasks of 2025-11-25.
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { kind, tour, where } from "./tour.mjs";

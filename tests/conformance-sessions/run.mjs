@@ -10,12 +10,12 @@ const require = createRequire(packages ? `${packages}/` : import.meta.url);
 const { Client, StreamableHTTPClientTransport } = require("@modelcontextprotocol/client");
 const { StdioClientTransport } = require("@modelcontextprotocol/client/stdio");
 
-const PATIENCE_MS = 30_000;
+const TIMEOUT_MS = 30_000;
 const ERAS = {
   legacy: { mode: "legacy", $key: "io.modelcontextprotocol/session", $notFound: -32043, $required: -32044 },
   modern: { mode: { pin: "2026-07-28" }, $key: "dev.heapstead/session", $notFound: -31043, $required: -31044 },
 };
-// What comes after the transport is the server's.
+// Arguments after the transport are for the server.
 const own = process.argv.slice(2);
 const at = own.findIndex((argument) => argument === "stdio" || argument === "http");
 const { values: options } = parseArgs({
@@ -27,17 +27,17 @@ const { values: options } = parseArgs({
   },
 });
 const [kind, ...where] = own.slice(at);
-// Any result will do: the cases say what has to be in it.
+// Any result is accepted here: the cases define what it must contain.
 const anything = { "~standard": { version: 1, vendor: "cases", validate: (value) => ({ value }) } };
 
 const within = (promise, what) =>
-  Promise.race([promise, new Promise((_, fail) => setTimeout(() => fail(new Error(`${what}: not in time`)), PATIENCE_MS).unref())]);
+  Promise.race([promise, new Promise((_, fail) => setTimeout(() => fail(new Error(`${what}: timeout`)), TIMEOUT_MS).unref())]);
 
 // One case with one client.
 class Run {
   saved = {};
   listening = {};
-  unheard = [];
+  unread = [];
   waiting = () => {};
 
   constructor(era) {
@@ -50,21 +50,21 @@ class Run {
       kind === "stdio"
         ? new StdioClientTransport({ command: where[0], args: where.slice(1), env: process.env, stderr: "inherit" })
         : new StreamableHTTPClientTransport(new URL(where[0]));
-    // Every message is looked at on its way to the client, which sets its own reader when it connects.
+    // Every message is recorded before the client reads it. The client sets its own reader when it connects.
     let reader;
     Object.defineProperty(transport, "onmessage", {
-      get: () => reader && ((message, extra) => (this.overhear(message), reader(message, extra))),
+      get: () => reader && ((message, extra) => (this.record(message), reader(message, extra))),
       set: (given) => (reader = given),
     });
     await this.client.connect(transport);
   }
 
-  overhear(message) {
-    this.unheard.push({ ...message, params: message.params ?? {} });
+  record(message) {
+    this.unread.push({ ...message, params: message.params ?? {} });
     this.waiting();
   }
 
-  // What stands for something else, replaced by it.
+  // Replaces placeholders with their values.
   value(written) {
     if (Array.isArray(written)) return written.map((item) => this.value(item));
     if (written && typeof written === "object")
@@ -86,7 +86,7 @@ class Run {
       if (!holds) throw new Error(`${path}: ${what}, not ${JSON.stringify(found)}`);
     };
     if (Array.isArray(expected)) {
-      // One of them is as expected.
+      // At least one must match.
       for (const item of expected) must(found?.some((one) => this.fits(item, one)), `something like ${JSON.stringify(item)}`);
     } else if (expected && typeof expected === "object") {
       must(found && typeof found === "object", "an object");
@@ -113,9 +113,9 @@ class Run {
   // The answer, in the shape of JSON-RPC.
   async send(method, params) {
     try {
-      const result = await this.client.request({ method, params }, anything, { timeout: PATIENCE_MS * 4 });
+      const result = await this.client.request({ method, params }, anything, { timeout: TIMEOUT_MS * 4 });
       // In the later era the client takes the type off its results. Nothing else is asked there meanwhile, so the last answer is this one.
-      return { result: this.era === ERAS.modern ? this.unheard.findLast((message) => message.result).result : result };
+      return { result: this.era === ERAS.modern ? this.unread.findLast((message) => message.result).result : result };
     } catch (error) {
       // With an HTTP status of its own the client does not read an answer, and only shows it.
       const shown = /\{"jsonrpc".*\}$/.exec(error.message);
@@ -129,10 +129,10 @@ class Run {
     return "in" in step ? { ...params, _meta: { ...params._meta, [this.era.$key]: this.value(step.in) } } : params;
   }
 
-  async hear(wanted) {
+  async receive(wanted) {
     for (;;) {
-      const index = this.unheard.findIndex((message) => this.fits(wanted, message));
-      if (index >= 0) return this.unheard.splice(index, 1)[0];
+      const index = this.unread.findIndex((message) => this.fits(wanted, message));
+      if (index >= 0) return this.unread.splice(index, 1)[0];
       await within(new Promise((woken) => (this.waiting = woken)), JSON.stringify(wanted));
     }
   }
@@ -151,12 +151,12 @@ class Run {
 
   async step(step) {
     if (step.capabilities) {
-      // The client keeps only those that it knows, so this looks at what the server said itself.
-      const told =
-        this.era === ERAS.modern ? await this.send("server/discover", {}) : await this.hear({ result: { capabilities: "$any" } });
-      return this.check(step.capabilities, told.result.capabilities, "capabilities");
+      // The client keeps only capabilities that it knows, so this reads the server's message.
+      const response =
+        this.era === ERAS.modern ? await this.send("server/discover", {}) : await this.receive({ result: { capabilities: "$any" } });
+      return this.check(step.capabilities, response.result.capabilities, "capabilities");
     }
-    if (step.hear) return this.hear({ method: step.hear, params: step.params });
+    if (step.receive) return this.receive({ method: step.receive, params: step.params });
     if (step.post) return this.post(step);
     if (step.listen) {
       this.listening[step.listen] = this.send("messages/listen", this.inSession(step, {}));

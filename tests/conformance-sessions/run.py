@@ -20,7 +20,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import Request
 from pydantic import TypeAdapter
 
-PATIENCE = 30
+TIMEOUT_SECS = 30
 ERAS = {
     "legacy": {"mode": "legacy", "$key": "io.modelcontextprotocol/session", "$notFound": -32043, "$required": -32044},
     "modern": {"mode": "2026-07-28", "$key": "dev.heapstead/session", "$notFound": -31043, "$required": -31044},
@@ -37,8 +37,8 @@ OPTIONS = parser.parse_args()
 
 
 @asynccontextmanager
-async def overheard(transport, heard):
-    """A transport that shows every message on its way to the client."""
+async def recorded(transport, received):
+    """A transport that records every message before the client reads it."""
     async with transport as streams:
         read, write, *rest = streams
         out, shown = anyio.create_memory_object_stream(1000)
@@ -47,7 +47,7 @@ async def overheard(transport, heard):
             async with out:
                 async for message in read:
                     if isinstance(message, SessionMessage):
-                        await heard.put(message.message.model_dump(by_alias=True, exclude_unset=True))
+                        await received.put(message.message.model_dump(by_alias=True, exclude_unset=True))
                     await out.send(message)
 
         async with anyio.create_task_group() as tasks:
@@ -59,12 +59,12 @@ async def overheard(transport, heard):
 class Run:
     """One case with one client."""
 
-    def __init__(self, client, era, heard):
-        self.client, self.era, self.heard = client, ERAS[era], heard
-        self.saved, self.listening, self.unheard = {}, {}, []
+    def __init__(self, client, era, received):
+        self.client, self.era, self.received = client, ERAS[era], received
+        self.saved, self.listening, self.unread = {}, {}, []
 
     def value(self, written):
-        """What stands for something else, replaced by it."""
+        """Replaces placeholders with their values."""
         if isinstance(written, dict):
             return {self.era.get(key, key): self.value(item) for key, item in written.items()}
         if isinstance(written, list):
@@ -99,7 +99,7 @@ class Run:
                 key = self.era.get(key, key)
                 self.check(item, found.get(key, ABSENT), f"{path}.{key}")
         elif isinstance(expected, list):
-            # One of them is as expected.
+            # At least one must match.
             for item in expected:
                 if not any(self.fits(item, one) for one in found):
                     wrong(f"something like {item}")
@@ -128,7 +128,7 @@ class Run:
             return False
 
     async def send(self, method, params):
-        """The answer, in the shape of JSON-RPC."""
+        """The response, in the form of JSON-RPC."""
         try:
             request = Request[dict, str](method=method, params=params)
             return {"result": await self.client.session.send_request(request, TypeAdapter(dict))}
@@ -140,15 +140,15 @@ class Run:
             params = {**params, "_meta": {**params.get("_meta", {}), self.era["$key"]: self.value(step["in"])}}
         return params
 
-    async def hear(self, step):
-        wanted = {"method": step["hear"], "params": step["params"]}
+    async def receive(self, step):
+        wanted = {"method": step["receive"], "params": step["params"]}
         while True:
-            for message in self.unheard:
+            for message in self.unread:
                 if self.fits(wanted, message):
-                    return self.unheard.remove(message)
-            message = await asyncio.wait_for(self.heard.get(), PATIENCE)
+                    return self.unread.remove(message)
+            message = await asyncio.wait_for(self.received.get(), TIMEOUT_SECS)
             message.setdefault("params", {})
-            self.unheard.append(message)
+            self.unread.append(message)
 
     async def post(self, step):
         headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-11-25", "mcp-session-id": self.value(step["header"])}
@@ -159,21 +159,21 @@ class Run:
 
     async def step(self, step):
         if "capabilities" in step:
-            # The client keeps only those that it knows, so this looks at what the server said itself.
+            # The client keeps only capabilities that it knows, so this reads the server's message.
             if self.era is ERAS["modern"]:
-                told = (await self.send("server/discover", {}))["result"]
+                response = (await self.send("server/discover", {}))["result"]
             else:
-                told = (await asyncio.wait_for(self.heard.get(), PATIENCE))["result"]
-            return self.check(step["capabilities"], told["capabilities"], "capabilities")
-        if "hear" in step:
-            return await self.hear(step)
+                response = (await asyncio.wait_for(self.received.get(), TIMEOUT_SECS))["result"]
+            return self.check(step["capabilities"], response["capabilities"], "capabilities")
+        if "receive" in step:
+            return await self.receive(step)
         if "post" in step:
             return await self.post(step)
         if "listen" in step:
             self.listening[step["listen"]] = asyncio.ensure_future(self.send("messages/listen", self.in_session(step, {})))
             return
         if "answered" in step:
-            answer = await asyncio.wait_for(self.listening.pop(step["answered"]), PATIENCE)
+            answer = await asyncio.wait_for(self.listening.pop(step["answered"]), TIMEOUT_SECS)
         elif "change" in step:
             answer = await self.send("tools/call", self.in_session(step, json.loads(OPTIONS.change)))
         else:
@@ -186,14 +186,14 @@ class Run:
 
 
 async def run(case, era):
-    heard = asyncio.Queue()
+    received = asyncio.Queue()
     if OPTIONS.transport == "stdio":
         command, *arguments = OPTIONS.where
         transport = stdio_client(StdioServerParameters(command=command, args=arguments, env=dict(os.environ)))
     else:
         transport = streamable_http_client(OPTIONS.where[0])
-    async with Client(overheard(transport, heard), mode=ERAS[era]["mode"]) as client:
-        one = Run(client, era, heard)
+    async with Client(recorded(transport, received), mode=ERAS[era]["mode"]) as client:
+        one = Run(client, era, received)
         for number, step in enumerate(case["steps"], 1):
             if era in step.get("eras", ERAS):
                 try:

@@ -1,4 +1,4 @@
-// The newest methods of the language. Prints the same bytes under Node 26, whose own they are, and under a stateful run of Heapstead.
+// The newest methods of the language. Prints the same bytes under Node 26, which has them built in, and in a stateful run of Heapstead.
 const show = (value) => {
   if (typeof value === "string") return JSON.stringify(value);
   if (typeof value === "bigint") return `${value}n`;
@@ -15,7 +15,7 @@ const outcome = (act, tell) => {
 };
 const print = (name, line) => console.log(`--- ${name}\n${line}`);
 const full = (error) => (error instanceof Error ? `${error.name}: ${error.message}` : `thrown ${show(error)}`);
-// Of each case the result or the error; with `kinds`, of an error its name alone, for messages that no two engines share.
+// The result or the error of each case; with `kinds`, only the name of an error, because messages differ between engines.
 const run = (section, cases, tell = full) => cases.forEach((act) => print(`${section}: ${act.toString().slice(6)}`, outcome(act, tell)));
 const kinds = (section, cases) => run(section, cases, (error) => error.name);
 const throws = (value) => () => { throw value; };
@@ -310,7 +310,7 @@ run("pause", [
   () => Atomics.pause(Object(1)), () => Atomics.pause(true), () => Atomics.pause.call(undefined, 1),
 ]);
 
-// Promises tell later, one after the other.
+// Promises settle later, one after another.
 const settled = [
   () => Promise.try(() => 1), () => Promise.try(() => Promise.resolve(2)), () => Promise.try(async () => 3),
   () => Promise.try(throws("thrown")),

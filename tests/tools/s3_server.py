@@ -15,7 +15,7 @@ logging.getLogger("werkzeug").setLevel(logging.ERROR)
 
 
 def serve(ssl_context=None):
-    # One request after the other: moto's own state is not made for more.
+    # One request at a time: moto's state is not thread-safe.
     server = make_server("127.0.0.1", 0, DomainDispatcherApplication(create_backend_app), threaded=False, ssl_context=ssl_context)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server.port

@@ -105,15 +105,15 @@ fn waves_are_additive_and_evaluate_nothing_twice() {
 #[test]
 fn session_variables_are_not_changed_and_are_reported() {
     let (_, script) = probe();
-    let told = |result: &Value| {
-        let told: Vec<Warning> = warnings(&result.to_string()).expect("warnings");
-        assert!(told.iter().all(|warning| warning.text.contains(&format!("names.{}`", warning.name))), "{told:?}");
-        told.into_iter().map(|warning| warning.name).collect::<Vec<_>>()
+    let warned = |result: &Value| {
+        let warnings: Vec<Warning> = warnings(&result.to_string()).expect("warnings");
+        assert!(warnings.iter().all(|warning| warning.text.contains(&format!("names.{}`", warning.name))), "{warnings:?}");
+        warnings.into_iter().map(|warning| warning.name).collect::<Vec<_>>()
     };
     let mut chain = Chain::new();
     chain.run("let e1 = 'let'; const e2 = 'const'; var e3 = 'var'; globalThis.e4 = 'property'; class e5 {}; function e6() { return 'function' }; const probe = 'mine'; 1");
     let result = chain.run(&script);
-    assert_eq!(told(&result), ["probe", "e1", "e2", "e3", "e4", "e5", "e6"]);
+    assert_eq!(warned(&result), ["probe", "e1", "e2", "e3", "e4", "e5", "e6"]);
     assert_eq!(
         chain.run("[e1, e2, e3, e4, typeof e5, e6(), probe]"),
         json!(["let", "const", "var", "property", "function", "function", "mine"])
@@ -124,16 +124,16 @@ fn session_variables_are_not_changed_and_are_reported() {
     );
     // A variable whose initialiser threw stays uninitialised, and reading it throws.
     let results = in_context(&["let e4 = (() => { throw new Error('no') })()", &script, "globalThis.e4({ p6: 1 })[0]"]);
-    assert_eq!(told(&results[1]), ["e4"]);
+    assert_eq!(warned(&results[1]), ["e4"]);
     assert_eq!(results[2], json!(1));
     let mut chain = Chain::new();
     chain.run("let e2; 1");
     let result = chain.run(&script);
-    assert_eq!(told(&result), ["e2"]);
+    assert_eq!(warned(&result), ["e2"]);
     // A variable declared after the symbols were bound shadows its symbol too, and is reported when they are bound again.
     chain.run("let e5 = 5; 1");
     let result = chain.run(&script);
-    assert_eq!(told(&result), ["e2", "e5"]);
+    assert_eq!(warned(&result), ["e2", "e5"]);
 }
 
 #[test]
@@ -182,9 +182,9 @@ fn a_frozen_prototype_is_reported() {
     )]);
     let (_, script) = expose_all(&catalogs);
     let results = in_context(&[&script, "[e1.m2().go(), e1.make().go(), new e1().go()]"]);
-    let told = warnings(&results[0].to_string()).expect("warnings");
-    assert_eq!(told.iter().map(|warning| warning.name.as_str()).collect::<Vec<_>>(), ["m1"]);
-    assert!(told[0].text.contains("`.go(…)`"), "{told:?}");
+    let warnings = warnings(&results[0].to_string()).expect("warnings");
+    assert_eq!(warnings.iter().map(|warning| warning.name.as_str()).collect::<Vec<_>>(), ["m1"]);
+    assert!(warnings[0].text.contains("`.go(…)`"), "{warnings:?}");
     assert_eq!(results[1], json!([1, 1, 1]));
 }
 

@@ -220,7 +220,7 @@ impl Contexts {
 
     fn isolation_violation(&self, own: &SessionId, asked: &SessionId) {
         self.0.counters.isolation_violations.fetch_add(1, Relaxed);
-        tracing::warn!("context isolation violation: a session asked for a context that is not its own");
+        tracing::warn!("context isolation violation: a session requested the context of another session");
         tracing::debug!(session_id = %own, asked = %asked, "the two sessions");
     }
 
@@ -231,15 +231,16 @@ impl Contexts {
         let (contexts, session, tenant) = (self.clone(), *access.session, access.tenant.to_owned());
         tokio::spawn(async move {
             let _place = place;
-            let telling = summariser.summarise(folded.earlier.as_deref(), &folded.calls);
-            let Ok(Some(text)) = tokio::time::timeout(SUMMARISER_DEADLINE, telling).await else { return };
+            let summary = summariser.summarise(folded.earlier.as_deref(), &folded.calls);
+            let Ok(Some(text)) = tokio::time::timeout(SUMMARISER_DEADLINE, summary).await else { return };
             let access = Access::new(&session, "summariser").of_tenant(&tenant);
             // The change refuses, so that nothing is stored: the session may have ended meanwhile.
             let moved =
                 || Refused { parameter: "summary_before_window".into(), value: "another".into(), allowed: "the window has moved".into() };
-            let told = contexts.update(access, |record| if window::retell(record, &folded, &text) { Ok(()) } else { Err(moved()) }).await;
-            if let Err(error) = told {
-                tracing::debug!(session_id = %session, %error, "a summary came too late");
+            let updated =
+                contexts.update(access, |record| if window::replace_summary(record, &folded, &text) { Ok(()) } else { Err(moved()) }).await;
+            if let Err(error) = updated {
+                tracing::debug!(session_id = %session, %error, "a summary was not used: the window has moved, or the session has ended");
             }
         });
     }

@@ -35,12 +35,12 @@ impl Record {
             return Err(refused(
                 "custom",
                 format!("{} keys", custom.len()),
-                format!("at most {CUSTOM_KEYS_MAX} are kept; null removes one"),
+                format!("at most {CUSTOM_KEYS_MAX} are allowed; null removes one"),
             ));
         }
         let bytes = json_bytes(&custom);
         if bytes > CUSTOM_BYTES_MAX {
-            let allowed = format!("at most {CUSTOM_BYTES_MAX} are kept, of all keys and values together; null removes one");
+            let allowed = format!("at most {CUSTOM_BYTES_MAX} are allowed for all keys and values together; null removes one");
             return Err(refused("custom", format!("{bytes} bytes"), allowed));
         }
         self.custom = custom;

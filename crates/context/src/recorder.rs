@@ -36,7 +36,7 @@ pub enum Outcome<'a> {
     /// A `CallToolResult`, from which the summary is derived.
     Result(&'a Value),
     /// A summary of the result in one or two sentences.
-    Said(&'a str),
+    Summary(&'a str),
 }
 
 /// Cheap to clone. When the last clone is dropped, the queue is drained and closed.
@@ -80,7 +80,7 @@ impl Recorder {
     pub fn record(&self, end: ToolEnd<'_>) {
         let result_summary = match end.outcome {
             Outcome::Result(result) => result_summary(result),
-            Outcome::Said(text) => result_summary_of_text(text),
+            Outcome::Summary(text) => result_summary_of_text(text),
         };
         let tool = cut_bytes(end.tool, TOOL_NAME_BYTES_MAX);
         let call = ToolCall { tool, args: cut_args(end.args), called_at: end.called_at, result_summary };

@@ -16,7 +16,7 @@ use std::fmt;
 /// Name under which tools are counted when there are too many to name.
 const OTHER_TOOLS: &str = "other tools";
 /// Maximum size of a summariser's text for one paragraph.
-const TOLD_BYTES_MAX: usize = 2 * 1024;
+const SUMMARISER_BYTES_MAX: usize = 2 * 1024;
 
 /// The paragraphs of one conversation's summary, oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,8 +25,8 @@ pub struct Summary(Vec<Part>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
     Counted(Paragraph),
-    /// Text from a summariser.
-    Told(String),
+    /// Text that was not generated here: of a summariser, or in another format.
+    External(String),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub struct Paragraph {
 
 impl Summary {
     pub fn parse(text: &str) -> Self {
-        let part = |text: &str| Paragraph::parse(text).map_or_else(|| Part::Told(text.to_owned()), Part::Counted);
+        let part = |text: &str| Paragraph::parse(text).map_or_else(|| Part::External(text.to_owned()), Part::Counted);
         Self(text.split("\n\n").filter(|text| !text.trim().is_empty()).map(part).collect())
     }
 
@@ -55,11 +55,11 @@ impl Summary {
     }
 
     /// Replaces the lines of the last paragraph with a summariser's text. Returns false if that paragraph covers different calls.
-    pub fn retell_last(&mut self, calls: u64, text: &str) -> bool {
+    pub fn replace_last(&mut self, calls: u64, text: &str) -> bool {
         match self.0.last_mut() {
             Some(Part::Counted(last)) if last.calls == calls => {
                 last.tools.clear();
-                last.notes = told_lines(text);
+                last.notes = summariser_lines(text);
                 true
             }
             _ => false,
@@ -79,7 +79,7 @@ impl Summary {
     fn counted(&self) -> impl Iterator<Item = &Paragraph> {
         self.0.iter().filter_map(|part| match part {
             Part::Counted(paragraph) => Some(paragraph),
-            Part::Told(_) => None,
+            Part::External(_) => None,
         })
     }
 
@@ -92,8 +92,8 @@ impl Summary {
             }
             return true;
         }
-        if let Some(told) = self.0.iter().position(|part| matches!(part, Part::Told(_))) {
-            self.0.remove(told);
+        if let Some(external) = self.0.iter().position(|part| matches!(part, Part::External(_))) {
+            self.0.remove(external);
             return true;
         }
         match self.0.first_mut() {
@@ -111,7 +111,7 @@ impl fmt::Display for Summary {
             }
             match part {
                 Part::Counted(paragraph) => fmt::Display::fmt(paragraph, f)?,
-                Part::Told(text) => f.write_str(text)?,
+                Part::External(text) => f.write_str(text)?,
             }
         }
         Ok(())
@@ -236,7 +236,7 @@ fn parse_count(line: &str) -> Option<(&str, u64)> {
     (unit == if calls == 1 { "time" } else { "times" }).then_some((tool, calls))
 }
 
-fn told_lines(text: &str) -> Vec<String> {
-    let text = cut_bytes(text, TOLD_BYTES_MAX);
+fn summariser_lines(text: &str) -> Vec<String> {
+    let text = cut_bytes(text, SUMMARISER_BYTES_MAX);
     text.lines().map(|line| clean(line.trim_start().trim_start_matches("- "))).filter(|line| !line.is_empty()).collect()
 }

@@ -34,18 +34,18 @@ pub fn fold(record: &mut Record) -> Option<Folded> {
 }
 
 /// Replaces the generated summary with the text of a summariser. Returns false and changes nothing if the window has moved since.
-pub fn retell(record: &mut Record, folded: &Folded, text: &str) -> bool {
+pub fn replace_summary(record: &mut Record, folded: &Folded, text: &str) -> bool {
     let has_moved =
         record.window_start_index != Some(folded.window_start_index) || record.summary_before_window.as_ref() != Some(&folded.summary);
     if has_moved || text.trim().is_empty() {
         return false;
     }
     let mut summary = Summary::parse(&folded.summary);
-    let retold = summary.retell_last(folded.calls.len() as u64, text);
-    if retold {
+    let is_replaced = summary.replace_last(folded.calls.len() as u64, text);
+    if is_replaced {
         record.summary_before_window = Some(summary.into_bounded_text());
     }
-    retold
+    is_replaced
 }
 
 /// Number of calls that the summary covers.

@@ -239,7 +239,7 @@ proptest! {
             }
             let moved = window::fold(&mut record).is_some();
             let late = record.clone();
-            let merged = window::retell(&mut record, &folded, &text);
+            let merged = window::replace_summary(&mut record, &folded, &text);
             prop_assert!(!(moved && merged));
             if !merged {
                 prop_assert_eq!(&record, &late);

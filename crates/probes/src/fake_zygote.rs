@@ -20,24 +20,24 @@ const DESCRIPTORS: usize = 1000;
 pub fn serve(way: &str) -> ! {
     // SAFETY: the server starts this process with the control socket on this descriptor.
     let control = unsafe { OwnedFd::from_raw_fd(CONTROL) };
-    let tell = |message: &FromZygote| {
+    let send = |message: &FromZygote| {
         let _ = control::send(&control, message, None);
     };
     match way {
         "unfit" => {
-            tell(&FromZygote::Unfit { why: "refused by the test".into() });
+            send(&FromZygote::Unfit { why: "refused by the test".into() });
             quit()
         }
         "dies at once" => quit(),
         "sends garbage at once" => {
             let _ = rustix::io::write(&control, b"garbage");
         }
-        _ => tell(&FromZygote::Ready { engine: "v8-0/none/flags-0/natives-0-0".into(), natives: vec![0] }),
+        _ => send(&FromZygote::Ready { engine: "v8-0/none/flags-0/natives-0-0".into(), natives: vec![0] }),
     }
     while let Ok(Some((ToZygote::Fork { worker, .. }, socket))) = control::receive::<ToZygote>(&control) {
         match (way, socket) {
-            ("refuses", _) => tell(&FromZygote::NotForked { worker, why: "refused by the test".into() }),
-            ("sends no pidfd", _) => tell(&FromZygote::Forked { worker, pid: 1 }),
+            ("refuses", _) => send(&FromZygote::NotForked { worker, why: "refused by the test".into() }),
+            ("sends no pidfd", _) => send(&FromZygote::Forked { worker, pid: 1 }),
             ("sends garbage", _) => {
                 let _ = rustix::io::write(&control, b"garbage");
             }

@@ -17,10 +17,10 @@ pub enum ServiceError {
     #[error("{what} `{name}` is not known")]
     NotFound { what: Noun, name: String },
     /// As `NotFound`, for the handle of a logical session.
-    #[error("session `{0}` is not known here: call `session_context` first, and use the `logical_session_ref` of its answer")]
+    #[error("session `{0}` is not known: call `session_context` first, and use the `logical_session_ref` of its result")]
     UnknownHandle(String),
     /// A session of the caller's own, which is remembered as long as its executions are.
-    #[error("session `{0}` has ended: it was deleted, or it expired because nobody used it. Use another session")]
+    #[error("session `{0}` has ended: it was deleted, or it expired because it was not used. Use another session")]
     SessionEnded(String),
     #[error("this server runs code in sessions only: open one, and name it in the call")]
     SessionRequired,

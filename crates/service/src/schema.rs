@@ -34,17 +34,17 @@ pub fn tags(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Where a list goes on whose rows are counted.
+/// Cursor of a list whose rows are numbered.
 pub fn cursor(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "pattern": "^[0-9]{1,18}$" })
 }
 
-/// Where a list of executions goes on: after this one.
+/// Cursor of a list of executions: the last one of the previous page.
 pub fn execution_cursor(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "pattern": format!("^[0-9a-f]{{32}}({RECENT_SUFFIX})?$") })
 }
 
-/// Where a list of sessions goes on: after this one.
+/// Cursor of a list of sessions: the last one of the previous page.
 pub fn session_cursor(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "pattern": "^[0-9a-f]{64}$" })
 }

@@ -128,14 +128,14 @@ mod tests {
             (json!(null), "Returned nothing."),
             (text("the password: hunter2"), "the password: ***"),
         ] {
-            let told = result_summary(&result);
+            let found = result_summary(&result);
             // The order of members depends on the features of serde_json in this build.
             let same = |text: &str| {
                 let mut words: Vec<_> = text.split([' ', ',', '.']).filter(|word| !word.is_empty()).map(str::to_owned).collect();
                 words.sort();
                 words
             };
-            assert_eq!(same(&told), same(summary), "{told}");
+            assert_eq!(same(&found), same(summary), "{found}");
         }
     }
 

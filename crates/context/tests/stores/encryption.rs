@@ -192,7 +192,7 @@ async fn tampered_documents_are_quarantined_and_the_session_continues() {
     let contexts = Contexts::new(Audited::new(Metered::new(vault.fresh())));
     assert_eq!(contexts.find(access(&one)).await.expect("not fatal"), None);
     assert_eq!((contexts.counts().quarantined, vault.place.aside(&one)), (1, vec![bytes]));
-    change(&contexts, &one, |record| record.add_call(call("x", 1))).await.expect("goes on");
+    change(&contexts, &one, |record| record.add_call(call("x", 1))).await.expect("updated");
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! `kill -9` at random moments: acknowledged writes are there afterwards, or the possible loss is reported.
 
 use crate::place::{access, new_session};
-use crate::processes::{self, process, told};
+use crate::processes::{self, child_arguments, process};
 use heapstead_context::store::{Memory, MemorySettings, Sqlite, SqliteSettings};
 use heapstead_context::{Clock, Contexts, Record, SessionId, SystemClock};
 use serde_json::json;
@@ -53,7 +53,7 @@ async fn count_in(contexts: &Contexts, session: &SessionId) -> u64 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sqlite_writer() {
-    let Some((store, session)) = told("kill::sqlite_writer") else { return };
+    let Some((store, session)) = child_arguments("kill::sqlite_writer") else { return };
     count_up(&Contexts::new(processes::open(&store)), &session).await;
 }
 
@@ -77,7 +77,7 @@ async fn load(path: &Path) -> (Arc<Memory>, heapstead_context::store::Loaded) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn memory_writer() {
-    let Some((store, session)) = told("kill::memory_writer") else { return };
+    let Some((store, session)) = child_arguments("kill::memory_writer") else { return };
     let (memory, _) = load(store.as_ref()).await;
     let _flusher = memory.flush_every(FLUSH_EVERY);
     let contexts = Contexts::new(memory);

@@ -202,9 +202,9 @@ async fn flushed_contexts_are_loaded_in_order_without_expired_ones() {
             there.push(index);
         }
     }
-    assert_eq!(there, [0, 4, 9], "the least recently used left");
+    assert_eq!(there, [0, 4, 9], "the least recently used were evicted");
     memory.close().await.expect("closed");
-    assert_eq!(load(&path, &clock, 100).await.1.sessions, 3, "who left memory has left the database");
+    assert_eq!(load(&path, &clock, 100).await.1.sessions, 3, "evicted contexts are deleted from the database");
 }
 
 #[tokio::test]

@@ -36,9 +36,9 @@ pub fn process(task: &str, store: &str, session: &SessionId) -> Command {
 }
 
 /// The store and session from the environment, if this process is to run `task`.
-pub fn told(task: &str) -> Option<(String, SessionId)> {
-    let is_told = std::env::var(TASK).is_ok_and(|told| told == task);
-    is_told.then(|| (std::env::var(STORE).expect("a store"), std::env::var(SESSION).expect("a session").parse().expect("an id")))
+pub fn child_arguments(task: &str) -> Option<(String, SessionId)> {
+    let is_child = std::env::var(TASK).is_ok_and(|requested| requested == task);
+    is_child.then(|| (std::env::var(STORE).expect("a store"), std::env::var(SESSION).expect("a session").parse().expect("an id")))
 }
 
 pub fn call(tool: &str, ms: i64) -> ToolCall {
@@ -60,7 +60,7 @@ async fn all_arrive(address: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_of_two() {
-    let Some((address, session)) = told("processes::one_of_two") else { return };
+    let Some((address, session)) = child_arguments("processes::one_of_two") else { return };
     let contexts = Contexts::new(open(&address));
     let process = std::process::id();
     let writers = (0..WRITERS).map(|index| {

@@ -35,7 +35,7 @@ async fn an_outage_is_a_distinct_immediate_error_and_the_store_recovers() {
             error.is_unavailable() && matches!(error, heapstead_context::Error::Store(StoreError::Unavailable { backend: "redis", .. }))
         );
     }
-    assert!(begun.elapsed() < Duration::from_secs(5), "nobody waits for a Redis that is down");
+    assert!(begun.elapsed() < Duration::from_secs(5), "calls do not wait for a Redis that is down");
     let health = contexts.health().await;
     assert!(!health.redis_ok && !health.degraded.is_empty() && contexts.counts().unavailable >= 5, "{health:?}");
     server.start_again();
@@ -88,7 +88,7 @@ async fn a_kill_under_load_loses_no_acknowledged_write() {
             tool: "run",
             args: &Map::new(),
             called_at: contexts.clock().now(),
-            outcome: Outcome::Said("Done."),
+            outcome: Outcome::Summary("Done."),
         });
         assert!(begun.elapsed() < Duration::from_millis(200));
         recorder.flush().await;
@@ -149,11 +149,11 @@ async fn contexts_among_many_other_keys_are_counted_in_steps() {
 
     let others = Contexts::new(open(&server));
     let health = others.health().await;
-    assert!(health.session_count.is_none() && health.degraded.is_empty() && health.redis_ok, "not counted yet, and well: {health:?}");
+    assert!(health.session_count.is_none() && health.degraded.is_empty() && health.redis_ok, "not counted yet, and healthy: {health:?}");
     change(&contexts, &new_session(), |record| record.add_call(call("second", 1))).await.expect("updated");
     for (contexts, begun) in [(others, Instant::now()), (contexts, Instant::now())] {
         while contexts.stats().await.expect("stats").sessions != Some(2) {
-            assert!(begun.elapsed() < Duration::from_secs(30), "it comes around");
+            assert!(begun.elapsed() < Duration::from_secs(30), "the count was not updated in time");
         }
     }
 }

@@ -88,7 +88,7 @@ fn spawn_for_life(command: Command) -> Child {
         let (ask, asked) = channel::<Start>();
         std::thread::spawn(move || {
             for (mut command, reply) in asked {
-                reply.send(command.spawn().expect("a process")).expect("somebody waits for it");
+                reply.send(command.spawn().expect("a process")).expect("the receiver waits");
             }
         });
         Mutex::new(ask)

@@ -75,7 +75,7 @@ async fn contexts_that_are_only_read_are_re_encrypted_under_the_new_key() {
     patiently(async || is_kept(&contexts, &session).await && vault.is_under(&session, "new")).await;
     vault.holds(&["new"]);
     assert!(is_kept(&Contexts::new(vault.open()), &session).await);
-    change(&contexts, &session, |record| drop(record.custom.insert("more".into(), json!(2)))).await.expect("goes on");
+    change(&contexts, &session, |record| drop(record.custom.insert("more".into(), json!(2)))).await.expect("updated");
 }
 
 #[tokio::test]

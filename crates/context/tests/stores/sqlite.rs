@@ -129,7 +129,7 @@ async fn a_value_of_another_type_is_quarantined_and_the_session_continues() {
         assert_eq!(page.saved.len(), 1, "{column} = {value}");
         assert_eq!(contexts.get(access(&session)).await.expect("not fatal").custom.len(), usize::from(is_kept), "{column} = {value}");
         assert_eq!(contexts.counts().quarantined, u64::from(!is_kept), "{column} = {value}");
-        change(&contexts, &session, |record| record.custom = [("b".to_owned(), 1.into())].into()).await.expect("it goes on");
+        change(&contexts, &session, |record| record.custom = [("b".to_owned(), 1.into())].into()).await.expect("updated");
         assert!(contexts.get(access(&session)).await.expect("there").custom.contains_key("b"));
     }
 }

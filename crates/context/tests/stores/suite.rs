@@ -68,18 +68,21 @@ pub async fn reads_and_writes_refresh_the_ttl_and_idle_contexts_expire(place: &P
     // Each use comes late in the TTL, and together they span far more than one TTL.
     for _ in 0..4 {
         place.pass(&session, TTL - 2 * MINUTE);
-        assert!(store.read(access(&session)).await.expect("read").is_some(), "a read keeps it");
+        assert!(store.read(access(&session)).await.expect("read").is_some(), "a read refreshes the TTL");
         // If the time of a read is written later, this waits for it.
         store.check().await.expect("well");
         place.pass(&session, TTL - 2 * MINUTE);
         set(place, &session, "kept").await;
     }
     place.pass(&session, TTL + 2 * MINUTE);
-    assert_eq!(place.open().read(access(&session)).await.expect("read"), None, "nobody used it");
-    assert!(store.replace(access(&session), None, &record(session, "anew")).await.expect("stored"), "what expired is in nobody's way");
+    assert_eq!(place.open().read(access(&session)).await.expect("read"), None, "it has expired");
+    assert!(
+        store.replace(access(&session), None, &record(session, "new")).await.expect("stored"),
+        "an expired record does not block a new one"
+    );
     place.pass(&session, TTL + 2 * MINUTE);
     store.sweep().await.expect("swept");
-    assert!(!store.remove(access(&session)).await.expect("removed"), "it has gone by itself");
+    assert!(!store.remove(access(&session)).await.expect("removed"), "the sweep has removed it");
 }
 
 pub async fn unreadable_documents_are_quarantined_and_counted(place: &Place) {

@@ -38,18 +38,18 @@ async fn its_text_is_used_only_if_the_window_has_not_moved() {
 
     add(&contexts, &session, 15).await;
     assert_eq!(asks.recv().await, Some((None, 5)));
-    assert!(summary().await.contains("  - grep: called 5 times"), "nobody waits for it");
+    assert!(summary().await.contains("  - grep: called 5 times"), "calls do not wait for the summariser");
     // One more call does not move the window.
     add(&contexts, &session, 1).await;
     may.add_permits(1);
     while summary().await.contains("called 5 times") {
         tokio::task::yield_now().await;
     }
-    let told = "Summary of 5 earlier tool calls (1970-01-01T00:00:00.000Z to 1970-01-01T00:00:00.004Z):\n  - Looked for whales.\n  - Found them in the north.";
-    assert_eq!(summary().await, told);
+    let expected = "Summary of 5 earlier tool calls (1970-01-01T00:00:00.000Z to 1970-01-01T00:00:00.004Z):\n  - Looked for whales.\n  - Found them in the north.";
+    assert_eq!(summary().await, expected);
 
     add(&contexts, &session, 4).await;
-    assert_eq!(asks.recv().await, Some((Some(told.to_owned()), 5)));
+    assert_eq!(asks.recv().await, Some((Some(expected.to_owned()), 5)));
     add(&contexts, &session, 5).await;
     assert_eq!(asks.recv().await.map(|(_, calls)| calls), Some(5));
     let moved = summary().await;

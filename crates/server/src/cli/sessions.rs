@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 pub const EXAMPLES: &str = "\
 Examples:
-  heapstead sessions ls                        open sessions, oldest first, then logs
+  heapstead sessions ls                        opened sessions, oldest first, then named sessions
   heapstead sessions log SESSION               the runs of a session, with their heaps
   heapstead sessions fork SESSION --heap KEY   a new session that continues from an earlier heap
   heapstead sessions end SESSION --url URL     ends a session on a running server
@@ -35,7 +35,7 @@ pub struct SessionsOptions {
 
 #[derive(Subcommand)]
 enum SessionsCommand {
-    /// List sessions with a head, then sessions that have only a log
+    /// List opened sessions, then named sessions
     #[command(after_help = EXAMPLES)]
     Ls(Box<LsOptions>),
     /// Show a session
@@ -147,7 +147,7 @@ async fn ls(screen: &mut Screen, options: LsOptions) -> Result<(), BackendError>
 async fn logs(backend: &Backend) -> Result<Vec<String>, BackendError> {
     let mut names = backend.session_names().await?;
     let mut cursor = None;
-    // A log may have any name, so only the list of sessions with a head tells which names are session ids.
+    // A log may have any name, so only the list of opened sessions shows which names are session ids.
     loop {
         let page = backend.sessions(PAGE_MAX, cursor).await?;
         let opened: HashSet<_> = page["sessions"].as_array().into_iter().flatten().map(|session| text(&session["session_id"])).collect();

@@ -111,9 +111,9 @@ async fn a_session_presented_after_its_intent_was_reopened_is_continued() {
     assert_eq!(body(&client.call("session_context", context("a task", &[])).await)["logical_session_id"], new);
 }
 
-/// Regression: sessions with a head were not listed to anyone, whatever ran in them.
+/// Regression: opened sessions were not listed to anyone, whatever ran in them.
 #[tokio::test]
-async fn sessions_with_a_head_are_listed_to_their_owner() {
+async fn opened_sessions_are_listed_to_their_owner() {
     let server = start(&["--insecure-no-auth"]);
     let (one, two) = (Http::connect(&server, VERSION, &[]).await, Http::connect(&server, VERSION, &[]).await);
     let list = async |client: &Http| body(&client.call("list_sessions", json!({})).await)["sessions"].clone();
@@ -231,10 +231,10 @@ async fn subscribers_of_the_head_are_notified_of_a_wave() {
     result(client.ask("resources/subscribe", json!({ "uri": uri })).await);
     client.call("session_context", context("a task", &[("statistics", "mean")])).await;
     client.call("session_context", context("a task", &[("statistics", "median")])).await;
-    while client.notifications.iter().all(|heard| heard["method"] != UPDATED) {
-        let heard = client.hear().await.expect("a message");
-        client.notifications.push(heard);
+    while client.notifications.iter().all(|received| received["method"] != UPDATED) {
+        let received = client.receive().await.expect("a message");
+        client.notifications.push(received);
     }
-    let updates: Vec<_> = client.notifications.iter().filter(|heard| heard["method"] == UPDATED).collect();
+    let updates: Vec<_> = client.notifications.iter().filter(|received| received["method"] == UPDATED).collect();
     assert_eq!((updates.len(), &updates[0]["params"]["uri"]), (1, &json!(uri)), "one notification, for the head: {updates:?}");
 }

@@ -1,10 +1,10 @@
 //! A caller over one transport, which sees the whole response: status, headers and body.
 
+use crate::client::LEGACY;
 use crate::fixture::Folders;
 use crate::owners::{Owner, TestServers};
 use crate::peer::{Http, Sse, Stdio, modern};
 use crate::rows::Ask;
-use crate::talk::LEGACY;
 use serde_json::{Map, Value, json};
 
 /// The id of every request, so that responses can be compared.
@@ -102,7 +102,7 @@ impl Caller {
         let authorization = owner.authorization();
         let headers: Vec<_> = authorization.iter().map(|value| ("authorization", value.as_str())).collect();
         let mut sse = Sse::open_with(servers.sse_server(owner), &headers).await;
-        sse.greet(LEGACY).await;
+        sse.initialize(LEGACY).await;
         vec![
             Self::Rest { owner: owner.clone(), routes: Routes::of(owner).await },
             Self::Legacy(Http::connect(servers.server(owner), LEGACY, &headers).await),

@@ -98,13 +98,13 @@ async fn logs_have_no_secrets_and_no_sessions() {
         let mut command = Server::command(&folders);
         let mut child = command.args(["--http-port", "0", "--log", level]).stderr(Stdio::piped()).spawn().expect("it starts");
         let mut stderr = child.stderr.take().expect("piped");
-        let (heard, url) = std::sync::mpsc::channel();
+        let (sender, url) = std::sync::mpsc::channel();
         let log = std::thread::spawn(move || {
             let (mut all, mut piece) = (String::new(), [0; 4096]);
             while let Ok(length @ 1..) = stderr.read(&mut piece) {
                 all += &String::from_utf8_lossy(&piece[..length]);
                 if let Some(line) = all.lines().find_map(|line| line.strip_prefix("Heapstead listens on ")) {
-                    let _ = heard.send(line.trim().to_owned());
+                    let _ = sender.send(line.trim().to_owned());
                 }
             }
             all

@@ -1,14 +1,14 @@
 //! Another owner's objects appear not to exist: every resource, verb and transport, driven by one table.
 
+#[path = "../sessions/client.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod client;
 #[path = "../server/fixture.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod fixture;
 #[path = "../mcp/peer.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod peer;
-#[path = "../sessions/talk.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod talk;
 
 mod caller;
 mod lists;

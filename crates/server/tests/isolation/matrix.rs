@@ -1,11 +1,11 @@
 //! Runs the table: every row, by every other owner, over every transport, compared with the same request for an unused name.
 
 use crate::caller::{Caller, Routes};
+use crate::client::{Client, LEGACY};
 use crate::owned_objects::{ObjectKind, OwnedObjects};
 use crate::owners::{Owner, TestServers};
 use crate::peer::{Http, Sse, result};
 use crate::rows::{Ask, Control, NAMELESS, Row, rows};
-use crate::talk::{Client, LEGACY};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -124,7 +124,7 @@ async fn a_connection_that_names_anothers_session_has_an_empty_log() {
             let headers = [("authorization", token.as_str()), ("x-mcp-session-id", &name)];
             let http = Client::Http(Http::connect(servers.server(&bob), LEGACY, &headers).await);
             let mut sse = Sse::open_with(servers.sse_server(&bob), &headers).await;
-            sse.greet(LEGACY).await;
+            sse.initialize(LEGACY).await;
             for mut client in [http, Client::Sse(Box::new(sse))] {
                 let mut call =
                     async |tool: &str, arguments| result(client.ask("tools/call", json!({ "name": tool, "arguments": arguments })).await);

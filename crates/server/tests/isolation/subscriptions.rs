@@ -1,9 +1,9 @@
 //! Subscribing to another owner's resource gets the same response as an unknown resource, and no notifications.
 
+use crate::client::{Listener, UPDATED};
 use crate::owned_objects::{ObjectKind, OwnedObjects, other};
 use crate::owners::{Owner, TestServers};
 use crate::peer::{Http, request};
-use crate::talk::{Ear, UPDATED};
 use serde_json::{Value, json};
 
 fn modern(servers: &TestServers, owner: &Owner) -> Http {
@@ -17,9 +17,9 @@ fn head(session: &str) -> String {
 }
 
 /// Opens a listener. Returns it with its first message.
-async fn listen(http: &Http, uris: &[String]) -> (Ear, Value) {
+async fn listen(http: &Http, uris: &[String]) -> (Listener, Value) {
     let mut listener =
-        Ear::new(http.send(&request("subscriptions/listen", json!({ "notifications": { "resourceSubscriptions": uris } }))).await);
+        Listener::new(http.send(&request("subscriptions/listen", json!({ "notifications": { "resourceSubscriptions": uris } }))).await);
     let accepted = listener.next_of("notifications/subscriptions/acknowledged").await["notifications"].clone();
     (listener, accepted)
 }

@@ -88,7 +88,7 @@ async fn http_with_sse() {
     assert_eq!(post(&server, "/message", JSON, ping.clone()).await.0, 400);
     assert_eq!(post(&server, "/message?sessionId=nobody", JSON, ping).await.0, 404);
     // The connection is not affected.
-    client.greet("2024-11-05").await;
+    client.initialize("2024-11-05").await;
     // When the client disconnects, its connection is removed.
     let endpoint = client.endpoint.clone();
     drop(client);
@@ -102,10 +102,10 @@ async fn stdio() {
     for (line, code) in
         [("nonsense", -32700), (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#, -32700), (r#"{"jsonrpc":"1.0"}"#, -32600)]
     {
-        client.say(line).await;
-        assert_eq!(client.hear().await.expect("a refusal")["error"]["code"], code, "{line}");
+        client.send(line).await;
+        assert_eq!(client.receive().await.expect("a refusal")["error"]["code"], code, "{line}");
     }
-    client.say("").await;
+    client.send("").await;
     result(client.answer(&initialize("2025-11-25")).await);
     assert_eq!(client.call("run_js", json!({ "code": "1", "wait_secs": 60 })).await["structuredContent"]["result"], "1");
     assert_eq!(client.leave().await, Some(0));
@@ -133,9 +133,9 @@ async fn a_pending_request_id_is_refused() {
     assert_eq!(client.all(&slow(7)).await[0]["result"]["structuredContent"]["result"], "5");
 
     let mut client = Stdio::connect(&Folders::new(), "2025-11-25", &[]).await;
-    client.say(&slow(7).to_string()).await;
-    client.say(&slow(7).to_string()).await;
-    let refusal = client.hear().await.expect("a refusal");
+    client.send(&slow(7).to_string()).await;
+    client.send(&slow(7).to_string()).await;
+    let refusal = client.receive().await.expect("a refusal");
     assert_eq!((&refusal["error"]["code"], refusal.get("id")), (&json!(-32600), None), "{refusal}");
     assert_eq!(client.answer_to(&json!(7)).await["result"]["structuredContent"]["result"], "5");
 }

@@ -108,29 +108,29 @@ async fn over_streamable_http_other_versions_refuse_batches() {
 async fn over_stdio_a_batch_is_answered_by_one_array() {
     let mut client = Stdio::connect(&Folders::new(), VERSION, &[]).await;
     let batch = batch();
-    client.say(&json!(batch).to_string()).await;
-    let answers = client.hear().await.expect("an answer");
+    client.send(&json!(batch).to_string()).await;
+    let answers = client.receive().await.expect("an answer");
     check(&batch, answers.as_array().expect("an array"));
     let ping = request("ping", json!({}));
-    client.say(&json!([ping, 7, ping]).to_string()).await;
-    let answers = client.hear().await.expect("an answer");
+    client.send(&json!([ping, 7, ping]).to_string()).await;
+    let answers = client.receive().await.expect("an answer");
     assert_eq!(answers.as_array().map(Vec::len), Some(3), "{answers}");
     for (bad, says) in bad_batches() {
-        client.say(&bad.to_string()).await;
-        refused(&client.hear().await.expect("an answer"), says);
+        client.send(&bad.to_string()).await;
+        refused(&client.receive().await.expect("an answer"), says);
     }
     // A batch of notifications gets no response, and a partly cancelled batch gets a partial response.
-    client.say(&json!([{ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" }]).to_string()).await;
+    client.send(&json!([{ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" }]).to_string()).await;
     let (quick, slow) = (request("ping", json!({})), run("await new Promise(done => setTimeout(done, 60000))"));
-    client.say(&json!([slow, quick]).to_string()).await;
+    client.send(&json!([slow, quick]).to_string()).await;
     let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": slow["id"] } });
-    client.say(&cancelled.to_string()).await;
-    let answers = client.hear().await.expect("an answer");
+    client.send(&cancelled.to_string()).await;
+    let answers = client.receive().await.expect("an answer");
     assert_eq!(answers, json!([{ "jsonrpc": "2.0", "id": quick["id"], "result": {} }]));
     assert_eq!(client.leave().await, Some(0));
     let mut later = Stdio::connect(&Folders::new(), "2025-11-25", &[]).await;
-    later.say(&json!(self::batch()).to_string()).await;
-    refused(&later.hear().await.expect("an answer"), "send the messages one by one");
+    later.send(&json!(self::batch()).to_string()).await;
+    refused(&later.receive().await.expect("an answer"), "send the messages one by one");
 }
 
 #[tokio::test]
@@ -162,10 +162,10 @@ async fn a_batch_of_long_responses_is_split_into_several_arrays() {
     let record: Value = serde_json::from_str(ran["content"][0]["text"].as_str().expect("a text")).expect("JSON");
     let uri = format!("heapstead://executions/{}/result", record["execution_id"].as_str().expect("an id"));
     let batch: Vec<Value> = (0..3).map(|_| request("resources/read", json!({ "uri": uri }))).collect();
-    client.say(&json!(batch).to_string()).await;
+    client.send(&json!(batch).to_string()).await;
     let mut answered = Vec::new();
     while answered.len() < batch.len() {
-        let answers = client.hear().await.expect("answers");
+        let answers = client.receive().await.expect("answers");
         assert!(answers.to_string().len() <= 900_000, "{} bytes", answers.to_string().len());
         answered.extend(answers.as_array().expect("an array").iter().map(|answer| answer["id"].clone()));
     }

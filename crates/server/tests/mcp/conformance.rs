@@ -98,7 +98,7 @@ fn table(declared: &Declared) -> BTreeMap<String, Row> {
     let mut table = BTreeMap::<String, Row>::new();
     for cells in rows("scenario") {
         let [name, run, reason] = &cells[..] else { panic!("{cells:?}") };
-        let runs = matches!(run.as_str(), "direct" | "stand-in");
+        let runs = matches!(run.as_str(), "direct" | "proxy");
         assert!(runs || (run == "–" && !reason.is_empty()), "{name} has no reason");
         let undeclared = reason.strip_suffix("` is not declared").and_then(|reason| reason.strip_prefix('`'));
         assert!(undeclared.is_none_or(|capability| declared.nowhere(capability)), "{name}: {reason}, but it is");
@@ -153,22 +153,21 @@ fn run(scenario: &str, version: Option<&str>, url: &str, exempt: &BTreeSet<Strin
 }
 
 /// Stops with the test.
-struct StandIn {
+struct Proxy {
     url: String,
     process: Child,
 }
 
-impl StandIn {
+impl Proxy {
     fn start(server: &str) -> Self {
-        let mut process =
-            tool("node").args(["stand_in.mjs", server]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+        let mut process = tool("node").args(["proxy.mjs", server]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
         let mut url = String::new();
         BufReader::new(process.stdout.take().expect("piped")).read_line(&mut url).expect("its address");
         Self { url: url.trim().to_owned(), process }
     }
 }
 
-impl Drop for StandIn {
+impl Drop for Proxy {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
@@ -199,13 +198,13 @@ fn every_applicable_scenario_passes_and_none_is_missing() {
     assert_eq!(names(table.keys().collect()), names(scenarios.keys().collect()), "the table and the suite differ");
     let server = Server::start();
     let direct = format!("{}/mcp", server.url);
-    let stand_in = StandIn::start(&direct);
+    let proxy = Proxy::start(&direct);
     let folders = Folders::new();
     let mut work = Vec::new();
     for (scenario, row) in &table {
         let url = match row.run.as_str() {
             "direct" => &direct,
-            "stand-in" => &stand_in.url,
+            "proxy" => &proxy.url,
             _ => continue,
         };
         let versions = &scenarios[scenario];

@@ -92,18 +92,18 @@ async fn over_stdio() {
 
     let mut client = Stdio::connect(&Folders::new(), LEGACY, &[]).await;
     for text in INVALID_TEXTS {
-        client.say(text).await;
-        has_code(&client.hear().await.expect("an error"), "invalid_request");
+        client.send(text).await;
+        has_code(&client.receive().await.expect("an error"), "invalid_request");
     }
-    client.say(&"x".repeat((100 << 20) + 1)).await;
-    has_code(&client.hear().await.expect("an error"), "too_large");
+    client.send(&"x".repeat((100 << 20) + 1)).await;
+    has_code(&client.receive().await.expect("an error"), "too_large");
     for (message, code) in legacy_cases() {
         has_code(&client.answer(&message).await, code);
     }
     let slow = request("tools/call", json!({ "name": "run_js", "arguments": { "code": "await new Promise(() => {})", "wait_secs": 60 } }));
-    client.say(&slow.to_string()).await;
-    client.say(&slow.to_string()).await;
-    has_code(&client.hear().await.expect("an error"), "invalid_request");
+    client.send(&slow.to_string()).await;
+    client.send(&slow.to_string()).await;
+    has_code(&client.receive().await.expect("an error"), "invalid_request");
 
     let mut client = Stdio::start(&Folders::new(), &[]);
     for (message, code) in modern_cases() {
@@ -177,7 +177,7 @@ async fn over_streamable_http() {
 async fn over_sse() {
     let server = Server::start_with(&Folders::new(), &["--sse-port", "0"]);
     let mut client = Sse::open(&server).await;
-    client.greet(LEGACY).await;
+    client.initialize(LEGACY).await;
     for (message, code) in legacy_cases() {
         assert_eq!(client.post(&message, &[]).await, 202);
         has_code(&client.answer_to(&message["id"]).await, code);

@@ -132,5 +132,5 @@ async fn an_incomplete_initialize_is_refused_with_the_missing_field() {
     }
     // The connection stays open and accepts a valid one.
     is_introduced(&result(stdio.answer(&initialize("2025-11-25")).await));
-    sse.greet("2025-11-25").await;
+    sse.initialize("2025-11-25").await;
 }

@@ -11,7 +11,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 pub const MODERN: &str = "2026-07-28";
 /// Timeout, far longer than anything takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 static IDS: AtomicU64 = AtomicU64::new(1);
 
 pub fn request(method: &str, params: Value) -> Value {
@@ -99,7 +99,7 @@ impl Http {
         for (name, value) in &self.headers {
             post = post.header(*name, value);
         }
-        tokio::time::timeout(PATIENCE, post.send()).await.expect("in time").expect("an answer")
+        tokio::time::timeout(TIMEOUT, post.send()).await.expect("in time").expect("an answer")
     }
 
     /// All messages in response to a request.
@@ -119,7 +119,7 @@ impl Http {
 /// The messages of a response, from JSON or an event stream.
 pub async fn messages(response: reqwest::Response) -> Vec<Value> {
     let kind = response.headers().get("content-type").map(|value| value.to_str().expect("text").to_owned()).unwrap_or_default();
-    let text = tokio::time::timeout(PATIENCE, response.text()).await.expect("in time").expect("a body");
+    let text = tokio::time::timeout(TIMEOUT, response.text()).await.expect("in time").expect("a body");
     match kind.starts_with("text/event-stream") {
         true => text.lines().filter_map(|line| line.strip_prefix("data: ")).map(|data| serde_json::from_str(data).expect(data)).collect(),
         false => vec![serde_json::from_str(&text).unwrap_or_else(|_| panic!("{kind}: {text}"))],
@@ -149,33 +149,33 @@ impl Stdio {
         let mut stdio = Self::start(folders, arguments);
         let answer = stdio.answer(&initialize(version)).await;
         assert_eq!(result(answer)["protocolVersion"], version);
-        stdio.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string()).await;
+        stdio.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string()).await;
         stdio
     }
 
-    pub async fn say(&mut self, line: &str) {
+    pub async fn send(&mut self, line: &str) {
         let input = self.input.as_mut().expect("not closed");
         input.write_all(format!("{line}\n").as_bytes()).await.expect("written");
     }
 
     /// The next message. `None` when the server has exited.
-    pub async fn hear(&mut self) -> Option<Value> {
-        let line = tokio::time::timeout(PATIENCE, self.output.next_line()).await.expect("in time").expect("text")?;
+    pub async fn receive(&mut self) -> Option<Value> {
+        let line = tokio::time::timeout(TIMEOUT, self.output.next_line()).await.expect("in time").expect("text")?;
         Some(serde_json::from_str(&line).expect("JSON"))
     }
 
     pub async fn answer(&mut self, message: &Value) -> Value {
-        self.say(&message.to_string()).await;
+        self.send(&message.to_string()).await;
         self.answer_to(&message["id"].clone()).await
     }
 
     pub async fn answer_to(&mut self, id: &Value) -> Value {
         loop {
-            let heard = self.hear().await.expect("an answer");
-            if heard["id"] == *id {
-                return heard;
+            let received = self.receive().await.expect("an answer");
+            if received["id"] == *id {
+                return received;
             }
-            self.notifications.push(heard);
+            self.notifications.push(received);
         }
     }
 
@@ -190,7 +190,7 @@ impl Stdio {
     /// Disconnects like a client: by closing the pipe.
     pub async fn leave(mut self) -> Option<i32> {
         drop(self.input.take());
-        tokio::time::timeout(PATIENCE, self.child.wait()).await.expect("in time").expect("an end").code()
+        tokio::time::timeout(TIMEOUT, self.child.wait()).await.expect("in time").expect("an end").code()
     }
 }
 
@@ -240,7 +240,7 @@ impl Sse {
                 }
                 continue;
             }
-            let bytes = tokio::time::timeout(PATIENCE, self.events.next()).await.expect("in time")?.ok()?;
+            let bytes = tokio::time::timeout(TIMEOUT, self.events.next()).await.expect("in time")?.ok()?;
             self.unread += std::str::from_utf8(&bytes).expect("text");
         }
     }
@@ -251,7 +251,7 @@ impl Sse {
         post.send().await.expect("an answer").status().as_u16()
     }
 
-    pub async fn greet(&mut self, version: &str) {
+    pub async fn initialize(&mut self, version: &str) {
         result(self.answer(&initialize(version)).await);
     }
 

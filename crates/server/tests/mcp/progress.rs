@@ -11,9 +11,9 @@ fn call(name: &str, arguments: Value, token: &str) -> Value {
 
 /// The progress values, which must increase.
 fn values(messages: &[Value], token: &str) -> Vec<f64> {
-    let told: Vec<_> = messages.iter().filter(|message| message["method"] == "notifications/progress").collect();
-    assert!(told.iter().all(|message| message["params"]["progressToken"] == token), "{told:?}");
-    let values: Vec<_> = told.iter().map(|message| message["params"]["progress"].as_f64().expect("a number")).collect();
+    let notifications: Vec<_> = messages.iter().filter(|message| message["method"] == "notifications/progress").collect();
+    assert!(notifications.iter().all(|message| message["params"]["progressToken"] == token), "{notifications:?}");
+    let values: Vec<_> = notifications.iter().map(|message| message["params"]["progress"].as_f64().expect("a number")).collect();
     assert!(values.windows(2).all(|pair| pair[0] < pair[1]), "{values:?}");
     values
 }
@@ -74,10 +74,10 @@ async fn cancelling_a_call_does_not_cancel_a_stored_run() {
         json!({ "code": "console.log('on'); await new Promise((done) => setTimeout(done, 1500)); 'went on'", "wait_secs": 60 }),
         "t",
     );
-    client.say(&waiting.to_string()).await;
+    client.send(&waiting.to_string()).await;
     // The first progress notification means that it has started.
-    assert_eq!(client.hear().await.expect("progress")["method"], "notifications/progress");
-    client.say(&cancel(&waiting["id"]).to_string()).await;
+    assert_eq!(client.receive().await.expect("progress")["method"], "notifications/progress");
+    client.send(&cancel(&waiting["id"]).to_string()).await;
     let listed = client.call("list_executions", json!({ "status": "running" })).await;
     let id = listed["structuredContent"]["executions"][0]["execution_id"].clone();
     let record = client.call("get_execution", json!({ "execution_id": id, "wait_secs": 60 })).await;
@@ -90,10 +90,10 @@ async fn cancelling_a_call_cancels_a_stateless_run() {
     let arguments = ["--stateless", "--max-concurrent-executions", "1", "--execution-timeout", "300"];
     let mut client = Stdio::connect(&Folders::new(), "2025-11-25", &arguments).await;
     let endless = call("run_js", json!({ "code": "for (;;);" }), "t");
-    client.say(&endless.to_string()).await;
-    assert_eq!(client.hear().await.expect("progress")["method"], "notifications/progress");
+    client.send(&endless.to_string()).await;
+    assert_eq!(client.receive().await.expect("progress")["method"], "notifications/progress");
     let started = Instant::now();
-    client.say(&cancel(&endless["id"]).to_string()).await;
+    client.send(&cancel(&endless["id"]).to_string()).await;
     let answer = client.call("run_js", json!({ "code": "console.log('my turn')" })).await;
     assert_eq!(answer["structuredContent"]["output"], "my turn\n");
     assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());

@@ -28,7 +28,7 @@ async fn waiting_calls_are_answered_before_open_streams_end() {
 async fn sse_streams_end() {
     let server = Server::start_with(&Folders::new(), &["--sse-port", "0"]);
     let mut client = Sse::open(&server).await;
-    client.greet("2024-11-05").await;
+    client.initialize("2024-11-05").await;
     let ended = tokio::task::spawn_blocking(move || server.terminate());
     assert_eq!(client.event().await, None);
     assert_eq!(ended.await.expect("joined"), Some(0));
@@ -51,8 +51,8 @@ async fn over_stdio_waiting_calls_are_answered_after_a_signal() {
     let code = "console.log('on'); await new Promise((done) => setTimeout(done, 1000)); 'ended'";
     let waiting =
         request("tools/call", json!({ "name": "run_js", "arguments": { "code": code, "wait_secs": 60 }, "_meta": { "progressToken": 1 } }));
-    client.say(&waiting.to_string()).await;
-    assert_eq!(client.hear().await.expect("progress")["method"], "notifications/progress");
+    client.send(&waiting.to_string()).await;
+    assert_eq!(client.receive().await.expect("progress")["method"], "notifications/progress");
     let pid = rustix::process::Pid::from_raw(client.child.id().expect("alive").cast_signed()).expect("a process");
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("a signal");
     assert_eq!(result(client.answer_to(&waiting["id"]).await)["structuredContent"]["result"], "\"ended\"");

@@ -163,7 +163,7 @@ enum Client {
 impl Client {
     async fn everywhere(version: &str, arguments: &[&str], [http, sse]: [&Server; 2]) -> [Self; 3] {
         let mut over_sse = Sse::open(sse).await;
-        over_sse.greet(version).await;
+        over_sse.initialize(version).await;
         let stdio = Stdio::connect(&Folders::new(), version, arguments).await;
         [Self::Http(Http::connect(http, version, &[]).await), Self::Sse(over_sse.into()), Self::Stdio(stdio.into())]
     }

@@ -1,4 +1,4 @@
-//! Sessions with a head: each run continues from the heap of the previous run, in order, until the session ends.
+//! Opened sessions: each run continues from the heap of the previous run, in order, until the session ends.
 
 use crate::fixture::{Folders, Server};
 use serde_json::{Value, json};

@@ -22,10 +22,10 @@ fn hold(runner: &str, script: &str, kind: &str) {
         let mut run = Command::new(repository().join("tests/tools").join(runner));
         let output = run.arg(repository().join("tests/conformance-sessions").join(script)).args(["--server", kind]).args(&place).output();
         let output = output.expect("it starts");
-        let told = String::from_utf8_lossy(&output.stdout);
+        let printed = String::from_utf8_lossy(&output.stdout);
         assert!(
             output.status.success(),
-            "{script} on a {kind} server over {}:\n{told}\n{}",
+            "{script} on a {kind} server over {}:\n{printed}\n{}",
             place[0],
             String::from_utf8_lossy(&output.stderr)
         );

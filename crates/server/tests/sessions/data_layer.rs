@@ -1,8 +1,8 @@
-//! Data-layer sessions, which clients create and name in `_meta`: one test per rule, with clients of every kind.
+//! Sessions that MCP clients create with `sessions/create` and name in `_meta`: one test per rule, with clients of every kind.
 
+use crate::client::{Client, LEGACY, LEGACY_KEY, MODERN_KEY, code, everywhere};
 use crate::fixture::{Folders, Server};
 use crate::peer::{Http, Stdio, initialize, modern, request, result};
-use crate::talk::{Client, LEGACY, LEGACY_KEY, MODERN_KEY, code, everywhere};
 use serde_json::{Value, json};
 
 const UNKNOWN: &str = "0000000000000000000000000000000000000000000000000000000000000000";
@@ -11,18 +11,18 @@ const UNKNOWN: &str = "000000000000000000000000000000000000000000000000000000000
 async fn the_capability_is_declared_in_both_eras_but_not_in_stateless_mode() {
     for version in ["2024-11-05", "2025-03-26", "2025-06-18", LEGACY] {
         let mut stdio = Stdio::start(&Folders::new(), &[]);
-        let told = result(stdio.answer(&initialize(version)).await);
-        assert_eq!(told["capabilities"]["sessions"], json!({}), "{version}: {told}");
-        assert_eq!(told["capabilities"].get("extensions"), None, "{version}: {told}");
+        let response = result(stdio.answer(&initialize(version)).await);
+        assert_eq!(response["capabilities"]["sessions"], json!({}), "{version}: {response}");
+        assert_eq!(response["capabilities"].get("extensions"), None, "{version}: {response}");
     }
     let server = Server::start();
-    let told = result(Http::modern(&server, &[]).ask("server/discover", json!({})).await);
-    assert_eq!(told["capabilities"]["extensions"]["dev.heapstead/sessions"], json!({}), "{told}");
-    assert_eq!(told["capabilities"].get("sessions"), None, "{told}");
+    let response = result(Http::modern(&server, &[]).ask("server/discover", json!({})).await);
+    assert_eq!(response["capabilities"]["extensions"]["dev.heapstead/sessions"], json!({}), "{response}");
+    assert_eq!(response["capabilities"].get("sessions"), None, "{response}");
 
     let mut stateless = Stdio::start(&Folders::new(), &["--stateless"]);
-    let told = result(stateless.answer(&initialize(LEGACY)).await);
-    assert_eq!(told["capabilities"].get("sessions"), None, "{told}");
+    let response = result(stateless.answer(&initialize(LEGACY)).await);
+    assert_eq!(response["capabilities"].get("sessions"), None, "{response}");
 }
 
 #[tokio::test]
@@ -33,11 +33,11 @@ async fn runs_in_a_session_continue_from_one_another() {
         assert!(session["expiresAt"].as_str().is_some_and(|at| at.ends_with('Z')), "{session}");
         let first = client.run_in(&session, "let n = 41; n").await;
         assert_eq!(first["structuredContent"]["result"], "41", "{first}");
-        let told = &first["_meta"][client.key()];
-        assert_eq!(told["sessionId"], session["sessionId"], "the server never rotates an id: {first}");
-        assert_ne!(told["state"], session["state"], "the head has moved: {first}");
-        assert!(told["expiresAt"].is_string());
-        let second = client.run_in(told, "++n").await;
+        let metadata = &first["_meta"][client.key()];
+        assert_eq!(metadata["sessionId"], session["sessionId"], "the server never rotates an id: {first}");
+        assert_ne!(metadata["state"], session["state"], "the head has moved: {first}");
+        assert!(metadata["expiresAt"].is_string());
+        let second = client.run_in(metadata, "++n").await;
         assert_eq!(second["structuredContent"]["result"], "42", "{second}");
         // The client's state is current, so the response carries none.
         let newest = second["_meta"][client.key()].clone();
@@ -222,10 +222,10 @@ async fn a_session_outlives_its_connection_and_its_server() {
     let folders = Folders::new();
     let mut client = Client::stdio(&folders, &[]).await;
     let session = client.create().await;
-    let told = client.run_in(&session, "let n = 1").await["_meta"][LEGACY_KEY].clone();
+    let metadata = client.run_in(&session, "let n = 1").await["_meta"][LEGACY_KEY].clone();
     drop(client);
     let mut client = Client::stdio(&folders, &[]).await;
-    assert_eq!(client.run_in(&told, "n + 1").await["structuredContent"]["result"], "2", "its state is still good");
+    assert_eq!(client.run_in(&metadata, "n + 1").await["structuredContent"]["result"], "2", "its state is still good");
 }
 
 #[tokio::test]
@@ -246,7 +246,7 @@ async fn an_argument_that_names_another_session_is_refused() {
     let answer = result(client.ask_in(&one, "tools/call", fork(&one)).await);
     assert!(answer["structuredContent"]["session_id"].is_string(), "{answer}");
     // A URI names a resource to read, not the session of the request.
-    result(client.ask_in(&one, "resources/read", json!({ "uri": crate::talk::head_of(&other) })).await);
+    result(client.ask_in(&one, "resources/read", json!({ "uri": crate::client::head_of(&other) })).await);
 }
 
 #[tokio::test]
@@ -261,18 +261,18 @@ async fn a_logical_session_is_listed_resumed_and_deleted_like_any_session() {
     assert!(listed["expiresAt"].is_string(), "{listed}");
     let session = result(client.ask("sessions/resume", json!({ "sessionId": listed["sessionId"] })).await)["session"].clone();
     assert!(["sessionId", "expiresAt", "state"].iter().all(|member| session[member].is_string()), "{session}");
-    let told = client.run_in(&session, "let n = 1").await["_meta"][LEGACY_KEY].clone();
-    assert!(told["expiresAt"].is_string() && told["state"] != session["state"], "{told}");
+    let metadata = client.run_in(&session, "let n = 1").await["_meta"][LEGACY_KEY].clone();
+    assert!(metadata["expiresAt"].is_string() && metadata["state"] != session["state"], "{metadata}");
 
     // A head moved without a run is reported too.
     let more =
         json!({ "name": "session_context", "arguments": { "intent": "a task", "seeds": [{ "catalog": "statistics", "entity": "mean" }] } });
-    let wave = result(client.ask_in(&told, "tools/call", more).await);
+    let wave = result(client.ask_in(&metadata, "tools/call", more).await);
     assert_eq!(wave["structuredContent"]["wave"]["mode"], "expand", "{wave}");
     let now = &wave["_meta"][LEGACY_KEY];
     assert!(now["state"].is_string() && now["expiresAt"].is_string(), "{wave}");
     let list = |session: &Value| (session.clone(), "tools/list", json!({}));
-    let (behind, method, params) = list(&told);
+    let (behind, method, params) = list(&metadata);
     assert!(result(client.ask_in(&behind, method, params).await)["_meta"][LEGACY_KEY]["state"].is_string(), "it is behind");
     let (current, method, params) = list(now);
     assert_eq!(result(client.ask_in(&current, method, params).await).get("_meta"), None);

@@ -1,8 +1,8 @@
 //! A session id in `Mcp-Session-Id`, where other clients send their connection id.
 
+use crate::client::{Client, LEGACY, LEGACY_KEY, MODERN_KEY, code};
 use crate::fixture::Server;
 use crate::peer::{Http, messages, request, result};
-use crate::talk::{Client, LEGACY, LEGACY_KEY, MODERN_KEY, code};
 use serde_json::{Value, json};
 
 /// A client without a connection that sends this header.

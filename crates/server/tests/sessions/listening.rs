@@ -1,8 +1,8 @@
 //! Notifications: listeners over HTTP and on connections, what they receive and what not, how they end and resume.
 
+use crate::client::{Client, LEGACY, LEGACY_KEY, Listener, MODERN_KEY, UPDATED, code, head_of};
 use crate::fixture::{Folders, Server};
 use crate::peer::{Http, Sse, Stdio, request, result};
-use crate::talk::{Client, Ear, LEGACY, LEGACY_KEY, MODERN_KEY, UPDATED, code, head_of};
 use serde_json::{Value, json};
 
 async fn http(server: &Server) -> Http {
@@ -28,31 +28,31 @@ async fn a_listener_receives_its_sessions_subscriptions_and_its_end() {
     let http = http(&server).await;
     let (session, other) = (create(&http).await, create(&http).await);
     let message = request("messages/listen", json!({ "_meta": { LEGACY_KEY: session } }));
-    let mut ear = Ear::new(http.send(&message).await);
-    assert_eq!(ear.next().await.expect("an event")["method"], "notifications/messages/listen");
+    let mut listener = Listener::new(http.send(&message).await);
+    assert_eq!(listener.next().await.expect("an event")["method"], "notifications/messages/listen");
     let head = head_of(&session);
     result(in_session(&http, &session, "resources/subscribe", json!({ "uri": head })).await);
     // Events of another session are not delivered.
     run(&http, &other, "1").await;
     run(&http, &session, "1").await;
-    let mut heard = [ear.next().await.expect("a message"), ear.next().await.expect("a message")];
-    heard.sort_by_key(|message| message["method"].to_string());
-    assert_eq!(heard[0]["method"], "notifications/message");
-    assert_eq!(heard[0]["params"]["level"], "info");
-    assert_eq!(heard[0]["params"]["data"]["message"], "completed");
-    assert_eq!(heard[1]["params"], json!({ "uri": head }), "nothing but the address: metadata is only updated in answers");
+    let mut received = [listener.next().await.expect("a message"), listener.next().await.expect("a message")];
+    received.sort_by_key(|message| message["method"].to_string());
+    assert_eq!(received[0]["method"], "notifications/message");
+    assert_eq!(received[0]["params"]["level"], "info");
+    assert_eq!(received[0]["params"]["data"]["message"], "completed");
+    assert_eq!(received[1]["params"], json!({ "uri": head }), "nothing but the address: metadata is only updated in answers");
     let read = result(in_session(&http, &session, "resources/read", json!({ "uri": head })).await);
     let read: Value = serde_json::from_str(read["contents"][0]["text"].as_str().expect("text")).expect("JSON");
     assert_eq!(read["runs"], 1);
     result(in_session(&http, &session, "sessions/delete", json!({})).await);
     loop {
-        let last = ear.next().await.expect("the answer");
+        let last = listener.next().await.expect("the answer");
         if last.get("result").is_some() {
             assert_eq!(last, json!({ "jsonrpc": "2.0", "id": message["id"], "result": {} }));
             break;
         }
     }
-    assert_eq!(ear.next().await, None);
+    assert_eq!(listener.next().await, None);
 }
 
 #[tokio::test]
@@ -60,29 +60,29 @@ async fn listeners_receive_output_records_warnings_and_failures() {
     let server = Server::start();
     let http = http(&server).await;
     let session = create(&http).await;
-    let mut ear = Ear::open(&http, Some(&session)).await;
+    let mut listener = Listener::open(&http, Some(&session)).await;
     let begun = in_session(&http, &session, "tools/call", json!({ "name": "run_js", "arguments": { "code": "for (let i = 0; i < 30; i++) { console.log(i); await new Promise(done => setTimeout(done, 20)) } throw new Error('enough')" } })).await;
     let id = result(begun)["structuredContent"]["execution_id"].as_str().expect("an id").to_owned();
     let (record, output) = (format!("heapstead://executions/{id}"), format!("heapstead://executions/{id}/output"));
     for uri in [&record, &output] {
         result(in_session(&http, &session, "resources/subscribe", json!({ "uri": uri })).await);
     }
-    ear.updated(&output).await;
-    ear.updated(&record).await;
-    let log = ear.next_of("notifications/message").await;
+    listener.updated(&output).await;
+    listener.updated(&record).await;
+    let log = listener.next_of("notifications/message").await;
     assert_eq!(log["level"], "error");
     assert_eq!(log["data"]["execution_id"], *id);
     let missing = "0".repeat(64);
     in_session(&http, &session, "tools/call", json!({ "name": "run_js", "arguments": { "code": "1", "heap": missing, "wait_secs": 60 } }))
         .await;
-    let log = ear.next_of("notifications/message").await;
+    let log = listener.next_of("notifications/message").await;
     assert_eq!(log["level"], "warning", "{log}");
     // From now on, fewer messages are delivered.
     result(in_session(&http, &session, "logging/setLevel", json!({ "level": "error" })).await);
-    assert_eq!(ear.next_of("notifications/message").await["data"]["message"], "completed");
+    assert_eq!(listener.next_of("notifications/message").await["data"]["message"], "completed");
     run(&http, &session, "1").await;
     run(&http, &session, "null.x").await;
-    assert_eq!(ear.next_of("notifications/message").await["level"], "error");
+    assert_eq!(listener.next_of("notifications/message").await["level"], "error");
 }
 
 #[tokio::test]
@@ -90,14 +90,14 @@ async fn progress_of_calls_is_sent_to_the_sessions_other_listeners() {
     let server = Server::start();
     let (one, other) = (http(&server).await, http(&server).await);
     let session = create(&one).await;
-    let mut ear = Ear::open(&other, Some(&session)).await;
+    let mut listener = Listener::open(&other, Some(&session)).await;
     let in_meta = json!({ "name": "run_js", "arguments": { "code": SLOW, "wait_secs": 60 }, "_meta": { LEGACY_KEY: session, "progressToken": "one" } });
     let by_argument = json!({ "name": "run_js", "arguments": { "code": SLOW, "wait_secs": 60, "session": session["sessionId"] }, "_meta": { "progressToken": "two" } });
     for params in [in_meta, by_argument] {
         let token = params["_meta"]["progressToken"].clone();
-        let told = one.all(&request("tools/call", params)).await;
-        assert!(told.iter().any(|message| message["method"] == "notifications/progress"), "whoever asked hears it as ever");
-        while ear.next_of("notifications/progress").await["progressToken"] != token {}
+        let messages = one.all(&request("tools/call", params)).await;
+        assert!(messages.iter().any(|message| message["method"] == "notifications/progress"), "the caller also receives it");
+        while listener.next_of("notifications/progress").await["progressToken"] != token {}
     }
 }
 
@@ -108,23 +108,23 @@ const SLOW: &str = "for (let i = 0; i < 10; i++) { console.log(i); await new Pro
 async fn on_stdio_progress_names_its_session_and_is_sent_once() {
     let mut stdio = Stdio::connect(&Folders::new(), LEGACY, &[]).await;
     let session = result(stdio.ask("sessions/create", json!({})).await)["session"].clone();
-    stdio.say(&request("messages/listen", json!({ "_meta": { LEGACY_KEY: session } })).to_string()).await;
-    stdio.hear().await.expect("it listens");
+    stdio.send(&request("messages/listen", json!({ "_meta": { LEGACY_KEY: session } })).to_string()).await;
+    stdio.receive().await.expect("a confirmation");
     let run = json!({ "name": "run_js", "arguments": { "code": SLOW, "wait_secs": 60, "session": session["sessionId"] }, "_meta": { "progressToken": 7 } });
     result(stdio.ask("tools/call", run).await);
     let progress: Vec<_> = stdio.notifications.iter().filter(|message| message["method"] == "notifications/progress").collect();
     assert!(!progress.is_empty());
-    for told in &progress {
-        assert_eq!(told["params"]["_meta"], json!({ LEGACY_KEY: { "sessionId": session["sessionId"] } }), "{told}");
+    for notification in &progress {
+        assert_eq!(notification["params"]["_meta"], json!({ LEGACY_KEY: { "sessionId": session["sessionId"] } }), "{notification}");
     }
-    let mut values: Vec<_> = progress.iter().map(|told| told["params"]["progress"].to_string()).collect();
+    let mut values: Vec<_> = progress.iter().map(|notification| notification["params"]["progress"].to_string()).collect();
     values.dedup();
     assert_eq!(values.len(), progress.len(), "{progress:?}");
     // Progress outside of sessions names no session.
     let run = json!({ "name": "run_js", "arguments": { "code": SLOW, "wait_secs": 60 }, "_meta": { "progressToken": 8 } });
     result(stdio.ask("tools/call", run).await);
-    let told = stdio.notifications.iter().find(|message| message["params"]["progressToken"] == 8).expect("progress");
-    assert!(told["params"].get("_meta").is_none(), "{told}");
+    let notification = stdio.notifications.iter().find(|message| message["params"]["progressToken"] == 8).expect("progress");
+    assert!(notification["params"].get("_meta").is_none(), "{notification}");
 }
 
 #[tokio::test]
@@ -132,12 +132,12 @@ async fn a_resumed_listener_receives_all_events() {
     let server = Server::start();
     let http = http(&server).await;
     let session = create(&http).await;
-    let mut ear = Ear::open(&http, Some(&session)).await;
+    let mut listener = Listener::open(&http, Some(&session)).await;
     result(in_session(&http, &session, "resources/subscribe", json!({ "uri": head_of(&session) })).await);
     run(&http, &session, "1").await;
-    ear.updated(&head_of(&session)).await;
-    let last = ear.last.clone().expect("an id");
-    drop(ear);
+    listener.updated(&head_of(&session)).await;
+    let last = listener.last.clone().expect("an id");
+    drop(listener);
     for code in ["throw 'a'", "throw 'b'", "throw 'c'"] {
         run(&http, &session, code).await;
     }
@@ -146,14 +146,14 @@ async fn a_resumed_listener_receives_all_events() {
     let by_post = post.header("mcp-session-id", session["sessionId"].as_str().expect("an id")).header("last-event-id", &last);
     let by_get = http.client.get(&http.url).header("accept", "text/event-stream").header("last-event-id", &last);
     for (request, again) in [(by_post, true), (by_get, false)] {
-        let mut ear = Ear::new(request.send().await.expect("an answer"));
+        let mut listener = Listener::new(request.send().await.expect("an answer"));
         if again {
-            assert_eq!(ear.next().await.expect("an event")["method"], "notifications/messages/listen");
+            assert_eq!(listener.next().await.expect("an event")["method"], "notifications/messages/listen");
         }
         for thrown in ["a", "b", "c"] {
-            let log = ear.next_of("notifications/message").await;
+            let log = listener.next_of("notifications/message").await;
             // The log message of the first run may come after the notification of the head.
-            let log = if log["level"] == "info" { ear.next_of("notifications/message").await } else { log };
+            let log = if log["level"] == "info" { listener.next_of("notifications/message").await } else { log };
             assert!(log["data"]["message"].as_str().is_some_and(|text| text.contains(thrown)), "{thrown}: {log}");
         }
     }
@@ -161,14 +161,14 @@ async fn a_resumed_listener_receives_all_events() {
     let mut parts: Vec<_> = last.split('.').collect();
     parts[2] = "1";
     let lost = http.client.get(&http.url).header("accept", "text/event-stream").header("last-event-id", parts.join("."));
-    let mut ear = Ear::new(lost.send().await.expect("an answer"));
-    ear.updated(&head_of(&session)).await;
+    let mut listener = Listener::new(lost.send().await.expect("an answer"));
+    listener.updated(&head_of(&session)).await;
     // After the session has ended, a resumed stream contains only the response, also for a session of another owner.
     result(in_session(&http, &session, "sessions/delete", json!({})).await);
     let over = http.client.get(&http.url).header("accept", "text/event-stream").header("last-event-id", parts.join("."));
-    let mut ear = Ear::new(over.send().await.expect("an answer"));
-    assert_eq!(ear.next().await.expect("the answer")["result"], json!({}));
-    assert_eq!(ear.next().await, None);
+    let mut listener = Listener::new(over.send().await.expect("an answer"));
+    assert_eq!(listener.next().await.expect("the answer")["result"], json!({}));
+    assert_eq!(listener.next().await, None);
 }
 
 #[tokio::test]
@@ -176,22 +176,22 @@ async fn a_listener_resumed_after_the_end_gets_the_rest_and_then_the_response() 
     let server = Server::start();
     let http = http(&server).await;
     let session = create(&http).await;
-    let ear = Ear::open(&http, Some(&session)).await;
-    let last = ear.last.clone().expect("an id");
-    drop(ear);
-    run(&http, &session, "throw new Error('unheard')").await;
+    let listener = Listener::open(&http, Some(&session)).await;
+    let last = listener.last.clone().expect("an id");
+    drop(listener);
+    run(&http, &session, "throw new Error('undelivered')").await;
     result(in_session(&http, &session, "sessions/delete", json!({})).await);
     let back = http.client.get(&http.url).header("accept", "text/event-stream").header("last-event-id", &last);
-    let mut ear = Ear::new(back.send().await.expect("an answer"));
-    let told = ear.next_of("notifications/message").await;
-    assert!(told["data"]["message"].as_str().is_some_and(|text| text.contains("unheard")), "{told}");
+    let mut listener = Listener::new(back.send().await.expect("an answer"));
+    let notification = listener.next_of("notifications/message").await;
+    assert!(notification["data"]["message"].as_str().is_some_and(|text| text.contains("undelivered")), "{notification}");
     loop {
-        let message = ear.next().await.expect("the answer");
+        let message = listener.next().await.expect("the answer");
         if message.get("result").is_some() {
             break;
         }
     }
-    assert_eq!(ear.next().await, None);
+    assert_eq!(listener.next().await, None);
 }
 
 #[tokio::test]
@@ -201,9 +201,9 @@ async fn an_expired_logical_session_closes_its_listeners() {
     let http = http(&server).await;
     result(http.ask("tools/call", json!({ "name": "session_context", "arguments": { "intent": "a task" } })).await);
     let listed = result(http.ask("sessions/list", json!({})).await);
-    let mut ear = Ear::open(&http, Some(&json!({ "sessionId": listed["sessions"][0]["sessionId"] }))).await;
-    assert_eq!(ear.next().await.expect("the answer")["result"], json!({}));
-    assert_eq!(ear.next().await, None);
+    let mut listener = Listener::open(&http, Some(&json!({ "sessionId": listed["sessions"][0]["sessionId"] }))).await;
+    assert_eq!(listener.next().await.expect("the answer")["result"], json!({}));
+    assert_eq!(listener.next().await, None);
 }
 
 #[tokio::test]
@@ -216,9 +216,9 @@ async fn events_outside_sessions_reach_only_the_connection_and_its_global_listen
         .get(&one.url)
         .header("accept", "text/event-stream")
         .header("mcp-session-id", one.connection.as_deref().expect("a connection"));
-    let mut own = Ear::new(get.send().await.expect("an answer"));
-    let (mut global, mut foreign) = (Ear::open(&one, None).await, Ear::open(&other, None).await);
-    let mut of_session = Ear::open(&one, Some(&session)).await;
+    let mut own = Listener::new(get.send().await.expect("an answer"));
+    let (mut global, mut foreign) = (Listener::open(&one, None).await, Listener::open(&other, None).await);
+    let mut of_session = Listener::open(&one, Some(&session)).await;
     let begun = result(
         one.ask("tools/call", json!({ "name": "run_js", "arguments": { "code": "await new Promise(done => setTimeout(done, 300))" } }))
             .await,
@@ -240,8 +240,8 @@ async fn events_outside_sessions_reach_only_the_connection_and_its_global_listen
     for client in [&one, &other] {
         result(client.ask("resources/subscribe", json!({ "uri": uri })).await);
     }
-    for ear in [&mut global, &mut foreign] {
-        assert_eq!(ear.next().await.expect("a message")["params"]["uri"], *uri, "the next that it hears");
+    for listener in [&mut global, &mut foreign] {
+        assert_eq!(listener.next().await.expect("a message")["params"]["uri"], *uri, "the next that it receives");
     }
 }
 
@@ -251,10 +251,10 @@ async fn a_client_that_mirrors_its_session_listens_without_a_connection() {
     let mut http = http(&server).await;
     let session = create(&http).await;
     http.connection = session["sessionId"].as_str().map(str::to_owned);
-    let mut ear = Ear::open(&http, Some(&session)).await;
+    let mut listener = Listener::open(&http, Some(&session)).await;
     result(in_session(&http, &session, "resources/subscribe", json!({ "uri": head_of(&session) })).await);
     run(&http, &session, "1").await;
-    ear.updated(&head_of(&session)).await;
+    listener.updated(&head_of(&session)).await;
 }
 
 #[tokio::test]
@@ -263,8 +263,8 @@ async fn on_stdio_notifications_name_their_session_and_the_request_is_answered_a
     let session = result(stdio.ask("sessions/create", json!({})).await)["session"].clone();
     let meta = json!({ LEGACY_KEY: session });
     let listen = request("messages/listen", json!({ "_meta": meta }));
-    stdio.say(&listen.to_string()).await;
-    assert_eq!(stdio.hear().await, Some(json!({ "jsonrpc": "2.0", "method": "notifications/messages/listen", "params": {} })));
+    stdio.send(&listen.to_string()).await;
+    assert_eq!(stdio.receive().await, Some(json!({ "jsonrpc": "2.0", "method": "notifications/messages/listen", "params": {} })));
     result(stdio.ask("resources/subscribe", json!({ "uri": head_of(&session), "_meta": meta })).await);
     let run = json!({ "name": "run_js", "arguments": { "code": "1", "wait_secs": 60 }, "_meta": meta });
     result(stdio.ask("tools/call", run).await);
@@ -273,8 +273,8 @@ async fn on_stdio_notifications_name_their_session_and_the_request_is_answered_a
             Some(message) if message["method"] == UPDATED => break message,
             Some(_) => {}
             None => {
-                let heard = stdio.hear().await.expect("a message");
-                stdio.notifications.push(heard);
+                let received = stdio.receive().await.expect("a message");
+                stdio.notifications.push(received);
             }
         }
     };
@@ -291,7 +291,7 @@ async fn on_stdio_notifications_name_their_session_and_the_request_is_answered_a
 async fn messages_listen_over_sse() {
     let server = Server::start_with(&Folders::new(), &["--sse-port", "0"]);
     let mut sse = Sse::open(&server).await;
-    sse.greet(LEGACY).await;
+    sse.initialize(LEGACY).await;
     let session = result(sse.ask("sessions/create", json!({})).await)["session"].clone();
     let listen = request("messages/listen", json!({ "_meta": { LEGACY_KEY: session } }));
     assert_eq!(sse.post(&listen, &[]).await, 202);
@@ -310,17 +310,17 @@ async fn subscriptions_listen_receives_the_named_resources_until_its_session_end
     let session = client.create().await;
     let filter = json!({ "resourceSubscriptions": [head_of(&session), "heapstead://nothing"] });
     let listen = request("subscriptions/listen", json!({ "notifications": filter, "_meta": { MODERN_KEY: session } }));
-    let mut ear = Ear::new(http.send(&listen).await);
-    let acknowledged = ear.next_of("notifications/subscriptions/acknowledged").await;
+    let mut listener = Listener::new(http.send(&listen).await);
+    let acknowledged = listener.next_of("notifications/subscriptions/acknowledged").await;
     assert_eq!(acknowledged["notifications"]["resourceSubscriptions"], json!([head_of(&session)]), "{acknowledged}");
     client.run_in(&session, "1").await;
-    let news = ear.next_of(UPDATED).await;
+    let news = listener.next_of(UPDATED).await;
     let meta = json!({ "io.modelcontextprotocol/subscriptionId": listen["id"], MODERN_KEY: { "sessionId": session["sessionId"] } });
     assert_eq!(news, json!({ "uri": head_of(&session), "_meta": meta }));
     result(client.ask_in(&session, "sessions/delete", json!({})).await);
-    let mut last = ear.next().await.expect("a message");
+    let mut last = listener.next().await.expect("a message");
     while last.get("result").is_none() {
-        last = ear.next().await.expect("the answer");
+        last = listener.next().await.expect("the answer");
     }
     assert_eq!(last["id"], listen["id"]);
     assert_eq!(code(&client.ask("messages/listen", json!({})).await), -32601, "that one is of the earlier era");
@@ -341,24 +341,32 @@ async fn subscriptions_listen_filters_by_log_level() {
         listen
     };
     let (error, none) = (listen(Some("error")), listen(None));
-    let (mut ear, mut deaf) = (Ear::new(http.send(&error).await), Ear::new(http.send(&none).await));
-    for ear in [&mut ear, &mut deaf] {
-        ear.next_of("notifications/subscriptions/acknowledged").await;
+    let (mut listener, mut without_level) = (Listener::new(http.send(&error).await), Listener::new(http.send(&none).await));
+    for listener in [&mut listener, &mut without_level] {
+        listener.next_of("notifications/subscriptions/acknowledged").await;
     }
     client.run_in(&other, "throw new Error('of another session')").await;
     client.run_in(&session, "1").await;
     client.run_in(&session, "throw new Error('loud')").await;
-    let told = ear.next().await.expect("a message");
-    assert_eq!((&told["method"], &told["params"]["level"]), (&json!("notifications/message"), &json!("error")), "{told}");
-    assert!(told["params"]["data"]["message"].as_str().is_some_and(|text| text.contains("loud")), "{told}");
-    let meta = &told["params"]["_meta"];
-    assert_eq!(meta["io.modelcontextprotocol/subscriptionId"], error["id"], "{told}");
-    assert_eq!(meta[MODERN_KEY], json!({ "sessionId": session["sessionId"] }), "{told}");
+    let notification = listener.next().await.expect("a message");
+    assert_eq!(
+        (&notification["method"], &notification["params"]["level"]),
+        (&json!("notifications/message"), &json!("error")),
+        "{notification}"
+    );
+    assert!(notification["params"]["data"]["message"].as_str().is_some_and(|text| text.contains("loud")), "{notification}");
+    let meta = &notification["params"]["_meta"];
+    assert_eq!(meta["io.modelcontextprotocol/subscriptionId"], error["id"], "{notification}");
+    assert_eq!(meta[MODERN_KEY], json!({ "sessionId": session["sessionId"] }), "{notification}");
     let run = json!({ "name": "run_js", "arguments": { "code": SLOW, "wait_secs": 60 }, "_meta": { "progressToken": "mine" } });
     result(client.ask_in(&session, "tools/call", run).await);
-    for ear in [&mut ear, &mut deaf] {
-        let told = ear.next().await.expect("a message");
-        assert_eq!((&told["method"], &told["params"]["progressToken"]), (&json!("notifications/progress"), &json!("mine")), "{told}");
+    for listener in [&mut listener, &mut without_level] {
+        let notification = listener.next().await.expect("a message");
+        assert_eq!(
+            (&notification["method"], &notification["params"]["progressToken"]),
+            (&json!("notifications/progress"), &json!("mine")),
+            "{notification}"
+        );
     }
 }
 
@@ -378,9 +386,9 @@ async fn subscriptions_to_missing_resources_are_refused() {
     }
     result(in_session(&http, &session, "resources/subscribe", json!({ "uri": head_of(&session) })).await);
     result(in_session(&http, &session, "resources/unsubscribe", json!({ "uri": head_of(&session) })).await);
-    let mut ear = Ear::open(&http, Some(&session)).await;
+    let mut listener = Listener::open(&http, Some(&session)).await;
     run(&http, &session, "1").await;
-    assert_eq!(ear.next().await.expect("a message")["method"], "notifications/message", "not of the head");
+    assert_eq!(listener.next().await.expect("a message")["method"], "notifications/message", "not of the head");
 }
 
 #[tokio::test]
@@ -388,9 +396,9 @@ async fn an_expired_session_closes_its_listeners() {
     let server = Server::start_with(&Folders::new(), &["--session-ttl", "1s"]);
     let http = http(&server).await;
     let session = create(&http).await;
-    let mut ear = Ear::open(&http, Some(&session)).await;
-    assert_eq!(ear.next().await.expect("the answer")["result"], json!({}));
-    assert_eq!(ear.next().await, None);
+    let mut listener = Listener::open(&http, Some(&session)).await;
+    assert_eq!(listener.next().await.expect("the answer")["result"], json!({}));
+    assert_eq!(listener.next().await, None);
 }
 
 #[tokio::test]
@@ -399,7 +407,7 @@ async fn another_server_on_the_same_database_notifies_of_heads_executions_and_th
     let (here, there) = (Server::start_with(&folders, &[]), Server::start_with(&folders, &[]));
     let (here, there) = (http(&here).await, http(&there).await);
     let session = create(&here).await;
-    let mut ear = Ear::open(&here, Some(&session)).await;
+    let mut listener = Listener::open(&here, Some(&session)).await;
     result(in_session(&here, &session, "resources/subscribe", json!({ "uri": head_of(&session) })).await);
     let begun = result(
         in_session(
@@ -414,12 +422,12 @@ async fn another_server_on_the_same_database_notifies_of_heads_executions_and_th
     result(in_session(&here, &session, "resources/subscribe", json!({ "uri": uri })).await);
     let mut waited = vec![head_of(&session), uri];
     while !waited.is_empty() {
-        let news = ear.next_of(UPDATED).await;
+        let news = listener.next_of(UPDATED).await;
         waited.retain(|uri| news["uri"] != **uri);
     }
     result(in_session(&there, &session, "sessions/delete", json!({})).await);
     loop {
-        let message = ear.next().await.expect("the answer");
+        let message = listener.next().await.expect("the answer");
         if message.get("result").is_some() {
             break;
         }
@@ -443,8 +451,8 @@ async fn a_disconnected_listener_does_not_block_the_server() {
     let mut stdio = Stdio::connect(&Folders::new(), LEGACY, &[]).await;
     let session = result(stdio.ask("sessions/create", json!({})).await)["session"].clone();
     for params in [json!({ "_meta": { LEGACY_KEY: session } }), json!({})] {
-        stdio.say(&request("messages/listen", params).to_string()).await;
-        stdio.hear().await.expect("it listens");
+        stdio.send(&request("messages/listen", params).to_string()).await;
+        stdio.receive().await.expect("a confirmation");
     }
     let left = std::time::Instant::now();
     assert_eq!(stdio.leave().await, Some(0));

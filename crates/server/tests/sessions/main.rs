@@ -7,6 +7,7 @@ mod fixture;
 #[allow(dead_code, reason = "other tests use the rest")]
 mod peer;
 
+mod client;
 mod conformance;
 mod data_layer;
 mod headers;
@@ -15,4 +16,3 @@ mod many;
 mod owners;
 mod run_logs;
 mod states;
-mod talk;

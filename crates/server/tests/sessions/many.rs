@@ -1,8 +1,8 @@
 //! Many listeners, and stalled ones.
 
+use crate::client::{LEGACY, LEGACY_KEY, Listener};
 use crate::fixture::{Server, torture};
 use crate::peer::{Http, request, result};
-use crate::talk::{Ear, LEGACY, LEGACY_KEY};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -30,21 +30,21 @@ async fn a_thousand_listeners_receive_all_events_of_their_own_session_only() {
         let session = create(&http).await;
         for _ in 0..EACH {
             let (http, session) = (http.clone(), session.clone());
-            let mut ear = Ear::open(&http, Some(&session)).await;
+            let mut listener = Listener::open(&http, Some(&session)).await;
             listening.push(tokio::spawn(async move {
-                let mut heard = Vec::new();
-                while heard.len() < runs {
+                let mut received = Vec::new();
+                while received.len() < runs {
                     // Half of the listeners reconnect in the middle.
-                    if heard.len() == runs / 2 && number % 2 == 0 {
-                        let last = ear.last.clone().expect("an id");
-                        drop(ear);
+                    if received.len() == runs / 2 && number % 2 == 0 {
+                        let last = listener.last.clone().expect("an id");
+                        drop(listener);
                         let get = http.client.get(&http.url).header("accept", "text/event-stream").header("last-event-id", last);
-                        ear = Ear::new(get.send().await.expect("an answer"));
+                        listener = Listener::new(get.send().await.expect("an answer"));
                     }
-                    let log = ear.next_of("notifications/message").await;
-                    heard.push(log["data"]["message"].as_str().expect("text").to_owned());
+                    let log = listener.next_of("notifications/message").await;
+                    received.push(log["data"]["message"].as_str().expect("text").to_owned());
                 }
-                for (run, text) in heard.iter().enumerate() {
+                for (run, text) in received.iter().enumerate() {
                     assert!(text.contains(&format!("session {number}, run {run}!")), "{number}, {run}: {text}");
                 }
             }));
@@ -59,7 +59,7 @@ async fn a_thousand_listeners_receive_all_events_of_their_own_session_only() {
         }
     }
     for listener in listening {
-        listener.await.expect("what it should hear");
+        listener.await.expect("all its messages");
     }
 }
 
@@ -113,6 +113,6 @@ async fn a_stalled_listener_is_disconnected_and_does_not_slow_runs() {
             // In the long form, a listener that reads nothing for minutes gets a connection reset.
             Err(error) => assert!(torture() && error.kind() == std::io::ErrorKind::ConnectionReset, "{error}"),
         }
-        assert!(text.matches("notifications/message\"").count() < runs, "and before everything was told");
+        assert!(text.matches("notifications/message\"").count() < runs, "before all messages were sent");
     }
 }

@@ -1,8 +1,8 @@
 //! Another owner's session gets the same response as an unknown one, from every method that can name a session.
 
+use crate::client::{LEGACY, LEGACY_KEY, Listener, head_of};
 use crate::fixture::{Folders, Server};
 use crate::peer::{Http, request, result};
-use crate::talk::{Ear, LEGACY, LEGACY_KEY, head_of};
 use serde_json::{Value, json};
 use std::process::Command;
 
@@ -14,10 +14,10 @@ fn token(file: &str, owner: &str) -> String {
 }
 
 /// The responses to a client that names this session in every possible way.
-async fn told(http: &Http, session: &Value) -> Vec<String> {
+async fn responses(http: &Http, session: &Value) -> Vec<String> {
     let id = session["sessionId"].as_str().expect("an id");
     let (head, run) = (head_of(session), json!({ "name": "run_js", "arguments": { "code": "1", "wait_secs": 60 } }));
-    let mut told = Vec::new();
+    let mut responses = Vec::new();
     for method in ["sessions/delete", "tools/list", "tools/call", "resources/subscribe", "messages/listen", "logging/setLevel"] {
         let mut params = match method {
             "tools/call" => run.clone(),
@@ -26,25 +26,25 @@ async fn told(http: &Http, session: &Value) -> Vec<String> {
             _ => json!({}),
         };
         params["_meta"][LEGACY_KEY] = json!({ "sessionId": id, "state": session["state"] });
-        told.push(http.ask(method, params).await);
+        responses.push(http.ask(method, params).await);
     }
-    told.push(http.ask("sessions/resume", json!({ "sessionId": id })).await);
-    told.push(http.ask("resources/read", json!({ "uri": head })).await);
-    told.push(http.ask("resources/subscribe", json!({ "uri": head })).await);
-    told.push(http.ask("tools/call", json!({ "name": "session_fork", "arguments": { "session": id } })).await);
+    responses.push(http.ask("sessions/resume", json!({ "sessionId": id })).await);
+    responses.push(http.ask("resources/read", json!({ "uri": head })).await);
+    responses.push(http.ask("resources/subscribe", json!({ "uri": head })).await);
+    responses.push(http.ask("tools/call", json!({ "name": "session_fork", "arguments": { "session": id } })).await);
     // Resumes a stream of that session from the beginning.
     let event = format!("listen.{id}.1.0.31");
     let get = http.client.get(&http.url).header("accept", "text/event-stream").header("last-event-id", event);
     let get = http.headers.iter().fold(get, |get, (name, value)| get.header(*name, value));
-    let mut ear = Ear::new(get.send().await.expect("an answer"));
-    while let Some(message) = ear.next().await {
-        told.push(message);
+    let mut listener = Listener::new(get.send().await.expect("an answer"));
+    while let Some(message) = listener.next().await {
+        responses.push(message);
     }
     let plain = |mut answer: Value| {
         answer.as_object_mut().expect("an object").remove("id");
         answer.to_string().replace(id, "ID")
     };
-    told.into_iter().map(plain).collect()
+    responses.into_iter().map(plain).collect()
 }
 
 #[tokio::test]
@@ -60,7 +60,7 @@ async fn a_foreign_session_is_indistinguishable_from_a_missing_one() {
         request("tools/call", json!({ "name": "run_js", "arguments": { "code": "1", "wait_secs": 60 }, "_meta": { LEGACY_KEY: session } }));
     result(ann.all(&run).await.pop().expect("an answer"));
     let missing = json!({ "sessionId": "0123456789abcdef".repeat(4), "state": session["state"] });
-    let (foreign, unknown) = (told(&bob, &session).await, told(&bob, &missing).await);
+    let (foreign, unknown) = (responses(&bob, &session).await, responses(&bob, &missing).await);
     assert_eq!(foreign, unknown);
     assert!(foreign[0].contains("-32043"), "{}", foreign[0]);
     assert_eq!(result(bob.ask("sessions/list", json!({})).await), json!({ "sessions": [] }));

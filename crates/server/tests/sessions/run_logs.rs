@@ -1,9 +1,9 @@
 //! Log messages of runs outside of sessions: they are sent only to the client that started the run, at or above its chosen level.
 //! Regression: messages existed only in sessions, so a client that chose a level and ran code without a session received none.
 
+use crate::client::{LEGACY, LEGACY_KEY, Listener, MODERN_KEY};
 use crate::fixture::{Folders, Server};
 use crate::peer::{Http, Sse, Stdio, modern, request, result};
-use crate::talk::{Ear, LEGACY, LEGACY_KEY, MODERN_KEY};
 use serde_json::{Value, json};
 
 const MESSAGE: &str = "notifications/message";
@@ -25,9 +25,10 @@ fn check(message: &Value, ran: &Value) {
 /// The next log message, which may have arrived before a response.
 async fn next(client: &mut Stdio) -> Value {
     loop {
-        let heard = if client.notifications.is_empty() { client.hear().await.expect("a message") } else { client.notifications.remove(0) };
-        if heard["method"] == MESSAGE {
-            return heard;
+        let received =
+            if client.notifications.is_empty() { client.receive().await.expect("a message") } else { client.notifications.remove(0) };
+        if received["method"] == MESSAGE {
+            return received;
         }
     }
 }
@@ -58,9 +59,9 @@ async fn soon<T>(event: impl Future<Output = T>) -> T {
 }
 
 /// The connection's standalone stream.
-async fn own_stream(client: &Http) -> Ear {
+async fn own_stream(client: &Http) -> Listener {
     let get = client.client.get(&client.url).header("accept", "text/event-stream");
-    Ear::new(get.header("mcp-session-id", client.connection.as_deref().expect("a connection")).send().await.expect("an answer"))
+    Listener::new(get.header("mcp-session-id", client.connection.as_deref().expect("a connection")).send().await.expect("an answer"))
 }
 
 #[tokio::test]
@@ -89,15 +90,15 @@ async fn over_streamable_http_each_connection_gets_messages_of_its_own_runs_only
 async fn over_sse_a_client_gets_log_messages_of_its_runs() {
     let server = Server::start_with(&Folders::new(), &["--sse-port", "0"]);
     let mut client = Sse::open(&server).await;
-    client.greet(LEGACY).await;
+    client.initialize(LEGACY).await;
     result(client.ask("logging/setLevel", json!({ "level": "info" })).await);
     let call = request("tools/call", run("1"));
     assert_eq!(client.post(&call, &[]).await, 202);
     let (mut answer, mut message) = (None, None);
     while answer.is_none() || message.is_none() {
-        let heard: Value = serde_json::from_str(&soon(client.event()).await.expect("an event").1).expect("JSON");
-        let place = if heard["id"] == call["id"] { &mut answer } else { &mut message };
-        *place = Some(heard);
+        let received: Value = serde_json::from_str(&soon(client.event()).await.expect("an event").1).expect("JSON");
+        let place = if received["id"] == call["id"] { &mut answer } else { &mut message };
+        *place = Some(received);
     }
     check(&message.expect("a message"), &result(answer.expect("an answer")));
 }
@@ -115,21 +116,21 @@ async fn since_2026_07_28_a_request_gets_log_messages_of_its_run_at_its_level() 
         }
         call
     };
-    for (code, level, told) in [("1", None, 0), ("1", Some("info"), 1), ("1", Some("error"), 0), ("throw 1", Some("error"), 1)] {
+    for (code, level, expected) in [("1", None, 0), ("1", Some("info"), 1), ("1", Some("error"), 0), ("throw 1", Some("error"), 1)] {
         let mut messages = client.all(&call(code, level)).await;
         let answer = result(messages.pop().expect("an answer"));
-        assert_eq!(messages.len(), told, "{code} {level:?}: {messages:?}");
+        assert_eq!(messages.len(), expected, "{code} {level:?}: {messages:?}");
         messages.iter().for_each(|message| check(message, &answer));
     }
     // A call that waits for a run of an earlier call is notified of its end. After the end there are no more messages.
     let slow = json!({ "name": "run_js", "arguments": { "code": "await new Promise(done => setTimeout(done, 500))" } });
     let begun = result(client.ask("tools/call", slow).await)["structuredContent"]["execution_id"].clone();
-    for told in [1, 0] {
+    for expected in [1, 0] {
         let waiting =
             json!({ "name": "get_execution", "arguments": { "execution_id": begun, "wait_secs": 60 }, "_meta": { LEVEL_KEY: "info" } });
         let mut messages = client.all(&request("tools/call", waiting)).await;
         let answer = result(messages.pop().expect("an answer"));
-        assert_eq!(messages.len(), told, "{messages:?}");
+        assert_eq!(messages.len(), expected, "{messages:?}");
         messages.iter().for_each(|message| check(message, &answer));
     }
     // In a session, the message names it.

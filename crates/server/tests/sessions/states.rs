@@ -1,7 +1,7 @@
 //! Sealed session state cannot be forged, changed, truncated or taken from another session; replayed older state is only outdated.
 
+use crate::client::{Client, LEGACY_KEY, code};
 use crate::fixture::{Folders, Server};
-use crate::talk::{Client, LEGACY_KEY, code};
 use serde_json::{Value, json};
 
 async fn refused(client: &mut Client, session: &Value, state: impl Into<Value>) {
@@ -65,6 +65,6 @@ async fn servers_on_one_database_accept_each_others_state() {
     let (one, other) = (Server::start_with(&folders, &[]), Server::start_with(&folders, &[]));
     let (mut one, mut other) = (Client::modern(&one), Client::modern(&other));
     let session = one.create().await;
-    let told = other.run_in(&session, "var n = 1").await["_meta"][one.key()].clone();
-    assert_eq!(one.run_in(&told, "n").await["structuredContent"]["result"], "1");
+    let metadata = other.run_in(&session, "var n = 1").await["_meta"][one.key()].clone();
+    assert_eq!(one.run_in(&metadata, "n").await["structuredContent"]["result"], "1");
 }

@@ -42,7 +42,7 @@ struct EndedCalls {
 enum Waiting {
     Ended {
         call: Arc<Call>,
-        said: String,
+        summary: String,
     },
     /// Replied to once everything before it was passed to the recorder.
     Flush(oneshot::Sender<()>),
@@ -167,14 +167,14 @@ impl Call {
         if self.is_done.swap(true, Relaxed) {
             return;
         }
-        let (call, going_on) = (self.clone(), self.ended_calls.runs.clone().try_read_owned());
+        let (call, run_lock) = (self.clone(), self.ended_calls.runs.clone().try_read_owned());
         tokio::spawn(async move {
             let record = run.ended().await;
             // Its session may have ended and cancelled it, and then has no context any more.
             call.needs_lookup.store(record.status != Status::Completed, Relaxed);
-            let said = of_run(&record);
-            call.enqueue(said);
-            drop(going_on);
+            let summary = of_run(&record);
+            call.enqueue(summary);
+            drop(run_lock);
         });
     }
 
@@ -186,14 +186,14 @@ impl Call {
         }
     }
 
-    fn ended(self: &Arc<Self>, said: impl FnOnce() -> String) {
+    fn ended(self: &Arc<Self>, summary: impl FnOnce() -> String) {
         if !self.is_done.swap(true, Relaxed) {
-            self.enqueue(said());
+            self.enqueue(summary());
         }
     }
 
-    fn enqueue(self: &Arc<Self>, said: String) {
-        if self.ended_calls.queue.try_send(Waiting::Ended { call: self.clone(), said }).is_err() {
+    fn enqueue(self: &Arc<Self>, summary: String) {
+        if self.ended_calls.queue.try_send(Waiting::Ended { call: self.clone(), summary }).is_err() {
             self.ended_calls.dropped.fetch_add(1, Relaxed);
         }
     }
@@ -230,8 +230,8 @@ fn brief(body: &Value) -> Value {
 /// One after another, so that the calls of a session stay in order.
 async fn record_all(stores: WeakStores, recorder: Recorder, mut waiting: mpsc::Receiver<Waiting>) {
     while let Some(next) = waiting.recv().await {
-        let (call, said) = match next {
-            Waiting::Ended { call, said } => (call, said),
+        let (call, summary) = match next {
+            Waiting::Ended { call, summary } => (call, summary),
             Waiting::Flush(done) => {
                 // The caller may have stopped waiting.
                 let _ = done.send(());
@@ -246,7 +246,7 @@ async fn record_all(stores: WeakStores, recorder: Recorder, mut waiting: mpsc::R
             tool: call.tool,
             args: &call.arguments,
             called_at: call.called_at,
-            outcome: Outcome::Said(&said),
+            outcome: Outcome::Summary(&summary),
         });
     }
 }

@@ -25,7 +25,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedRwLockReadGuard, oneshot};
 use tokio::time::Instant;
 
-/// Least time left for storing when the code used up its own: a run that ended within its limit does not fail for lack of a moment.
+/// Minimum time for storing the heap, even if the code used its whole limit.
 const STORE_LEFT_MIN: Duration = Duration::from_secs(1);
 
 /// Accepts a run and starts driving it.
@@ -251,7 +251,7 @@ impl Driver {
         let (result, heap, javascript) = match self.follow(place, Kind::Stateful(start.heap), writer, &mut began).await {
             Ok(Outcome::Completed { result, heap: Some(heap), javascript }) => (result, heap, javascript),
             Ok(Outcome::Completed { heap: None, .. }) => {
-                return (ExecutionOutcome::Failed(Failure::WorkerMisbehaved("it left no heap".into())), None);
+                return (ExecutionOutcome::Failed(Failure::WorkerMisbehaved("it returned no heap".into())), None);
             }
             Ok(outcome) => return (outcome.into(), None),
             Err(failure) => return (ExecutionOutcome::Failed(failure), None),

@@ -110,7 +110,7 @@ impl Heaps<'_> {
         .await
     }
 
-    /// Whether a heap is in use: by its owner, or, if all heaps are collected or nobody has it, by anybody.
+    /// Whether a heap is in use: by its owner, or, if the heaps of all owners are collected or it has no owner, by any owner.
     async fn in_use(&self, heap: &ListedHeap, collecting: Collecting<'_>) -> Result<bool, ServiceError> {
         let Collecting { owner, request, since } = collecting;
         let (records, is_young) = (&self.0.records, heap.stored_at >= SystemTime::from(since));

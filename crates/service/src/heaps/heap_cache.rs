@@ -69,7 +69,7 @@ impl HeapCache {
         Self { store: self.store.until(deadline), deadline: Some(deadline), ..self.clone() }
     }
 
-    /// Damaged heaps that still exist. If the store can't say so in this time, all that are known.
+    /// Damaged heaps that still exist. If the store does not answer within this time, all known ones.
     pub async fn damaged(&self, time_max: Duration) -> Vec<HeapKey> {
         let looked_at = tokio::time::timeout(time_max, self.still_damaged(Instant::now() + time_max)).await;
         looked_at.unwrap_or_else(|_| self.damaged.known())

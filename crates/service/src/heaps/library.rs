@@ -53,7 +53,7 @@ impl Heaps<'_> {
             return Ok(true);
         }
         if principal.tenant().is_none() {
-            // For a heap that nobody has the store is asked too. For one of another owner, asking takes the same time.
+            // A heap without an owner is also looked up in the store. This lookup takes the same time for a heap of another owner.
             let (store, decoy) = (self.0.heaps.clone(), HeapKey::from_digest(Sha256::digest(key.digest()).into()));
             let _ = blocking(move || Ok(store.glance(&decoy)?)).await;
         }

@@ -111,7 +111,7 @@ pub fn check_may_watch(principal: &Principal) -> Result<(), ServiceError> {
         None | Some(OPERATOR) => Ok(()),
         Some(_) => {
             let text =
-                format!("metrics are for the operator: `heapstead auth add {OPERATOR}/NAME` makes a token for whoever collects them");
+                format!("metrics are for the operator: `heapstead auth add {OPERATOR}/NAME` creates a token for the metrics collector");
             Err(ServiceError::Forbidden(text))
         }
     }

@@ -77,7 +77,7 @@ pub(crate) async fn violations(stores: &Stores) -> u64 {
         match is_violation {
             Ok(is_violation) => audit.violations.fetch_add(is_violation.into(), Relaxed),
             Err(error) => {
-                tracing::warn!(%error, "requests for sessions of others can't be checked now");
+                tracing::warn!(%error, "requests for sessions of other owners can't be checked now");
                 audit.lock().append(&mut requests);
                 break;
             }
@@ -86,7 +86,7 @@ pub(crate) async fn violations(stores: &Stores) -> u64 {
     }
     let violations = audit.violations.load(Relaxed);
     if violations > before {
-        tracing::warn!(requests = violations - before, "isolation violation: somebody asked for a session that is somebody else's");
+        tracing::warn!(requests = violations - before, "isolation violation: a caller requested a session of another owner");
     }
     violations
 }

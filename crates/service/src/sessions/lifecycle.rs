@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A session with a head.
+/// An opened session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SessionView {
     /// 64 hex digits. Pass it as `session` to `run_js` to continue the session. Keep it secret: with it, a caller of the same owner can.
@@ -43,7 +43,7 @@ impl From<OpenedSession> for SessionView {
     }
 }
 
-/// Sessions with a head, oldest first.
+/// Opened sessions, oldest first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SessionPage {
     pub sessions: Vec<SessionView>,

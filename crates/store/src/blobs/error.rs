@@ -1,4 +1,4 @@
-//! How a store of blobs can fail. "Not found", "damaged" and "can't tell now" are three different things.
+//! Errors of a blob store. "Not found", "damaged" and "can't be determined now" are three different errors.
 
 use super::name::BlobName;
 use std::io;

@@ -176,16 +176,16 @@ pub struct ListedHeap {
     pub stored_at: SystemTime,
 }
 
-/// "Not found", "damaged" and "can't tell now" are three different things.
+/// "Not found", "damaged" and "can't be determined now" are three different errors.
 #[derive(Debug, thiserror::Error)]
 pub enum HeapStoreError {
     #[error("heap {key} was not found")]
     NotFound { key: HeapKey },
     #[error("heap {key} is damaged: {defect}")]
     Damaged { key: HeapKey, defect: Defect },
-    #[error("what was to be kept is not a heap: {0}")]
+    #[error("the bytes to store are not a valid heap: {0}")]
     NotAHeap(Defect),
-    /// The store can't be opened, or can't tell now.
+    /// The store can't be opened, or is unavailable now.
     #[error(transparent)]
     Blobs(#[from] BlobError),
 }

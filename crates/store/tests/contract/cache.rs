@@ -185,7 +185,7 @@ fn old_unfinished_copies_are_removed() {
         place.put(&store, fill);
     }
     assert!(!stale.exists());
-    assert!(fresh.exists(), "somebody may be writing it now");
+    assert!(fresh.exists(), "another process may be writing it");
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn only_blobs_named_after_their_content_are_copied() {
     }
     let copies = names.each_ref().map(|name| place.copies().join(name.as_str()));
     assert_eq!(copies.each_ref().map(|copy| copy.exists()), [true, false, false]);
-    fs::write(&copies[1], "a file of somebody else").expect("file");
+    fs::write(&copies[1], "a file of another program").expect("file");
     for name in &names {
         blobs.remove(name).expect("removed");
     }

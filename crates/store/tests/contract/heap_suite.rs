@@ -233,7 +233,7 @@ pub fn a_removed_heap_is_not_found(place: &dyn Place) {
     assert!(matches!(store.get(&key), Err(HeapStoreError::NotFound { .. })));
     assert!(matches!(store.describe(&key), Err(HeapStoreError::NotFound { .. })));
     assert_eq!(listed(&store).iter().map(|heap| heap.key).collect::<Vec<_>>(), [kept]);
-    store.put(&key, &payload, Some(&engine(2))).expect("put anew");
+    store.put(&key, &payload, Some(&engine(2))).expect("put again");
     assert_eq!(store.get(&key).expect("get").engine(), Some(&engine(2)), "nothing of the old one is left");
 }
 
@@ -262,12 +262,12 @@ pub fn concurrent_puts_and_gets_succeed(place: &dyn Place) {
 
 pub fn partial_heaps_are_never_visible(place: &dyn Place) {
     const SIGHTINGS: usize = 50;
-    const PATIENCE: Duration = Duration::from_secs(120);
+    const TIMEOUT: Duration = Duration::from_secs(120);
     let (key, payload) = heap_of(1, 1 << 20);
     let sightings = AtomicUsize::new(0);
     let read = || {
         let (store, began) = (place.open(), Instant::now());
-        while sightings.load(Relaxed) < SIGHTINGS && began.elapsed() < PATIENCE {
+        while sightings.load(Relaxed) < SIGHTINGS && began.elapsed() < TIMEOUT {
             match store.get(&key) {
                 Ok(heap) => {
                     assert!(heap.payload() == payload && heap.engine().is_some());

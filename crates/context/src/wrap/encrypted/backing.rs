@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 impl<S: Backing> Encrypted<S> {
     /// Re-encrypts contexts that were only read if they are under an older key, so that the old key can be removed.
-    async fn seal_used_anew(&self, flush: &mut Flush) -> Result<(), StoreError> {
+    async fn reseal_used(&self, flush: &mut Flush) -> Result<(), StoreError> {
         if !self.keys.now().has_older() {
             return Ok(());
         }
@@ -57,7 +57,7 @@ impl<S: Backing> Backing for Encrypted<S> {
 
     fn flush(&self, mut flush: Flush) -> Pending<'_, ()> {
         Box::pin(async move {
-            self.seal_used_anew(&mut flush).await?;
+            self.reseal_used(&mut flush).await?;
             let mut headers = Vec::with_capacity(flush.changed.len());
             for saved in &mut flush.changed {
                 let header = self.seen.next(&saved.session).unwrap_or_else(|| Header::first(self.clock.now()));

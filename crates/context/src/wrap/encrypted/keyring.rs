@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn an_invalid_key_file_is_reported_by_line_without_its_keys() {
         let key = "ab".repeat(32);
-        for (text, told) in [
+        for (text, expected) in [
             (String::new(), "no key"),
             ("# only\n".into(), "no key"),
             ("a".into(), "line 1"),
@@ -145,7 +145,7 @@ mod tests {
             (format!("a/b {key}"), "an id has"),
         ] {
             let error = Keyring::parse(&text).expect_err(&text).to_string();
-            assert!(error.contains(told) && !error.contains("abab"), "{error}");
+            assert!(error.contains(expected) && !error.contains("abab"), "{error}");
         }
     }
 }

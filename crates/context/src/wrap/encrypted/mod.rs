@@ -64,12 +64,12 @@ impl<S: ContextStore> Encrypted<S> {
         }
         self.seen.note(access.session, opened.header);
         let document = Document::opened(opened.plain, found.bytes().clone());
-        Ok(Some(if opened.is_under_newest { document } else { self.sealed_anew(access, document).await }))
+        Ok(Some(if opened.is_under_newest { document } else { self.resealed(access, document).await }))
     }
 
     /// Re-encrypts a document under the newest key, so that an older key can be removed even if a context is only ever read. On failure,
     /// returns the document unchanged.
-    async fn sealed_anew(&self, access: Access<'_>, document: Document) -> Document {
+    async fn resealed(&self, access: Access<'_>, document: Document) -> Document {
         match self.replace_sealed(access, Some(&document), &document).await {
             Ok(Some(sealed)) => Document::opened(document.bytes().clone(), sealed.bytes().clone()),
             // Another process has replaced it, or the store is unavailable.

@@ -146,7 +146,7 @@ impl Backend {
         }
     }
 
-    /// A page of sessions with a head.
+    /// A page of opened sessions.
     pub async fn sessions(&self, limit: u32, cursor: Option<String>) -> Answer {
         match self {
             Self::Local(local) => local.sessions(limit, cursor).await,
@@ -154,7 +154,7 @@ impl Backend {
         }
     }
 
-    /// Sessions with completed executions: logs by name, and sessions with a head that this caller can list by id.
+    /// Sessions with completed executions: named sessions by name, and opened sessions that this caller can list by id.
     pub async fn session_names(&self) -> Result<Vec<String>, BackendError> {
         let (mut names, mut cursor) = (Vec::new(), None);
         loop {

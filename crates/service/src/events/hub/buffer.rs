@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// Events state for slow subscribers and for those that come back.
+/// Events buffered for slow and for returning subscribers.
 pub const EVENTS_MAX: usize = 512;
 /// Their total size, so that long messages do not make a buffer large.
 pub const BUFFER_BYTES_MAX: usize = 256 << 10;
-/// How long events are state for a subscriber that has left.
+/// How long events stay buffered for a disconnected subscriber.
 pub const RETURN_WITHIN: Duration = Duration::from_secs(300);
 
 /// The events and topics of one scope.

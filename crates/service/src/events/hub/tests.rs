@@ -23,7 +23,7 @@ async fn heard(listener: &mut Subscriber) -> Event {
 }
 
 #[tokio::test]
-async fn everybody_hears_what_their_scope_subscribed_to_and_nothing_else() {
+async fn subscribers_receive_only_the_topics_of_their_scope() {
     let hub = Hub::default();
     let (mut one, mut same, mut other) = (listen(&hub, 1), listen(&hub, 1), listen(&hub, 2));
     hub.subscribe(&Scope::Session(session(1)), execution(1)).expect("room");
@@ -44,7 +44,7 @@ async fn everybody_hears_what_their_scope_subscribed_to_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn whoever_comes_back_in_time_misses_nothing_and_else_is_told_so() {
+async fn a_returning_subscriber_misses_nothing_or_is_notified() {
     let (hub, scope) = (Hub::default(), Scope::Session(session(1)));
     hub.subscribe(&scope, execution(1)).expect("room");
     hub.updated(&execution(1));
@@ -58,7 +58,7 @@ async fn whoever_comes_back_in_time_misses_nothing_and_else_is_told_so() {
     let (mut back, missed) = hub.receive(scope.clone(), Some(at)).expect("a place");
     assert!(!missed);
     assert_eq!(heard(&mut back).await, Event::Updated(execution(1)));
-    assert_eq!(back.position().event, begin.event + 2, "what nobody could hear was not kept");
+    assert_eq!(back.position().event, begin.event + 2, "events without a subscriber are not buffered");
     for wrong in [Position { buffer: at.buffer ^ 1, event: 1 }, Position { buffer: at.buffer, event: 99 }] {
         assert!(hub.receive(scope.clone(), Some(wrong)).expect("a place").1, "{wrong:?}");
     }
@@ -89,7 +89,7 @@ async fn long_messages_leave_sooner() {
 }
 
 #[tokio::test]
-async fn the_rest_of_a_session_that_is_over_is_kept_within_bounds() {
+async fn the_remaining_events_of_an_ended_session_are_bounded() {
     let hub = Hub::default();
     let positions: Vec<_> = (0..100)
         .map(|number| {
@@ -109,7 +109,7 @@ async fn the_rest_of_a_session_that_is_over_is_kept_within_bounds() {
 }
 
 #[tokio::test]
-async fn messages_that_matter_less_than_asked_for_are_not_told() {
+async fn messages_below_the_level_are_not_sent() {
     let hub = Hub::default();
     let mut listener = listen(&hub, 1);
     let id = ExecutionId::from_random([1; 16]);
@@ -122,7 +122,7 @@ async fn messages_that_matter_less_than_asked_for_are_not_told() {
 }
 
 #[test]
-fn scopes_that_nobody_needs_leave_nothing_behind() {
+fn unused_scopes_are_removed() {
     let hub = Hub::default();
     for number in 0..=u8::MAX {
         hub.subscribe(&Scope::Request(number.into()), execution(number)).expect("room");

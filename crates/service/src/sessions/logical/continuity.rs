@@ -83,11 +83,11 @@ pub enum Reason {
 
 impl Reason {
     const ALL: [(Self, &'static str, &'static str); 6] = [
-        (Self::Expired, "expired", "nobody used it for too long"),
-        (Self::HeapCollected, "heap_collected", "its heap is not in the store any more"),
+        (Self::Expired, "expired", "it was not used within its TTL"),
+        (Self::HeapCollected, "heap_collected", "its heap is no longer in the store"),
         (Self::HeapDamaged, "heap_damaged", "its heap is damaged"),
-        (Self::EngineChanged, "engine_changed", "its heap was written by another engine than this one"),
-        (Self::CatalogChanged, "catalog_changed", "a catalog that it draws on is not what it was"),
+        (Self::EngineChanged, "engine_changed", "its heap was written by a different engine"),
+        (Self::CatalogChanged, "catalog_changed", "a catalog that it uses has changed"),
         (Self::Cleared, "cleared", "it was ended on request"),
     ];
 

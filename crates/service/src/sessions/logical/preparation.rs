@@ -56,7 +56,7 @@ pub struct PreparedSession {
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
     #[error(
-        "the session's state is gone ({}): call `session_context` to open it anew, or leave `on_stale` out to have that done", .0.in_words()
+        "the session's state is gone ({}): call `session_context` to recreate it, or omit `on_stale` to have it recreated", .0.in_words()
     )]
     Stale(Reason),
     #[error(transparent)]
@@ -374,7 +374,7 @@ impl Preparation<'_> {
             }
             Outcome::Failed(failure) => Err(PrepareError::Exposure(failure)),
             other => {
-                let why = ExecutionOutcome::from(other).error().unwrap_or_else(|| "it left no heap".into());
+                let why = ExecutionOutcome::from(other).error().unwrap_or_else(|| "it returned no heap".into());
                 Err(PrepareError::Exposure(Failure::NoWorker(why)))
             }
         }

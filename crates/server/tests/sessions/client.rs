@@ -82,19 +82,19 @@ pub async fn everywhere(steps: impl AsyncFn(&mut Client)) {
     steps(&mut Client::modern(&server)).await;
     let server = Server::start_with(&Folders::new(), &["--sse-port", "0"]);
     let mut sse = Sse::open(&server).await;
-    sse.greet(LEGACY).await;
+    sse.initialize(LEGACY).await;
     steps(&mut Client::Sse(Box::new(sse))).await;
 }
 
 /// A stream of events over HTTP.
-pub struct Ear {
+pub struct Listener {
     events: std::pin::Pin<Box<dyn futures_util::Stream<Item = reqwest::Result<bytes::Bytes>> + Send>>,
     unread: String,
     /// The last event id.
     pub last: Option<String>,
 }
 
-impl Ear {
+impl Listener {
     pub fn new(response: reqwest::Response) -> Self {
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["content-type"], "text/event-stream");
@@ -104,10 +104,10 @@ impl Ear {
     /// Starts listening in a session or on the connection, and waits for the confirmation.
     pub async fn open(http: &Http, session: Option<&Value>) -> Self {
         let params = session.map_or(json!({}), |session| json!({ "_meta": { LEGACY_KEY: session } }));
-        let mut ear = Self::new(http.send(&request("messages/listen", params)).await);
-        let first = ear.next().await.expect("an event");
+        let mut listener = Self::new(http.send(&request("messages/listen", params)).await);
+        let first = listener.next().await.expect("an event");
         assert_eq!(first, json!({ "jsonrpc": "2.0", "method": "notifications/messages/listen", "params": {} }));
-        ear
+        listener
     }
 
     /// The next message. `None` when the stream has ended.
@@ -122,7 +122,7 @@ impl Ear {
                     return Some(serde_json::from_str(&data).expect("JSON"));
                 }
             }
-            let bytes = tokio::time::timeout(PATIENCE, self.events.next()).await.expect("in time")?.ok()?;
+            let bytes = tokio::time::timeout(TIMEOUT, self.events.next()).await.expect("in time")?.ok()?;
             self.unread += std::str::from_utf8(&bytes).expect("text");
         }
     }
@@ -144,7 +144,7 @@ impl Ear {
 }
 
 pub const UPDATED: &str = "notifications/resources/updated";
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
+const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(60);
 
 pub fn head_of(session: &Value) -> String {
     format!("heapstead://sessions/{}/head", session["sessionId"].as_str().expect("an id"))

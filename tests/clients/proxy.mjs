@@ -1,6 +1,6 @@
-// Lets the conformance suite test what its own tools and resources are for: calls of its tools become `run_js` with code that does the same, and its
-// resources become those of executions. Only requests are changed; what the server answers goes back as it is.
-// Argument: the URL of the server. Prints its own, and serves until its standard input ends.
+// A proxy between the conformance suite and the server. The suite calls tools and reads resources that it defines itself: the proxy replaces them
+// with equivalent `run_js` calls and with resources of executions. Only requests are changed, not responses.
+// Argument: the URL of the server. Prints its own URL, and serves until its standard input ends.
 import { createServer } from "node:http";
 
 const [target] = process.argv.slice(2);
@@ -16,14 +16,14 @@ const tools = {
   test_streaming_elicitation: () => ({ code: `for (let i = 0; i < 3; i++) { console.log(i); ${sleep(0.1)} }`, wait_secs: 10 }),
   failing_job: () => ({ code: `${sleep(0.2)} throw new Error("this job fails")` }),
 };
-// The code of an execution, and which of its resources stands in.
+// The code of an execution, and which of its resources is the replacement.
 const resources = [
   [/^test:\/\/static-text$/, () => ({ code: '"This is the content of the static text resource."', part: "/result" })],
   [/^test:\/\/template\/([^/]+)\/data$/, (id) => ({ code: `({ id: ${JSON.stringify(id)}, templateTest: true })`, part: "/result" })],
   [/^test:\/\/watched-resource$/, () => ({ code: `${sleep(1)} 1`, part: "" })],
 ];
 
-// An execution for each resource, made when it is first asked for.
+// An execution for each resource, started when it is first requested.
 const made = new Map();
 async function make({ code, part }) {
   const answer = await fetch(new URL("/api/exec", target), {
@@ -39,8 +39,8 @@ function resource(uri) {
   return made.get(uri);
 }
 
-// Changes what a message names, in its body and in the header that repeats it.
-async function stand_in({ method, params }, headers) {
+// Replaces the name in a message, in its body and in the header that repeats it.
+async function translate({ method, params }, headers) {
   const rename = (member, name) => {
     if (headers.get("mcp-name") === params[member]) headers.set("mcp-name", name);
     params[member] = name;
@@ -60,22 +60,22 @@ const server = createServer(async (request, response) => {
   const headers = new Headers(Object.entries(request.headers).filter(([name]) => !["host", "connection", "content-length"].includes(name)));
   try {
     const message = JSON.parse(body);
-    await stand_in(message, headers);
+    await translate(message, headers);
     body = JSON.stringify(message);
   } catch {
-    // What is not JSON goes through as it is.
+    // A body that is not JSON is passed on unchanged.
   }
-  const left = new AbortController();
-  response.on("close", () => left.abort());
+  const disconnected = new AbortController();
+  response.on("close", () => disconnected.abort());
   try {
     const has_body = !["GET", "HEAD"].includes(request.method);
-    const answer = await fetch(target, { method: request.method, headers, body: has_body ? body : undefined, signal: left.signal });
+    const answer = await fetch(target, { method: request.method, headers, body: has_body ? body : undefined, signal: disconnected.signal });
     response.writeHead(answer.status, Object.fromEntries([...answer.headers].filter(([name]) => name !== "transfer-encoding")));
     for await (const chunk of answer.body ?? []) response.write(chunk);
     response.end();
   } catch (error) {
-    // The client has left, or the server is gone.
-    if (!left.signal.aborted) response.destroy(error);
+    // The client has disconnected, or the server has exited.
+    if (!disconnected.signal.aborted) response.destroy(error);
   }
 });
 server.listen(0, "127.0.0.1", () => console.log(`http://127.0.0.1:${server.address().port}/mcp`));
