@@ -3,7 +3,7 @@
 use super::{Answer, BackendError, ExecutionQuery, HeapFile, Needs};
 use crate::api::{Done, to_json};
 use crate::cli::flags::{HeapPlace, StoreOptions, context_database};
-use crate::local;
+use crate::startup;
 use heapstead_service::{
     Caller, CollectRequest, EntryField, ListRequest, LogRequest, NamesRequest, Noun, OnMissingHeap, Policy, Quotas, ServiceError, Stores,
 };
@@ -30,7 +30,7 @@ impl Local {
             (Needs::Database, _) => require(&options.session_db_path, "database folder", "--session-db-path")?,
             _ => {}
         }
-        let database = local::open_database(&options.session_db_path)?;
+        let database = startup::open_database(&options.session_db_path)?;
         let policy = Policy {
             limits: Limits::default(),
             on_missing_heap: OnMissingHeap::Fail,

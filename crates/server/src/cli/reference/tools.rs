@@ -1,7 +1,7 @@
 //! Generates the page of MCP tools and REST routes from the table of operations.
 
 use crate::api::{Api, Operation};
-use crate::local::{self, LocalError};
+use crate::startup::{self, StartupError};
 use heapstead_catalog::Catalogs;
 use heapstead_engine::Engine;
 use heapstead_service::{
@@ -27,7 +27,7 @@ pub enum PageError {
     #[error("a temporary folder can't be made: {0}")]
     Folder(io::Error),
     #[error(transparent)]
-    Local(#[from] LocalError),
+    Startup(#[from] StartupError),
     #[error(transparent)]
     Service(#[from] ServiceError),
     #[error(transparent)]
@@ -37,7 +37,7 @@ pub enum PageError {
 pub async fn page() -> Result<String, PageError> {
     // The table needs a service, so a temporary one is created in its own folder.
     let folder = tempfile::tempdir().map_err(PageError::Folder)?;
-    let engine = local::start_engine(|| ()).await?;
+    let engine = startup::start_engine(|| ()).await?;
     let stateless = Api::stateless(&Stateless::new(engine.clone(), Limits::default()));
     let service = temporary_service(engine, folder.path()).await?;
     let mut page = START.to_owned();
@@ -52,8 +52,8 @@ pub async fn page() -> Result<String, PageError> {
 }
 
 async fn temporary_service(engine: Engine, folder: &std::path::Path) -> Result<Service, PageError> {
-    let heaps = local::open_heaps(&folder.join("heaps"))?;
-    let database = local::open_database(&folder.join("sessions"))?;
+    let heaps = startup::open_heaps(&folder.join("heaps"))?;
+    let database = startup::open_database(&folder.join("sessions"))?;
     let place = ContextPlace::Sqlite { database: folder.join("context.db") };
     let week = Duration::from_secs(7 * 24 * 3600);
     let policy = Policy {
