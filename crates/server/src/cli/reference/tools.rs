@@ -4,14 +4,11 @@ use crate::api::{Api, Operation};
 use crate::startup::{self, StartupError};
 use heapstead_catalog::Catalogs;
 use heapstead_engine::Engine;
-use heapstead_service::{
-    ContextPlace, ContextSettings, ContextStoreError, OnMissingHeap, OpenContexts, Policy, Quotas, Service, ServiceError, Stateless,
-};
+use heapstead_service::{ContextPlace, ContextSettings, ContextStoreError, OpenContexts, Policy, Service, ServiceError, Stateless};
 use heapstead_types::Limits;
 use serde_json::{Map, Value};
 use std::fmt::Write;
 use std::io;
-use std::time::Duration;
 
 const START: &str = "\
 # Operations
@@ -55,18 +52,8 @@ async fn temporary_service(engine: Engine, folder: &std::path::Path) -> Result<S
     let heaps = startup::open_heaps(&folder.join("heaps"))?;
     let database = startup::open_database(&folder.join("sessions"))?;
     let place = ContextPlace::Sqlite { database: folder.join("context.db") };
-    let week = Duration::from_secs(7 * 24 * 3600);
-    let policy = Policy {
-        limits: Limits::default(),
-        on_missing_heap: OnMissingHeap::Fresh,
-        retain_executions: week,
-        retain_heaps: week,
-        session_ttl: week,
-        require_session: false,
-        quotas: Quotas::default(),
-        delegated: false,
-    };
-    let contexts = OpenContexts::open(ContextSettings { place, ttl: week, key_file: None }).await?;
+    let policy = Policy::default();
+    let contexts = OpenContexts::open(ContextSettings { place, ttl: policy.session_ttl, key_file: None }).await?;
     Ok(Service::open(engine, heaps, database, policy, Catalogs::default(), Some(contexts)).await?)
 }
 
