@@ -71,7 +71,7 @@ mod tests {
     use jiff::{SignedDuration, Timestamp};
 
     fn add(file: &TokenFile, owner: &str, lasts: Option<SignedDuration>) -> Token {
-        let token = Token::new().expect("randomness");
+        let token = Token::random();
         let entry = Entry {
             id: token.id.clone(),
             owner: owner.parse().expect("an owner"),
