@@ -5,35 +5,23 @@
 
 use crate::server::known_session;
 use crate::{fail, instructions};
-use heapstead_service::{Caller, OnMissingHeap, Policy, Quotas, SessionTarget, Stores};
+use heapstead_service::{Caller, Policy, SessionTarget, Stores};
 use heapstead_store::{Database, HeapStore, Owner};
-use heapstead_types::{Limits, Principal};
+use heapstead_types::Principal;
 use std::path::Path;
-use std::time::Duration;
 
 pub const FLAG: &str = "--resolve";
 /// Owner of the sessions.
 pub const OWNER: &str = "acme/ann";
 /// Rounds of the first run, which also warms every cache.
 const ROUNDS_BEFORE: u32 = 20;
-const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Resolves calls by each kind of handle, `rounds` times.
 pub async fn run(folder: &Path, rounds: u32) {
     let broken = |error: &dyn std::fmt::Display| -> ! { fail(&error.to_string()) };
     let database = Database::open(folder, Owner::Anyone).unwrap_or_else(|error| broken(&error));
     let heaps = HeapStore::in_folder(&folder.join("heaps"), Owner::Anyone).unwrap_or_else(|error| broken(&error));
-    let policy = Policy {
-        limits: Limits::default(),
-        on_missing_heap: OnMissingHeap::Fresh,
-        retain_executions: DAY,
-        retain_heaps: DAY,
-        session_ttl: DAY,
-        require_session: false,
-        quotas: Quotas::default(),
-        delegated: false,
-    };
-    let stores = Stores::open(heaps, database, policy);
+    let stores = Stores::open(heaps, database, Policy::default());
     let principal: Principal = OWNER.parse().unwrap_or_else(|error| broken(&error));
     let caller = Caller { principal, ..Caller::default() };
     for _ in 0..rounds {

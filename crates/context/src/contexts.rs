@@ -2,9 +2,9 @@
 //! sessions.
 
 use crate::parsed::Parsed;
+use crate::session_locks::SessionLocks;
 use crate::store::ContextStore;
 use crate::summariser::{SUMMARISER_DEADLINE, SUMMARISERS_MAX, Summariser};
-use crate::turns::Turns;
 use crate::window::{self, Folded};
 use crate::{Access, Clock, Document, Error, Record, Refused, SessionId, StoreError, SystemClock, Unreadable};
 use serde::Serialize;
@@ -26,7 +26,7 @@ pub struct Contexts(Arc<Inner>);
 pub(crate) struct Inner {
     pub store: Arc<dyn ContextStore>,
     clock: Arc<dyn Clock>,
-    turns: Turns,
+    locks: SessionLocks,
     parsed: Parsed,
     summariser: Option<Arc<dyn Summariser>>,
     summarisers: Arc<Semaphore>,
@@ -67,7 +67,7 @@ impl Contexts {
         Self(Arc::new(Inner {
             store: Arc::new(store),
             clock,
-            turns: Turns::default(),
+            locks: SessionLocks::default(),
             parsed: Parsed::default(),
             summariser,
             summarisers: Arc::new(Semaphore::new(SUMMARISERS_MAX)),
@@ -100,7 +100,7 @@ impl Contexts {
     /// Changes the record and stores it. If another process wrote first, `change` runs again on a fresh copy. If `change` refuses, nothing
     /// is stored. Afterwards the window is folded if it is full.
     pub async fn update<T>(&self, access: Access<'_>, mut change: impl FnMut(&mut Record) -> Result<T, Refused>) -> Result<T, Error> {
-        let _turn = self.0.turns.take(access.session).await;
+        let _lock = self.0.locks.take(access.session).await;
         for attempt in 0..ATTEMPTS_MAX {
             let found = self.load(access).await?;
             let now = self.0.clock.now();
@@ -135,7 +135,7 @@ impl Contexts {
 
     /// Removes the context of a session that has ended.
     pub async fn end(&self, access: Access<'_>) -> Result<bool, Error> {
-        let _turn = self.0.turns.take(access.session).await;
+        let _lock = self.0.locks.take(access.session).await;
         self.0.parsed.forget(access.session);
         match self.0.store.remove(access).await {
             Ok(removed) => Ok(removed),

@@ -174,8 +174,8 @@ impl Engine {
     }
 
     /// Reserves a place for a job that has to wait for something else first. It counts towards the bound of the queue, and blocks no other job.
-    pub fn hold(&self, heap_mb: u32) -> Result<Held, Refused> {
-        Ok(Held { held: self.scheduler.hold(heap_mb)?, zygote: self.zygote.clone() })
+    pub fn hold(&self, heap_mb: u32) -> Result<ReservedPlace, Refused> {
+        Ok(ReservedPlace { held: self.scheduler.hold(heap_mb)?, zygote: self.zygote.clone() })
     }
 
     /// Identifies what a fresh heap depends on: this engine and its base heap.
@@ -190,12 +190,12 @@ impl Engine {
 }
 
 /// The place of a job that is not in the queue yet. Dropping it releases it.
-pub struct Held {
-    held: scheduler::Held,
+pub struct ReservedPlace {
+    held: scheduler::ReservedPlace,
     zygote: Zygote,
 }
 
-impl Held {
+impl ReservedPlace {
     pub fn place(self, lane: Lane) -> Place {
         Place { permit: self.held.enter(lane), zygote: self.zygote }
     }

@@ -19,6 +19,6 @@ mod zygote_process;
 
 pub use artifacts::{Artifacts, ArtifactsError};
 pub use config::{Config, Spares};
-pub use engine::{Canceller, Engine, EngineInfo, Event, Execution, Held, Job, Kind, Outcome, Place, StartError};
+pub use engine::{Canceller, Engine, EngineInfo, Event, Execution, Job, Kind, Outcome, Place, ReservedPlace, StartError};
 pub use heap_image::HeapImage;
 pub use scheduler::{Lane, Load, Refused};

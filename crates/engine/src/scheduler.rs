@@ -55,12 +55,12 @@ struct Waiting {
 
 /// The place of a job that is not in the queue yet; released when dropped.
 #[derive(Debug)]
-pub struct Held {
+pub struct ReservedPlace {
     heap_mb: u32,
     scheduler: Scheduler,
 }
 
-impl Held {
+impl ReservedPlace {
     pub fn enter(self, lane: Lane) -> oneshot::Receiver<Permit> {
         self.scheduler.queue(lane, self.heap_mb)
     }
@@ -71,7 +71,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for ReservedPlace {
     fn drop(&mut self) {
         self.scheduler.state().held -= 1;
     }
@@ -105,7 +105,7 @@ impl Scheduler {
     }
 
     /// Reserves a place for a job that has to wait for something else before it enters the queue. It counts as queued, and delays no other job.
-    pub fn hold(&self, heap_mb: u32) -> Result<Held, Refused> {
+    pub fn hold(&self, heap_mb: u32) -> Result<ReservedPlace, Refused> {
         let mut state = self.state();
         if u64::from(heap_mb) > state.memory_mb_max {
             return Err(Refused::TooLarge { heap_mb, memory_mb_max: state.memory_mb_max });
@@ -117,7 +117,7 @@ impl Scheduler {
         }
         state.held += 1;
         drop(state);
-        Ok(Held { heap_mb, scheduler: self.clone() })
+        Ok(ReservedPlace { heap_mb, scheduler: self.clone() })
     }
 
     fn queue(&self, lane: Lane, heap_mb: u32) -> oneshot::Receiver<Permit> {

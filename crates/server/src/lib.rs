@@ -6,10 +6,10 @@ mod auth;
 mod cli;
 mod edge;
 mod http;
-mod local;
 mod mcp;
 mod metrics;
 mod rest;
+mod startup;
 
 /// Runs the command that the arguments of the process name.
 pub fn main() -> std::process::ExitCode {

@@ -5,7 +5,7 @@ use heapstead_types::Limits;
 use jiff::{SignedDuration, Timestamp};
 use std::time::Duration;
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
     /// Limits of runs that do not set their own.
     pub limits: Limits,
@@ -21,8 +21,25 @@ pub struct Policy {
     pub delegated: bool,
 }
 
+/// What a server does whose operator decided nothing; a test in `server/src/cli/flags/mod.rs` compares it with the defaults of the flags.
+impl Default for Policy {
+    fn default() -> Self {
+        const DAY: Duration = Duration::from_hours(24);
+        Self {
+            limits: Limits::default(),
+            on_missing_heap: OnMissingHeap::Fresh,
+            retain_executions: DAY * 7,
+            retain_heaps: DAY * 30,
+            session_ttl: DAY,
+            require_session: false,
+            quotas: Quotas::default(),
+            delegated: false,
+        }
+    }
+}
+
 /// Limits per owner; none means unlimited.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Quotas {
     /// Checked in the transaction that opens a session (`store/src/sqlite/sessions.rs`).
     pub sessions_max: Option<u32>,

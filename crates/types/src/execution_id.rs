@@ -30,8 +30,7 @@ impl FromStr for ExecutionId {
     type Err = InvalidExecutionId;
 
     fn from_str(text: &str) -> Result<Self, InvalidExecutionId> {
-        let lowercase_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-        if text.len() == 32 && text.bytes().all(lowercase_hex) { Ok(Self(text.to_owned())) } else { Err(InvalidExecutionId) }
+        if crate::is_lowercase_hex(text, 16) { Ok(Self(text.to_owned())) } else { Err(InvalidExecutionId) }
     }
 }
 

@@ -28,7 +28,7 @@ impl FromStr for HeapKey {
 
     fn from_str(text: &str) -> Result<Self, InvalidHeapKey> {
         let invalid = || InvalidHeapKey(text.chars().take(SHOWN_CHARS_MAX).collect());
-        if text.len() != 64 || text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        if !crate::is_lowercase_hex(text, 32) {
             return Err(invalid());
         }
         let mut digest = [0; 32];

@@ -23,10 +23,8 @@ impl ServerId {
 impl FromStr for ServerId {
     type Err = InvalidServerId;
 
-    /// Strict, because ids are used as file names.
     fn from_str(text: &str) -> Result<Self, InvalidServerId> {
-        let lowercase_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-        if text.len() == 16 && text.bytes().all(lowercase_hex) { Ok(Self(text.to_owned())) } else { Err(InvalidServerId) }
+        if crate::is_lowercase_hex(text, 8) { Ok(Self(text.to_owned())) } else { Err(InvalidServerId) }
     }
 }
 

@@ -29,9 +29,8 @@ impl FromStr for SessionId {
 
     fn from_str(text: &str) -> Result<Self, InvalidSessionId> {
         let mut bits = [0; 32];
-        let lowercase = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         match hex::decode_to_slice(text, &mut bits) {
-            Ok(()) if lowercase => Ok(Self(bits)),
+            Ok(()) if crate::is_lowercase_hex(text, 32) => Ok(Self(bits)),
             _ => Err(InvalidSessionId),
         }
     }

@@ -1,4 +1,5 @@
-//! `cargo run -p xtask -- tidy`: checks the dependency rules between crates, the tests that documents name, and a few style rules.
+//! `cargo run -p xtask -- tidy`: checks the dependency rules between crates, where SQL is, the tests and files that documents
+//! name, and a few style rules.
 //! `cargo run -p xtask -- wording`: lists phrases in comments that could be plainer.
 
 mod references;

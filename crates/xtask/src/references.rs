@@ -1,4 +1,5 @@
-//! Checks that every test that a document names exists: `path/file.rs::test`, relative to `crates/`.
+//! Checks that what documents name exists: every test (`path/file.rs::test`, relative to `crates/`), and every path in the table of rules of
+//! ARCHITECTURE.md.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +7,16 @@ use std::path::Path;
 /// The documents whose claims name tests.
 const DOCUMENTS: [&str; 3] = ["ARCHITECTURE.md", "SPECIFICATION.md", "SECURITY.md"];
 
+/// The document and the heading of the table that names the file of each rule.
+const RULES: (&str, &str) = ("ARCHITECTURE.md", "## Where rules are");
+
 pub fn check(workspace: &Path) -> Vec<String> {
+    let mut missing = missing_tests(workspace);
+    missing.extend(missing_rules(workspace));
+    missing
+}
+
+fn missing_tests(workspace: &Path) -> Vec<String> {
     DOCUMENTS
         .iter()
         .flat_map(|document| {
@@ -15,6 +25,25 @@ pub fn check(workspace: &Path) -> Vec<String> {
             missing.map(|(file, test)| format!("{document}: there is no `{file}::{test}`")).collect::<Vec<_>>()
         })
         .collect()
+}
+
+fn missing_rules(workspace: &Path) -> Vec<String> {
+    let (document, heading) = RULES;
+    let text = fs::read_to_string(workspace.join(document)).unwrap_or_default();
+    let paths = rule_paths(&text, heading);
+    if paths.is_empty() {
+        return vec![format!("{document}: there is no table under `{heading}`")];
+    }
+    // Documents are not in a crate.
+    let is_there = |path: &str| ["crates", ""].iter().any(|folder| workspace.join(folder).join(path).exists());
+    paths.into_iter().filter(|path| !is_there(path)).map(|path| format!("{document}: there is no `{path}`")).collect()
+}
+
+/// The paths in backticks in the table under this heading.
+fn rule_paths<'a>(text: &'a str, heading: &str) -> Vec<&'a str> {
+    let section = text.lines().skip_while(|line| *line != heading).skip(1).take_while(|line| !line.starts_with("## "));
+    let rows = section.filter(|line| line.starts_with('|'));
+    rows.flat_map(|row| row.split('`').skip(1).step_by(2)).filter(|quoted| quoted.contains('/')).collect()
 }
 
 fn exists(workspace: &Path, file: &str, test: &str) -> bool {
@@ -33,6 +62,13 @@ fn named_tests(text: &str) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paths_are_found_in_the_table_of_rules() {
+        let text = "`a/a.rs`\n## Rules\n`b/b.rs`\n| `c/c.rs` (`name`) | `d/`, `e.rs` |\n## Other\n| `f/f.rs` |";
+        assert_eq!(rule_paths(text, "## Rules"), ["c/c.rs", "d/"]);
+        assert!(rule_paths(text, "## None").is_empty());
+    }
 
     #[test]
     fn tests_are_found_in_backticks() {

@@ -1,4 +1,4 @@
-//! Checks which dependencies each crate may have, and a few style rules.
+//! Checks which dependencies each crate may have, where SQL is, and a few style rules.
 
 use crate::references;
 use std::fs;
@@ -23,6 +23,9 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("server", &["v8", "rusqlite", "object_store", "heapstead-worker"]),
 ];
 
+/// The only places that use SQLite, besides tests and benchmarks.
+const SQLITE_PLACES: [&str; 3] = ["crates/sqlite/src", "crates/store/src/sqlite", "crates/context/src/store/sqlite"];
+
 /// A longer file has to say why in its header: "long because".
 const LINES_MAX: usize = 500;
 /// The same for functions.
@@ -40,9 +43,23 @@ pub fn check(workspace: &Path) -> Result<(), Vec<String>> {
     }
     complaints.extend(references::check(workspace));
     for file in files(workspace) {
-        complaints.extend(about(&file, &fs::read_to_string(&file).unwrap_or_default()));
+        let text = fs::read_to_string(&file).unwrap_or_default();
+        complaints.extend(about(&file, &text));
+        if uses_sqlite(&text) && !may_use_sqlite(file.strip_prefix(workspace).unwrap_or(&file)) {
+            complaints.push(format!("{}: SQLite may be used only in {}", file.display(), SQLITE_PLACES.join(", ")));
+        }
     }
     if complaints.is_empty() { Ok(()) } else { Err(complaints) }
+}
+
+fn uses_sqlite(text: &str) -> bool {
+    [concat!("use rus", "qlite"), concat!("rus", "qlite::")].iter().any(|mark| text.contains(mark))
+}
+
+/// The path is relative to the workspace.
+fn may_use_sqlite(file: &Path) -> bool {
+    let is_test_or_bench = file.starts_with("crates/bench") || file.components().any(|part| part.as_os_str() == "tests");
+    is_test_or_bench || SQLITE_PLACES.iter().any(|place| file.starts_with(place))
 }
 
 /// All source files.
@@ -134,6 +151,21 @@ mod tests {
         let body = "    x();\n".repeat(81);
         assert_eq!(long_functions(&format!("pub async fn a() {{\n{body}}}\nfn b() {{}}\n")), ["a"]);
         assert!(long_functions(&format!("trait T {{\n    fn c();\n{body}}}\n")).is_empty());
+    }
+
+    #[test]
+    fn sqlite_is_found_outside_its_places() {
+        let (import, path) = (concat!("use rus", "qlite::Row;"), concat!("rus", "qlite::Error"));
+        assert!(uses_sqlite(import) && uses_sqlite(path) && !uses_sqlite("use heapstead_sqlite::Writer;"));
+        for (file, may) in [
+            ("crates/store/src/sqlite/tags.rs", true),
+            ("crates/context/tests/stores/sqlite.rs", true),
+            ("crates/bench/src/server/fill.rs", true),
+            ("crates/store/src/sqlite_helpers.rs", false),
+            ("crates/service/src/service.rs", false),
+        ] {
+            assert_eq!(may_use_sqlite(Path::new(file)), may, "{file}");
+        }
     }
 
     #[test]

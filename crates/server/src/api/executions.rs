@@ -140,6 +140,7 @@ fn run_js(service: &Service) -> Operation {
         // If the code failed, the tool call is reported as failed.
         reports_failure: |answer| answer.get("error").is_some_and(|error| !error.is_null()),
         long_text: Some(RESULT),
+        execution_links: &[("record", "get_execution"), ("output", "get_execution_output"), ("cancel", "cancel_execution")],
         aliases: &alias::RUN_JS,
         ..Description::tool("run_js", "Run JavaScript", include_str!("descriptions/run_js.md"), ("POST", "/api/exec"))
     };

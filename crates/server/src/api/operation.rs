@@ -55,6 +55,8 @@ pub struct Description {
     /// Whether an answer reports that what was requested failed.
     pub reports_failure: fn(&Value) -> bool,
     pub long_text: Option<LongText>,
+    /// Operations that take the `execution_id` of its answer: the names of the link and of the operation. For OpenAPI.
+    pub execution_links: &'static [(&'static str, &'static str)],
     /// Other names of the tool, for hosts that were written for them.
     pub aliases: &'static [Alias],
 }
@@ -134,6 +136,7 @@ impl Description {
             is_recorded: true,
             reports_failure: |_| false,
             long_text: None,
+            execution_links: &[],
             aliases: &[],
         }
     }

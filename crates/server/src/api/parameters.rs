@@ -19,8 +19,8 @@ pub struct Parameters {
 struct Parameter {
     name: String,
     schema: Value,
-    /// None if the schema can't be compiled, which a test rules out.
-    validator: Option<Validator>,
+    /// Or why the schema can't be compiled, which would be a mistake in the operation. Nothing unchecked is accepted then.
+    validator: Result<Validator, String>,
 }
 
 impl Parameters {
@@ -29,7 +29,7 @@ impl Parameters {
         let known = properties.map(|(name, schema)| Parameter {
             name: name.clone(),
             schema: schema.clone(),
-            validator: jsonschema::draft202012::new(schema).ok(),
+            validator: jsonschema::draft202012::new(schema).map_err(|error| error.to_string()),
         });
         let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
         Self { operation, known: known.collect(), required: required.map(str::to_owned).collect() }
@@ -81,7 +81,11 @@ impl Parameter {
             }
             _ => value,
         };
-        let Some(error) = self.validator.as_ref().and_then(|validator| validator.validate(&value).err()) else { return Ok(value) };
+        let validator = self
+            .validator
+            .as_ref()
+            .map_err(|error| ServiceError::Unavailable(format!("`{}` can't be checked: its schema is invalid: {error}", self.name)))?;
+        let Err(error) = validator.validate(&value) else { return Ok(value) };
         let path = error.instance_path().to_string();
         if path.is_empty() {
             return Err(ServiceError::bad_value(&self.name, shown(&self.schema, &value), allowed_instead_of(&self.schema, &value)));
@@ -204,7 +208,6 @@ mod tests {
     fn refusal(schema: Value, value: Value) -> String {
         let schema = json!({ "type": "object", "properties": { "p": schema } });
         let parameters = Parameters::new("op", &schema);
-        assert!(parameters.known.iter().all(|parameter| parameter.validator.is_some()));
         let arguments = json!({ "p": value }).as_object().cloned().expect("an object");
         parameters.parse::<Value>(arguments).expect_err("refused").to_string()
     }
@@ -233,6 +236,12 @@ mod tests {
         assert_eq!(refusal(nested, json!({ "size": 4 })), "`p.size` is 4: expected an integer of at most 3");
         let items = json!({ "type": "array", "items": { "type": "string", "maxLength": 2 } });
         assert_eq!(refusal(items, json!(["a", "abc"])), "`p`: `1` is \"abc\": expected a string of at most 2 characters");
+    }
+
+    #[test]
+    fn nothing_is_accepted_unchecked() {
+        let text = refusal(json!({ "type": "no type" }), json!(1));
+        assert!(text.starts_with("`p` can't be checked: its schema is invalid: "), "{text}");
     }
 
     #[test]

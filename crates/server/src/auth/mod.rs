@@ -1,8 +1,8 @@
 //! Authentication: turns the headers of a request into a principal or a refusal. No other place does.
 //!
 //! ```text
-//! Authorization: Bearer hst_…   ─► tokens ─► the file that `heapstead auth` writes
-//! Authorization: Bearer eyJ…    ─► jwt ────► jwks, the keys that the issuer publishes
+//! Authorization: Bearer hst_…   ─► valid_tokens ─► the file that `heapstead auth` writes
+//! Authorization: Bearer eyJ…    ─► jwt ──────────► jwks, the keys that the issuer publishes
 //! ```
 //! Every request is authenticated, also on an open connection, because a token may have been revoked since.
 
@@ -14,7 +14,7 @@ mod refusal;
 mod signatures;
 mod token;
 mod token_file;
-mod tokens;
+mod valid_tokens;
 mod watch;
 
 pub use jwks::{is_this_machine, probe as probe_keys};
@@ -27,7 +27,7 @@ use axum::http::HeaderMap;
 use heapstead_types::Principal;
 use refusal::Reason;
 use std::path::PathBuf;
-use tokens::Tokens;
+use valid_tokens::ValidTokens;
 
 /// The operator's authentication settings.
 #[derive(Debug, Clone, Default)]
@@ -57,14 +57,14 @@ pub enum AuthError {
 /// Without tokens and JWTs, requests are not authenticated and all have the same principal.
 #[derive(Default)]
 pub struct Authenticator {
-    tokens: Option<Tokens>,
+    tokens: Option<ValidTokens>,
     jwt: Option<Jwt>,
 }
 
 impl Authenticator {
     /// Must be called inside the runtime: it fetches keys and keeps them fresh.
     pub async fn open(settings: &Settings) -> Result<Self, AuthError> {
-        let tokens = settings.tokens.as_deref().map(Tokens::open).transpose()?;
+        let tokens = settings.tokens.as_deref().map(ValidTokens::open).transpose()?;
         let jwt = match &settings.jwt {
             Some(settings) => Some(Jwt::open(settings.clone()).await.map_err(AuthError::Client)?),
             None => None,

@@ -1,7 +1,7 @@
 //! A bearer token that Heapstead issues: `hst_<id>_<secret>`, both in hex. The id finds its entry in the token file; the secret
 //! authenticates.
 
-use rustix::rand::{GetRandomFlags, getrandom};
+use heapstead_types::{is_lowercase_hex, random_bytes};
 use sha2::{Digest, Sha256};
 
 /// Lets people and secret scanners recognise a token.
@@ -18,9 +18,9 @@ pub struct Token {
 pub type TokenDigest = [u8; 32];
 
 impl Token {
-    pub fn new() -> rustix::io::Result<Self> {
-        let (id, secret) = (random::<ID_BYTES>()?, random::<SECRET_BYTES>()?);
-        Ok(Self { text: format!("{PREFIX}{id}_{secret}"), id })
+    pub fn random() -> Self {
+        let (id, secret) = (hex::encode(random_bytes::<ID_BYTES>()), hex::encode(random_bytes::<SECRET_BYTES>()));
+        Self { text: format!("{PREFIX}{id}_{secret}"), id }
     }
 
     pub fn text(&self) -> &str {
@@ -34,7 +34,7 @@ impl Token {
     /// The id in a text that has the form of a token.
     pub fn id_in(text: &str) -> Option<&str> {
         let (id, secret) = text.strip_prefix(PREFIX)?.split_once('_')?;
-        (is_hex(id, ID_BYTES) && is_hex(secret, SECRET_BYTES)).then_some(id)
+        (is_lowercase_hex(id, ID_BYTES) && is_lowercase_hex(secret, SECRET_BYTES)).then_some(id)
     }
 
     /// Stored instead of the token. A plain hash is enough: slow hashes protect guessable passwords, and 32 random bytes cannot be guessed.
@@ -43,23 +43,13 @@ impl Token {
     }
 }
 
-fn random<const BYTES: usize>() -> rustix::io::Result<String> {
-    let mut bits = [0u8; BYTES];
-    getrandom(&mut bits, GetRandomFlags::empty())?;
-    Ok(hex::encode(bits))
-}
-
-fn is_hex(text: &str, bytes: usize) -> bool {
-    text.len() == 2 * bytes && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_token_contains_its_id_and_is_unique() {
-        let (one, other) = (Token::new().expect("randomness"), Token::new().expect("randomness"));
+        let (one, other) = (Token::random(), Token::random());
         assert_eq!(Token::id_in(one.text()), Some(one.id.as_str()));
         assert_ne!(one.text()[17..], other.text()[17..]);
         assert_eq!(one.text().len(), 4 + 12 + 1 + 64);

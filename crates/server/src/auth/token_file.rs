@@ -39,8 +39,6 @@ pub enum TokenFileError {
     Malformed { path: PathBuf, why: String },
     #[error("{path} is writable by other users (mode {mode:03o}), who could add tokens: run `chmod 600 {path}`", path = path.display())]
     Writable { path: PathBuf, mode: u32 },
-    #[error("the operating system gave no random bytes: {0}")]
-    Randomness(io::Error),
     #[error("there is no token `{id}`")]
     Unknown { id: String },
 }

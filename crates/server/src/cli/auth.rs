@@ -123,7 +123,7 @@ pub fn auth(options: AuthOptions) -> ExitCode {
 
 fn add(screen: &mut Screen, options: AddOptions) -> Result<(), Failed> {
     let file = options.file.open()?;
-    let token = Token::new().map_err(|error| TokenFileError::Randomness(error.into()))?;
+    let token = Token::random();
     let created_at = Timestamp::now();
     let entry = Entry {
         id: token.id.clone(),

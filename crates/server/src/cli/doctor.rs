@@ -6,7 +6,7 @@ use super::kernel;
 use super::screen::Screen;
 use super::serve;
 use crate::auth::{self, TokenFile};
-use crate::local::{self, LocalError};
+use crate::startup::{self, StartupError};
 use heapstead_engine::Artifacts;
 use heapstead_service::{ContextPlace, ExecutionOutcome, OneShot, OneShotMode, OneShotRequest};
 use heapstead_types::Limits;
@@ -166,7 +166,7 @@ fn kernel_checks() -> Vec<Check> {
 /// End to end: starts an engine and runs code in a confined worker.
 async fn engine() -> Check {
     let began = Instant::now();
-    let found = match local::start_engine(|| Screen::new().aside("starting the engine …")).await {
+    let found = match startup::start_engine(|| Screen::new().aside("starting the engine …")).await {
         Err(error) => Err(format!("it does not start: {error}")),
         Ok(engine) => {
             let started_ms = began.elapsed().as_millis();
@@ -202,7 +202,7 @@ async fn heaps(server: &ServeOptions) -> Vec<Check> {
             let fix = "check `--s3-bucket`, `--s3-endpoint`, `--s3-region` and the credentials (or the AWS_… variables), and that they may put, get and list";
             let mut checks = vec![Check::new("S3", found, fix)];
             if let Some((folder, _)) = cache {
-                let found = local::open_heaps(folder)
+                let found = startup::open_heaps(folder)
                     .and_then(|heaps| Ok(heaps.check()?))
                     .map(|()| format!("{} can be written to", folder.display()));
                 checks.push(Check::new(
@@ -217,7 +217,7 @@ async fn heaps(server: &ServeOptions) -> Vec<Check> {
 }
 
 fn heap_folder(folder: &Path) -> Vec<Check> {
-    let opened = local::open_heaps(folder).and_then(|heaps| Ok(heaps.check()?));
+    let opened = startup::open_heaps(folder).and_then(|heaps| Ok(heaps.check()?));
     let found = opened.map(|()| format!("{} can be written to", folder.display()));
     let fix = "give this account the right to write there, or choose another folder with `--directory-path DIR`";
     vec![
@@ -228,8 +228,8 @@ fn heap_folder(folder: &Path) -> Vec<Check> {
 
 async fn database(server: &ServeOptions) -> Check {
     let folder = &server.stores.session_db_path;
-    let found = match local::open_database(folder) {
-        Ok(database) => database.records.check().await.map_err(LocalError::from),
+    let found = match startup::open_database(folder) {
+        Ok(database) => database.records.check().await.map_err(StartupError::from),
         Err(error) => Err(error),
     };
     let fix = "give this account the right to write there, or choose another folder with `--session-db-path DIR`";

@@ -6,7 +6,7 @@ use super::interrupts::{Interrupts, WhenIdle};
 use super::lines::{Line, Lines};
 use super::screen::Screen;
 use super::source;
-use crate::local;
+use crate::startup;
 use heapstead_engine::Engine;
 use heapstead_service::{ExecutionOutcome, FinishedRun, HeapCache, InputHeap, OnMissingHeap, OneShot, OneShotMode, OneShotRequest};
 use heapstead_types::{Failure, Limits, limits};
@@ -124,7 +124,7 @@ impl Session {
         let screen = Screen::new();
         let interrupts = Interrupts::listen(if on_terminal { WhenIdle::Ignore } else { WhenIdle::Exit })?;
         let heaps = options.heaps.open()?;
-        let engine = local::start_engine(|| screen.aside("starting the engine …")).await?;
+        let engine = startup::start_engine(|| screen.aside("starting the engine …")).await?;
         let heaps = HeapCache::new(heaps, engine.info().clone());
         Ok(Self { engine, heaps, limits: options.limits.limits(), interrupts, screen, input: options.input.input(), before: Vec::new() })
     }

@@ -5,7 +5,7 @@ use super::flags::{FlagError, HeapStoreOptions, LimitOptions, OriginOptions};
 use super::interrupts::{EXIT_INTERRUPTED, Interrupts, WhenIdle};
 use super::screen::Screen;
 use super::source::{SourceError, SourceOptions};
-use crate::local::{self, LocalError};
+use crate::startup::{self, StartupError};
 use heapstead_engine::Engine;
 use heapstead_service::{ExecutionOutcome, ExecutionRecord, FinishedRun, HeapCache, InputHeap, OneShot, OneShotMode, OneShotRequest};
 use heapstead_types::{Failure, HeapKey, Limits, Status};
@@ -126,8 +126,8 @@ async fn execute(plan: Plan, mut output: impl FnMut(&[u8])) -> FinishedRun {
 async fn prepare(state: Option<(HeapStoreOptions, InputHeap)>) -> Result<(Engine, OneShotMode, Interrupts), Failure> {
     let interrupts = Interrupts::listen(WhenIdle::Exit)?;
     // The store is opened first, so that its errors are reported immediately.
-    let state = state.map(|(heaps, input)| Ok::<_, LocalError>((heaps.open()?, input))).transpose()?;
-    let engine = local::start_engine(|| Screen::new().aside("starting the engine …")).await?;
+    let state = state.map(|(heaps, input)| Ok::<_, StartupError>((heaps.open()?, input))).transpose()?;
+    let engine = startup::start_engine(|| Screen::new().aside("starting the engine …")).await?;
     let mode = match state {
         None => OneShotMode::Stateless,
         Some((heaps, input)) => OneShotMode::Stateful { heaps: HeapCache::new(heaps, engine.info().clone()), input },

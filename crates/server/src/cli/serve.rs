@@ -7,7 +7,7 @@ use crate::api::Api;
 use crate::auth::{AuthError, Authenticator, Settings};
 use crate::edge::{Access, Edge, Mode};
 use crate::http::{self, Shutdown};
-use crate::local::{self, LocalError};
+use crate::startup::{self, StartupError};
 use crate::{mcp, rest};
 use axum::Router;
 use heapstead_catalog::{CatalogError, Catalogs};
@@ -34,7 +34,7 @@ const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     #[error(transparent)]
-    Local(#[from] LocalError),
+    Startup(#[from] StartupError),
     #[error(transparent)]
     Service(#[from] ServiceError),
     #[error(transparent)]
@@ -71,7 +71,7 @@ pub async fn serve(options: ServeOptions) -> ExitCode {
         Err(error) => {
             Screen::new().error(&error.to_string());
             match error {
-                ServeError::Log { .. } | ServeError::Local(LocalError::Flags(_)) | ServeError::Auth(AuthError::Tokens(_)) => {
+                ServeError::Log { .. } | ServeError::Startup(StartupError::Flags(_)) | ServeError::Auth(AuthError::Tokens(_)) => {
                     ExitCode::from(EXIT_BAD_INPUT)
                 }
                 _ => ExitCode::FAILURE,
@@ -82,12 +82,12 @@ pub async fn serve(options: ServeOptions) -> ExitCode {
 
 async fn try_serve(options: ServeOptions) -> Result<(), ServeError> {
     start_log(&options.log)?;
-    options.check_memory().map_err(LocalError::Flags)?;
-    options.stores.heaps.place().map_err(LocalError::Flags)?;
-    options.contexts.settings(&options.stores.session_db_path).map_err(LocalError::Flags)?;
-    let mut auth_settings = options.auth.settings().map_err(LocalError::Flags)?;
+    options.check_memory().map_err(StartupError::Flags)?;
+    options.stores.heaps.place().map_err(StartupError::Flags)?;
+    options.contexts.settings(&options.stores.session_db_path).map_err(StartupError::Flags)?;
+    let mut auth_settings = options.auth.settings().map_err(StartupError::Flags)?;
     match options.http_port.or(options.sse_port) {
-        Some(_) => options.auth.check_exposure(options.bind_host).map_err(LocalError::Flags)?,
+        Some(_) => options.auth.check_exposure(options.bind_host).map_err(StartupError::Flags)?,
         // Only the process that started the server can call it.
         None => auth_settings = Settings::default(),
     }
@@ -155,7 +155,7 @@ async fn answer(listener: Option<TcpListener>, mcp: impl Fn() -> Router, edge: &
 }
 
 async fn open(options: &ServeOptions, authenticator: Authenticator) -> Result<Edge, ServeError> {
-    let contexts = options.contexts.settings(&options.stores.session_db_path).map_err(LocalError::Flags)?;
+    let contexts = options.contexts.settings(&options.stores.session_db_path).map_err(StartupError::Flags)?;
     let engine = start_engine(options).await?;
     let limits = options.limits.limits();
     let (api, mode) = if options.stateless {
@@ -163,7 +163,7 @@ async fn open(options: &ServeOptions, authenticator: Authenticator) -> Result<Ed
         (Api::stateless(&stateless), Mode::Stateless(stateless))
     } else {
         let heaps = options.stores.heaps.open()?;
-        let database = local::open_database(&options.stores.session_db_path)?;
+        let database = startup::open_database(&options.stores.session_db_path)?;
         let catalogs = Catalogs::load(&options.sessions.catalog)?;
         let contexts = match contexts {
             Some(settings) => Some(OpenContexts::open(settings).await?),
@@ -183,7 +183,7 @@ async fn open(options: &ServeOptions, authenticator: Authenticator) -> Result<Ed
     })
 }
 
-async fn start_engine(options: &ServeOptions) -> Result<Engine, LocalError> {
+async fn start_engine(options: &ServeOptions) -> Result<Engine, StartupError> {
     let mut config = Config::new(Artifacts::find()?);
     config.concurrent_max = options.max_concurrent_executions as usize;
     config.queued_max = options.max_queued as usize;

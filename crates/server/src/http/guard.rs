@@ -1,4 +1,7 @@
 //! Checks `Host` and `Origin`, against DNS rebinding and requests from foreign web pages to a local server.
+//!
+//! Not `tower_http::cors`: that layer answers preflights and adds response headers, but refuses nothing, so a request of a foreign page would
+//! be served and only its answer hidden by the browser. Here it is refused before anything is done. Only allowed origins get CORS headers.
 
 use super::Problem;
 use crate::edge::{Access, Edge};

@@ -68,15 +68,18 @@ impl Handler {
             .ok_or_else(|| error::invalid_params(format!("there is no tool `{}`: the tools are {}", error::truncated_name(name), known())))
     }
 
+    /// The tool with this name or alias.
+    fn tool_or_alias(&self, name: &str) -> Option<&Operation> {
+        self.edge.api.tool(name).or_else(|| self.edge.api.tool_by_alias(name).map(|(tool, _)| tool))
+    }
+
     /// Whether a call of this name runs code.
     pub fn runs_code(&self, name: &str) -> bool {
-        let tool = self.edge.api.tool(name).or_else(|| self.edge.api.tool_by_alias(name).map(|(tool, _)| tool));
-        tool.is_some_and(|tool| tool.runs_code)
+        self.tool_or_alias(name).is_some_and(|tool| tool.runs_code)
     }
 
     pub fn needs_session(&self, name: &str) -> NeedsSession {
-        let tool = self.edge.api.tool(name).or_else(|| self.edge.api.tool_by_alias(name).map(|(tool, _)| tool));
-        tool.map_or(NeedsSession::Never, |tool| tool.needs_session)
+        self.tool_or_alias(name).map_or(NeedsSession::Never, |tool| tool.needs_session)
     }
 
     /// The tool with this name or alias, and its arguments.
@@ -240,14 +243,15 @@ impl ServerHandler for Handler {
             Ok(known) => known,
             Err(refused) => return Ok(tool_result::from_error(&refused).into()),
         };
-        let accepts_tasks = is_modern(&context) && context.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks());
+        let era = Era::of(&context);
+        let accepts_tasks = era == Era::Modern && context.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks());
         if accepts_tasks
             && let Some(service) = self.edge.service()
             && execution_task::may_be_task(operation, &arguments)
         {
             return match operation.call(caller.clone(), arguments).await {
                 Ok(begun) => execution_task::created(service, &caller, &begun.body).await.map(CallToolResponse::Task),
-                Err(failed) if let Some(refusal) = Era::of(&context).protocol_error(&failed.error, caller.entered_id()) => Err(refusal),
+                Err(failed) if let Some(refusal) = era.protocol_error(&failed.error, caller.entered_id()) => Err(refusal),
                 refused => Ok(tool_result::from_outcome(operation, refused, self.format(&context)).into()),
             };
         }
@@ -300,7 +304,10 @@ impl ServerHandler for Handler {
     /// Methods that rmcp does not know, and known methods whose parameters it could not parse.
     async fn on_custom_request(&self, request: CustomRequest, context: RequestContext<RoleServer>) -> Result<CustomResult, ErrorData> {
         let CustomRequest { method, params, .. } = request;
-        let task_request = if is_modern(&context) { None } else { legacy_tasks::Request::read(&method, params)? };
+        let task_request = match Era::of(&context) {
+            Era::Modern => None,
+            Era::Legacy => legacy_tasks::Request::read(&method, params)?,
+        };
         match task_request {
             Some(legacy_tasks::Request::Call { name, arguments }) if !self.declares_tasks(&context) => {
                 let call = CallToolRequestParams::new(name).with_arguments(arguments);
@@ -329,8 +336,3 @@ impl ServerHandler for Handler {
 
 /// Methods whose parameters rmcp parses. A request arrives as a custom request if that failed.
 const WITH_PARAMS: [&str; 5] = ["tools/call", "resources/read", "tasks/get", "tasks/cancel", "tasks/update"];
-
-/// Whether the request is of 2026-07-28 or later.
-fn is_modern(context: &RequestContext<RoleServer>) -> bool {
-    context.protocol_version().is_some_and(|version| !version.has_initialize())
-}

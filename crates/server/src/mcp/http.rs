@@ -5,7 +5,7 @@ use super::json_rpc::{self, Batches, ErrorMessage, Incoming, Received};
 use super::listen_http::{self, Subscription};
 use super::session_handler::SessionHandler;
 use super::session_metadata::Era;
-use super::{KEEP_ALIVE, error, http_errors, listen};
+use super::{KEEP_ALIVE, error, listen, rmcp_http_errors};
 use crate::edge::Edge;
 use crate::http::{self, JSON_BYTES_MAX, Problem, Shutdown};
 use axum::body::Body;
@@ -168,7 +168,7 @@ impl Mcp {
         }
         if !is_connected {
             let response = self.unconnected.handle(Request::from_parts(parts, Body::from(bytes))).await;
-            return Ok(http_errors::add_codes(response.map(Body::new)).await);
+            return Ok(rmcp_http_errors::add_codes(response.map(Body::new)).await);
         }
         let pending_request = match &message {
             JsonRpcMessage::Request(request) if request.request.get_meta().protocol_version().is_none() => {
@@ -218,7 +218,7 @@ impl Mcp {
             StatusCode::INTERNAL_SERVER_ERROR => {
                 Problem::unavailable("the connection ended before the response; connect again").into_response()
             }
-            _ => http_errors::add_codes(response).await,
+            _ => rmcp_http_errors::add_codes(response).await,
         }
     }
 }

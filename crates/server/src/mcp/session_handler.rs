@@ -9,7 +9,7 @@ use super::listen::{self, Forwarder};
 use super::resources;
 use super::result_metadata::ResultMetadata;
 use super::session_metadata::{EXTENSION, Era};
-use super::session_methods::{self as methods, Method};
+use super::session_methods::{self as methods, Method, Refresh};
 use crate::api::NeedsSession;
 use crate::edge::Edge;
 use heapstead_service::{Caller, EnteredSession, Scope, Service, Topic};
@@ -43,15 +43,6 @@ struct RequestSession {
     entered: Option<(Caller, EnteredSession, Option<Head>)>,
 }
 
-/// When a request refreshes the TTL of the session that it names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Refresh {
-    /// When it enters the session.
-    Now,
-    /// When the run that it starts is accepted.
-    ByRun,
-}
-
 impl SessionHandler {
     pub fn new(edge: Arc<Edge>) -> Self {
         Self { handler: Handler::new(edge.clone()), edge, forwarder: Mutex::default(), disconnected: CancellationToken::new() }
@@ -79,10 +70,7 @@ impl SessionHandler {
             return Err(error::invalid_params("this server is stateless and has no sessions: remove the session from `_meta`"));
         };
         let mut caller = self.handler.caller(context)?;
-        let entered = match refresh {
-            Refresh::Now => methods::find(service, &caller, &named.id, era).await?,
-            Refresh::ByRun => methods::find_for_run(service, &caller, &named.id, era).await?,
-        };
+        let entered = methods::find(service, &caller, &named.id, era, refresh).await?;
         let known_head = match &named.state {
             Some(state) => Some(service.sessions().open_state(entered.id(), state).await.map_err(from_service)?),
             None => None,

@@ -19,6 +19,15 @@ pub enum Method {
     Resume,
 }
 
+/// When a request refreshes the TTL of the session that it names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refresh {
+    /// When it enters the session.
+    Now,
+    /// When the run that it starts is accepted.
+    ByRun,
+}
+
 impl Method {
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
@@ -74,27 +83,21 @@ pub async fn list(service: &Service, caller: &Caller, params: &Value) -> Result<
 pub async fn resume(service: &Service, caller: &Caller, params: &Value, era: Era) -> Result<CustomResult, ErrorData> {
     let id = params.get("sessionId").ok_or_else(|| error::invalid_params("`sessionId` is missing"))?;
     let id = session_id(id).map_err(|why| error::invalid_params(format!("`sessionId` {why}")))?;
-    let entered = find(service, caller, &id, era).await?;
+    let entered = find(service, caller, &id, era, Refresh::Now).await?;
     session_result(service, entered.session()).await
 }
 
-/// Looks up a session of this caller and refreshes its TTL.
-pub async fn find(service: &Service, caller: &Caller, id: &str, era: Era) -> Result<EnteredSession, ErrorData> {
-    let parsed = id.parse().map_err(|_| era.not_found(id))?;
-    service.sessions().enter(caller, parsed).await.map_err(|error| lookup_error(error, id, era))
-}
-
-/// Like `find`, for a request that runs code: the TTL is refreshed when the run is accepted.
-pub async fn find_for_run(service: &Service, caller: &Caller, id: &str, era: Era) -> Result<EnteredSession, ErrorData> {
-    let parsed = id.parse().map_err(|_| era.not_found(id))?;
-    service.sessions().enter_for_run(caller, parsed).await.map_err(|error| lookup_error(error, id, era))
-}
-
-fn lookup_error(error: ServiceError, id: &str, era: Era) -> ErrorData {
-    match error {
+/// Looks up a session of this caller.
+pub async fn find(service: &Service, caller: &Caller, id: &str, era: Era, refresh: Refresh) -> Result<EnteredSession, ErrorData> {
+    let (sessions, parsed) = (service.sessions(), id.parse().map_err(|_| era.not_found(id))?);
+    let entered = match refresh {
+        Refresh::Now => sessions.enter(caller, parsed).await,
+        Refresh::ByRun => sessions.enter_for_run(caller, parsed).await,
+    };
+    entered.map_err(|error| match error {
         ServiceError::NotFound { .. } => era.not_found(id),
         error => from_service(error),
-    }
+    })
 }
 
 /// The metadata that the client sends with its next request.

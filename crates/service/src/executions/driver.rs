@@ -6,14 +6,14 @@ use super::record::ExecutionRecord;
 use super::request::RunRequest;
 use super::running::{RunningExecution, StopReason};
 use super::start_point::{self, InputHeap, StartPoint};
-use super::turn::{RETRY_PAUSE, wait_for_turn};
-use super::turn_queue::{InLine, MyTurn};
+use super::turn_across_servers::{RETRY_PAUSE, wait_for_turn};
+use super::turn_queue::{QueuedTurn, TurnGuard};
 use crate::crash_point;
 use crate::error::blocking;
 use crate::heaps::HeapCache;
 use crate::sessions::{PreparationRequest, PreparedSession};
 use crate::{Caller, Service, ServiceError};
-use heapstead_engine::{Event, HeapImage, Held, Job, Kind, Outcome, Place};
+use heapstead_engine::{Event, HeapImage, Job, Kind, Outcome, Place, ReservedPlace};
 use heapstead_store::outputs::{Extent, OutputWriter};
 use heapstead_store::records::{
     Accepted, ContinuityReport, EndedExecution, ExecutionEnd, Head, NewExecution, NewLogEntry, RunSession, TurnId,
@@ -87,7 +87,7 @@ struct Ended {
     /// What was prepared in its logical session before it ran.
     prepared: Option<PreparedSession>,
     /// Held until the end is recorded, so that the next turn sees the new head.
-    _turn: Option<MyTurn>,
+    _turn: Option<TurnGuard>,
 }
 
 /// What a run starts with.
@@ -109,12 +109,12 @@ struct Completed {
 /// A place in the queue of a session, and the session's head if nothing is ahead.
 struct Queued {
     session: SessionId,
-    in_line: InLine,
+    in_line: QueuedTurn,
     head: Option<Option<HeapKey>>,
 }
 
 impl Driver {
-    async fn drive(self, held: Held, accepted: oneshot::Sender<Result<(), ServiceError>>) {
+    async fn drive(self, held: ReservedPlace, accepted: oneshot::Sender<Result<(), ServiceError>>) {
         // The code may start while the record is being written: it has no effects, and nothing of it is reported before.
         let record = async {
             let recorded = self.record_acceptance().await.map(drop);
@@ -132,7 +132,7 @@ impl Driver {
     }
 
     /// As `drive`, in an opened session: after everything accepted into it before.
-    async fn drive_in_turn(self, session: SessionId, held: Held, accepted: oneshot::Sender<Result<(), ServiceError>>) {
+    async fn drive_in_turn(self, session: SessionId, held: ReservedPlace, accepted: oneshot::Sender<Result<(), ServiceError>>) {
         let (service, id) = (self.service.clone(), self.running.id().clone());
         let accepting = service.stores.turns.accept(session).await;
         match self.record_acceptance().await {
@@ -171,7 +171,7 @@ impl Driver {
         }
     }
 
-    async fn execute(&self, held: Held, queued: Option<Queued>) -> Ended {
+    async fn execute(&self, held: ReservedPlace, queued: Option<Queued>) -> Ended {
         let mut writer = self.service.stores.outputs.writer(self.running.id());
         let (turn, head) = match queued {
             None => (None, Ok(None)),
@@ -200,7 +200,7 @@ impl Driver {
     }
 
     /// Waits for the turn in the session. Returns the head at that time.
-    async fn wait_for_turn(&self, queued: Queued) -> Result<(MyTurn, Option<HeapKey>), ExecutionOutcome> {
+    async fn wait_for_turn(&self, queued: Queued) -> Result<(TurnGuard, Option<HeapKey>), ExecutionOutcome> {
         let Queued { session, in_line, head } = queued;
         let turn_id = TurnId::of_execution(self.running.id());
         let my_turn = async {
@@ -223,7 +223,7 @@ impl Driver {
 
     async fn run(
         &self,
-        held: Held,
+        held: ReservedPlace,
         head: Option<HeapKey>,
         prepared: &mut Option<PreparedSession>,
         writer: &mut OutputWriter,
@@ -292,7 +292,7 @@ impl Driver {
     }
 
     /// Restores the heap to start with, and prepares the logical session.
-    async fn start(&self, held: Option<&Held>, head: Option<HeapKey>, warnings: &mut Vec<String>) -> Result<Start, Failure> {
+    async fn start(&self, held: Option<&ReservedPlace>, head: Option<HeapKey>, warnings: &mut Vec<String>) -> Result<Start, Failure> {
         let heaps = &self.heaps(Instant::now());
         let input = self.request.start.input_heap(head);
         let Some(logical) = self.run_session.as_ref().and_then(RunSession::logical) else {

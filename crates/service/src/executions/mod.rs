@@ -5,7 +5,7 @@
 //! start_point.rs  which heap a run starts from
 //! driver.rs       one execution from acceptance to its recorded end
 //! running.rs      executions of this process: progress, waiting callers, stop requests
-//! turn_queue.rs   turns of this process; turn.rs waits for those of others
+//! turn_queue.rs   turns of this process; turn_across_servers.rs waits for those of others
 //! queries.rs, output.rs   records, lists and output as callers see them
 //! orphans.rs      executions of servers that died
 //! ```
@@ -23,7 +23,7 @@ mod request;
 mod running;
 mod start_point;
 mod stateless;
-mod turn;
+mod turn_across_servers;
 mod turn_queue;
 
 pub use one_shot::{OneShot, OneShotMode, OneShotRequest};
@@ -40,7 +40,7 @@ pub(crate) use output::reaches;
 pub(crate) use queries::note_head;
 pub(crate) use request::limits_or;
 pub(crate) use running::{RunningExecutions, StopReason};
-pub(crate) use turn::PreparationTurn;
+pub(crate) use turn_across_servers::PreparationTurn;
 pub(crate) use turn_queue::TurnQueues;
 
 use crate::Stores;

@@ -37,13 +37,13 @@ pub struct Accepting {
 }
 
 /// A place in the queue. Dropping it lets the next one move up.
-pub struct InLine {
+pub struct QueuedTurn {
     turn: Pin<Box<dyn Future<Output = OwnedMutexGuard<()>> + Send>>,
     queue: Arc<Queue>,
 }
 
 /// Guard: nothing else of this process works in the session.
-pub struct MyTurn {
+pub struct TurnGuard {
     _running: OwnedMutexGuard<()>,
     _queue: Arc<Queue>,
 }
@@ -72,10 +72,10 @@ impl TurnQueues {
     }
 
     /// Registers a turn that no execution has, so that other servers can wait for it.
-    pub fn hold(&self, id: &TurnId) -> HeldTurn {
+    pub fn hold(&self, id: &TurnId) -> RegisteredTurn {
         let (released, wait) = watch::channel(());
         self.held.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), wait);
-        HeldTurn { id: id.clone(), held: self.held.clone(), _released: released }
+        RegisteredTurn { id: id.clone(), held: self.held.clone(), _released: released }
     }
 
     /// Waits until a registered turn is released. Returns at once if there is none.
@@ -89,13 +89,13 @@ impl TurnQueues {
 }
 
 /// A registered turn. Dropping it wakes those that wait for it.
-pub struct HeldTurn {
+pub struct RegisteredTurn {
     id: TurnId,
     held: Arc<StdMutex<HashMap<TurnId, watch::Receiver<()>>>>,
     _released: watch::Sender<()>,
 }
 
-impl Drop for HeldTurn {
+impl Drop for RegisteredTurn {
     fn drop(&mut self) {
         self.held.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
     }
@@ -103,19 +103,19 @@ impl Drop for HeldTurn {
 
 impl Accepting {
     /// Takes its place behind everything accepted before.
-    pub fn line_up(self) -> InLine {
+    pub fn line_up(self) -> QueuedTurn {
         let mut turn: Pin<Box<dyn Future<Output = OwnedMutexGuard<()>> + Send>> = Box::pin(self.queue.running.clone().lock_owned());
         // The first poll enqueues it. If the lock is free, the guard is kept.
         if let Poll::Ready(guard) = turn.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             turn = Box::pin(std::future::ready(guard));
         }
-        InLine { turn, queue: self.queue }
+        QueuedTurn { turn, queue: self.queue }
     }
 }
 
-impl InLine {
-    pub async fn my_turn(self) -> MyTurn {
-        MyTurn { _running: self.turn.await, _queue: self.queue }
+impl QueuedTurn {
+    pub async fn my_turn(self) -> TurnGuard {
+        TurnGuard { _running: self.turn.await, _queue: self.queue }
     }
 }
 

@@ -163,22 +163,11 @@ mod tests {
     }
 
     fn stores(folder: &std::path::Path) -> crate::Stores {
-        use crate::{OnMissingHeap, Policy, Quotas, Stores};
+        use crate::{Policy, Stores};
         use heapstead_store::{Database, HeapStore, Owner};
-        let forever = std::time::Duration::MAX;
-        let policy = Policy {
-            limits: heapstead_types::Limits::default(),
-            on_missing_heap: OnMissingHeap::Fail,
-            retain_executions: forever,
-            retain_heaps: forever,
-            session_ttl: forever,
-            require_session: false,
-            delegated: false,
-            quotas: Quotas::default(),
-        };
         let heaps = HeapStore::in_folder(&folder.join("heaps"), Owner::Anyone).expect("heaps");
         let database = Database::open(&folder.join("database"), Owner::Anyone).expect("a database");
-        Stores::open(heaps, database, policy)
+        Stores::open(heaps, database, Policy::default())
     }
 
     #[tokio::test]

@@ -2,10 +2,10 @@
 
 use heapstead_catalog::Catalogs;
 use heapstead_engine::{Artifacts, Config, Engine};
-use heapstead_service::{Caller, OnMissingHeap, Policy, Quotas, RunParameters, Service};
+use heapstead_service::{Caller, OnMissingHeap, Policy, RunParameters, Service};
 use heapstead_store::records::{AccessCounts, Records};
 use heapstead_store::{Database, HeapStore, Owner};
-use heapstead_types::{Limits, Principal};
+use heapstead_types::Principal;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -36,16 +36,7 @@ impl Fixture {
         let heaps = HeapStore::in_folder(&folder.path().join("heaps"), Owner::Anyone).expect("heaps");
         let database = Database::open(&folder.path().join("database"), Owner::Anyone).expect("a database");
         let records = database.records.clone();
-        let mut policy = Policy {
-            limits: Limits::default(),
-            on_missing_heap: OnMissingHeap::Fail,
-            retain_executions: LONG,
-            retain_heaps: LONG,
-            session_ttl: Duration::from_secs(24 * 3600),
-            require_session: false,
-            delegated: false,
-            quotas: Quotas::default(),
-        };
+        let mut policy = Policy { on_missing_heap: OnMissingHeap::Fail, retain_executions: LONG, retain_heaps: LONG, ..Policy::default() };
         change(&mut policy);
         let principal: Principal = "acme/ann".parse().expect("an owner");
         let service = Service::new(engine, heaps, database, policy, catalogs());

@@ -28,7 +28,7 @@ impl BlobName {
 
     /// Whether the name has the form of a SHA-256. The content of such a blob never changes.
     pub fn is_content_hash(&self) -> bool {
-        self.0.len() == DIGEST_BYTES * 2 && self.0.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+        heapstead_types::is_lowercase_hex(&self.0, DIGEST_BYTES)
     }
 
     pub fn as_str(&self) -> &str {

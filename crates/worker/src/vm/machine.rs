@@ -1,9 +1,9 @@
 //! Serves the requests of the server, from `Open` to `Close`: restores a heap, runs code on it, writes its snapshot.
 
-use super::execution::Program;
+use super::evaluation::Program;
 use super::normal_form::UndefinedAddress;
 use super::state::State;
-use super::{base_heap, execution, isolate, memory, platform, snapshot};
+use super::{base_heap, evaluation, isolate, memory, platform, snapshot};
 use crate::{Channel, RequestError};
 use heapstead_types::Failure;
 use heapstead_wire::{FromWorker, Open, OrderError, ReadError, RunNumber, RunSettings, ToWorker, Written};
@@ -80,9 +80,9 @@ impl<'a> Machine<'a> {
         };
         memory::begin_run(run);
         State::install(&mut isolate, self.channel);
-        isolate.set_host_import_module_dynamically_callback(execution::refuse_import);
+        isolate.set_host_import_module_dynamically_callback(evaluation::refuse_import);
         let program = Program { run, settings, code, stateful: self.stateful };
-        match execution::execute(&mut isolate, self.channel, &program) {
+        match evaluation::execute(&mut isolate, self.channel, &program) {
             Ok((result, undefined)) => {
                 self.channel.completed(run, result);
                 memory::complete_run();

@@ -2,8 +2,8 @@
 
 pub mod base_heap;
 pub mod bench;
+mod evaluation;
 mod event_loop;
-mod execution;
 mod isolate;
 mod machine;
 mod memory;

@@ -1,7 +1,7 @@
 //! Errors of commands: the cause, whether the input is wrong, and the next step.
 
 use crate::cli::flags::FlagError;
-use crate::local::LocalError;
+use crate::startup::StartupError;
 use heapstead_service::ServiceError;
 use heapstead_store::Defect;
 use std::io;
@@ -12,7 +12,7 @@ pub enum BackendError {
     #[error("there is no {what} at {}", path.display())]
     NoFolder { what: &'static str, flag: &'static str, path: PathBuf },
     #[error(transparent)]
-    Local(#[from] LocalError),
+    Startup(#[from] StartupError),
     #[error(transparent)]
     Service(#[from] ServiceError),
     #[error("`--url` is `{url}`: {why}")]
@@ -41,7 +41,7 @@ impl BackendError {
     pub fn is_bad_input(&self) -> bool {
         matches!(
             self,
-            Self::Local(LocalError::Flags(_))
+            Self::Startup(StartupError::Flags(_))
                 | Self::BadUrl { .. }
                 | Self::BadToken
                 | Self::OnlyLocal { .. }
@@ -58,7 +58,7 @@ impl BackendError {
             Self::Service(ServiceError::SessionEnded(_)) => "`heapstead sessions ls` lists the existing ones".into(),
             Self::Refused { status: 404 | 410, .. } => "`ls` lists the existing ones".into(),
             Self::Service(ServiceError::Unavailable(_)) => "`heapstead doctor` checks the stores; give it the same flags".into(),
-            Self::Local(LocalError::Heaps(_) | LocalError::Database(_)) => {
+            Self::Startup(StartupError::Heaps(_) | StartupError::Database(_)) => {
                 "`heapstead doctor` checks the stores; give it the same flags".into()
             }
             Self::OnlyLocal { .. } => "omit `--url` and run it on the machine that has the stores".into(),
@@ -79,6 +79,6 @@ impl BackendError {
 
 impl From<FlagError> for BackendError {
     fn from(error: FlagError) -> Self {
-        Self::Local(error.into())
+        Self::Startup(error.into())
     }
 }

@@ -3,12 +3,10 @@
 use super::{Answer, BackendError, ExecutionQuery, HeapFile, Needs};
 use crate::api::{Done, to_json};
 use crate::cli::flags::{HeapPlace, StoreOptions, context_database};
-use crate::local;
-use heapstead_service::{
-    Caller, CollectRequest, EntryField, ListRequest, LogRequest, NamesRequest, Noun, OnMissingHeap, Policy, Quotas, ServiceError, Stores,
-};
+use crate::startup;
+use heapstead_service::{Caller, CollectRequest, EntryField, ListRequest, LogRequest, NamesRequest, Noun, Policy, ServiceError, Stores};
 use heapstead_store::outputs::PageRequest;
-use heapstead_types::{HeapKey, Limits, Principal};
+use heapstead_types::{HeapKey, Principal};
 use serde::Serialize;
 use std::path::Path;
 use std::time::Duration;
@@ -30,16 +28,12 @@ impl Local {
             (Needs::Database, _) => require(&options.session_db_path, "database folder", "--session-db-path")?,
             _ => {}
         }
-        let database = local::open_database(&options.session_db_path)?;
+        let database = startup::open_database(&options.session_db_path)?;
         let policy = Policy {
-            limits: Limits::default(),
-            on_missing_heap: OnMissingHeap::Fail,
             retain_executions: Duration::MAX,
             retain_heaps: options.retain_heaps(),
             session_ttl: Duration::MAX,
-            require_session: false,
-            quotas: Quotas::default(),
-            delegated: false,
+            ..Policy::default()
         };
         let principal = match owner {
             Some(owner) => owner,

@@ -176,3 +176,20 @@ impl From<Missing> for OnMissingHeap {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(clap::Parser)]
+    struct Serve {
+        #[command(flatten)]
+        options: ServeOptions,
+    }
+
+    #[test]
+    fn the_defaults_of_the_flags_are_the_default_policy() {
+        assert_eq!(Serve::parse_from(["heapstead"]).options.policy(), Policy::default());
+    }
+}

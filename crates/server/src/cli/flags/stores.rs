@@ -3,7 +3,7 @@
 use super::ConfigOptions;
 use super::DAY_SECS;
 use super::values::{between, boolish, bucket_name};
-use crate::local::{self, DATABASE_FOLDER_DEFAULT, HEAP_FOLDER_DEFAULT, LocalError};
+use crate::startup::{self, DATABASE_FOLDER_DEFAULT, HEAP_FOLDER_DEFAULT, StartupError};
 use heapstead_store::{Blobs, CachedBlobs, HeapStore, HeapStoreError, S3_DEADLINE_DEFAULT, S3Blobs, S3Settings};
 use heapstead_types::Principal;
 use std::net::IpAddr;
@@ -168,9 +168,9 @@ impl HeapStoreOptions {
     }
 
     /// Opens the store. Creates a missing folder. Must be called inside the runtime.
-    pub fn open(&self) -> Result<HeapStore, LocalError> {
+    pub fn open(&self) -> Result<HeapStore, StartupError> {
         match self.place()? {
-            HeapPlace::Folder(folder) => local::open_heaps(folder),
+            HeapPlace::Folder(folder) => startup::open_heaps(folder),
             HeapPlace::Bucket { settings, cache } => {
                 let bucket: Arc<dyn Blobs> = Arc::new(S3Blobs::open(&settings, Handle::current()).map_err(HeapStoreError::from)?);
                 Ok(HeapStore::new(match cache {

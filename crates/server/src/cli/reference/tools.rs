@@ -1,17 +1,14 @@
 //! Generates the page of MCP tools and REST routes from the table of operations.
 
 use crate::api::{Api, Operation};
-use crate::local::{self, LocalError};
+use crate::startup::{self, StartupError};
 use heapstead_catalog::Catalogs;
 use heapstead_engine::Engine;
-use heapstead_service::{
-    ContextPlace, ContextSettings, ContextStoreError, OnMissingHeap, OpenContexts, Policy, Quotas, Service, ServiceError, Stateless,
-};
+use heapstead_service::{ContextPlace, ContextSettings, ContextStoreError, OpenContexts, Policy, Service, ServiceError, Stateless};
 use heapstead_types::Limits;
 use serde_json::{Map, Value};
 use std::fmt::Write;
 use std::io;
-use std::time::Duration;
 
 const START: &str = "\
 # Operations
@@ -27,7 +24,7 @@ pub enum PageError {
     #[error("a temporary folder can't be made: {0}")]
     Folder(io::Error),
     #[error(transparent)]
-    Local(#[from] LocalError),
+    Startup(#[from] StartupError),
     #[error(transparent)]
     Service(#[from] ServiceError),
     #[error(transparent)]
@@ -37,7 +34,7 @@ pub enum PageError {
 pub async fn page() -> Result<String, PageError> {
     // The table needs a service, so a temporary one is created in its own folder.
     let folder = tempfile::tempdir().map_err(PageError::Folder)?;
-    let engine = local::start_engine(|| ()).await?;
+    let engine = startup::start_engine(|| ()).await?;
     let stateless = Api::stateless(&Stateless::new(engine.clone(), Limits::default()));
     let service = temporary_service(engine, folder.path()).await?;
     let mut page = START.to_owned();
@@ -52,21 +49,11 @@ pub async fn page() -> Result<String, PageError> {
 }
 
 async fn temporary_service(engine: Engine, folder: &std::path::Path) -> Result<Service, PageError> {
-    let heaps = local::open_heaps(&folder.join("heaps"))?;
-    let database = local::open_database(&folder.join("sessions"))?;
+    let heaps = startup::open_heaps(&folder.join("heaps"))?;
+    let database = startup::open_database(&folder.join("sessions"))?;
     let place = ContextPlace::Sqlite { database: folder.join("context.db") };
-    let week = Duration::from_secs(7 * 24 * 3600);
-    let policy = Policy {
-        limits: Limits::default(),
-        on_missing_heap: OnMissingHeap::Fresh,
-        retain_executions: week,
-        retain_heaps: week,
-        session_ttl: week,
-        require_session: false,
-        quotas: Quotas::default(),
-        delegated: false,
-    };
-    let contexts = OpenContexts::open(ContextSettings { place, ttl: week, key_file: None }).await?;
+    let policy = Policy::default();
+    let contexts = OpenContexts::open(ContextSettings { place, ttl: policy.session_ttl, key_file: None }).await?;
     Ok(Service::open(engine, heaps, database, policy, Catalogs::default(), Some(contexts)).await?)
 }
 

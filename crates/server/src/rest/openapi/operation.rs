@@ -112,11 +112,8 @@ fn responses(operation: &Operation, has_body: bool, stateful: bool, examples: &V
     let mut responses = Map::new();
     let runs = operation.runs_code;
     if runs && stateful {
-        answer["links"] = json!({
-            "record": { "operationId": "get_execution", "parameters": { "execution_id": "$response.body#/execution_id" } },
-            "output": { "operationId": "get_execution_output", "parameters": { "execution_id": "$response.body#/execution_id" } },
-            "cancel": { "operationId": "cancel_execution", "parameters": { "execution_id": "$response.body#/execution_id" } },
-        });
+        let link = |name: &str| json!({ "operationId": name, "parameters": { "execution_id": "$response.body#/execution_id" } });
+        answer["links"] = operation.execution_links.iter().map(|(title, name)| (*title, link(name))).collect();
         let mut accepted = answer.clone();
         accepted["description"] = "Accepted; the execution is running.".into();
         if let Some(content) = accepted["content"]["application/json"].as_object_mut() {

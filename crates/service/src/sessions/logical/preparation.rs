@@ -11,7 +11,7 @@ use crate::heaps::HeapCache;
 use crate::sessions::lifecycle::too_many_sessions;
 use crate::{Caller, Service, ServiceError};
 use heapstead_catalog::{EntitySymbols, Pick, PickError, Symbols, script, table, warnings};
-use heapstead_engine::{HeapImage, Held, Job, Kind, Lane, Outcome};
+use heapstead_engine::{HeapImage, Job, Kind, Lane, Outcome, ReservedPlace};
 use heapstead_store::records::{Binding, ExecuteSession, LogicalSession};
 use heapstead_types::{ErrorCode, Failure, HeapKey, Principal};
 use jiff::Timestamp;
@@ -112,7 +112,7 @@ impl Service {
         &self,
         principal: &Principal,
         logical: &LogicalSession,
-        held: Option<&Held>,
+        held: Option<&ReservedPlace>,
         mut request: PreparationRequest,
     ) -> Result<PreparedSession, PrepareError> {
         let pending = logical.pending_notice.as_deref().and_then(|json| serde_json::from_str::<SessionNotice>(json).ok());
@@ -171,7 +171,7 @@ struct Preparation<'a> {
     principal: &'a Principal,
     logical: &'a LogicalSession,
     /// The place of the run that is prepared for. None for `session_context`.
-    held: Option<&'a Held>,
+    held: Option<&'a ReservedPlace>,
     lane: Lane,
 }
 

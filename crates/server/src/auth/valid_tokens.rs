@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use subtle::ConstantTimeEq;
 
-pub struct Tokens {
+pub struct ValidTokens {
     file: TokenFile,
     state: Mutex<State>,
 }
@@ -20,7 +20,7 @@ struct State {
     by_id: HashMap<String, Entry>,
 }
 
-impl Tokens {
+impl ValidTokens {
     pub fn open(path: &Path) -> Result<Self, TokenFileError> {
         let file = TokenFile::new(path);
         // The watch starts before the first read, so that no change is missed.
@@ -71,7 +71,7 @@ mod tests {
     use jiff::{SignedDuration, Timestamp};
 
     fn add(file: &TokenFile, owner: &str, lasts: Option<SignedDuration>) -> Token {
-        let token = Token::new().expect("randomness");
+        let token = Token::random();
         let entry = Entry {
             id: token.id.clone(),
             owner: owner.parse().expect("an owner"),
@@ -90,7 +90,7 @@ mod tests {
         let path = folder.path().join("tokens.toml");
         let file = TokenFile::new(&path);
         let first = add(&file, "acme/ann", None);
-        let tokens = Tokens::open(&path).expect("opened");
+        let tokens = ValidTokens::open(&path).expect("opened");
         assert_eq!(tokens.owner(first.text()), Ok("acme/ann".parse().expect("an owner")));
         let second = add(&file, "acme/bob", Some(SignedDuration::from_hours(1)));
         let expired = add(&file, "acme/bob", Some(SignedDuration::from_hours(-1)));
@@ -110,9 +110,9 @@ mod tests {
     fn an_unreadable_file_refuses_all_tokens_until_it_is_readable() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("tokens.toml");
-        assert!(matches!(Tokens::open(&path), Err(TokenFileError::Missing { .. })));
+        assert!(matches!(ValidTokens::open(&path), Err(TokenFileError::Missing { .. })));
         let token = add(&TokenFile::new(&path), "acme/ann", None);
-        let tokens = Tokens::open(&path).expect("opened");
+        let tokens = ValidTokens::open(&path).expect("opened");
         let good = std::fs::read(&path).expect("a file");
         for bad in ["tokens = 7", "[[tokens]]\nid = \"x\"", &String::from_utf8_lossy(&good).replace("acme/ann", "local")] {
             std::fs::write(&path, bad).expect("written");

@@ -15,7 +15,7 @@ pub const DATABASE_FOLDER_DEFAULT: &str = "/tmp/mcp-v8-sessions";
 const START_NOTICE_AFTER: Duration = Duration::from_secs(1);
 
 #[derive(Debug, thiserror::Error)]
-pub enum LocalError {
+pub enum StartupError {
     #[error(transparent)]
     Flags(#[from] FlagError),
     #[error(transparent)]
@@ -28,17 +28,17 @@ pub enum LocalError {
     Database(#[from] RecordsError),
 }
 
-impl From<LocalError> for Failure {
-    fn from(error: LocalError) -> Self {
+impl From<StartupError> for Failure {
+    fn from(error: StartupError) -> Self {
         match error {
-            LocalError::Flags(_) | LocalError::Heaps(_) | LocalError::Database(_) => Self::Store(error.to_string()),
-            LocalError::Artifacts(_) | LocalError::Engine(_) => Self::NoWorker(error.to_string()),
+            StartupError::Flags(_) | StartupError::Heaps(_) | StartupError::Database(_) => Self::Store(error.to_string()),
+            StartupError::Artifacts(_) | StartupError::Engine(_) => Self::NoWorker(error.to_string()),
         }
     }
 }
 
 /// Starts the engine. Calls `notice` if that takes longer than `START_NOTICE_AFTER`.
-pub async fn start_engine(notice: impl FnOnce()) -> Result<Engine, LocalError> {
+pub async fn start_engine(notice: impl FnOnce()) -> Result<Engine, StartupError> {
     let mut starting = Box::pin(Engine::start(Config::new(Artifacts::find()?)));
     let started = match tokio::time::timeout(START_NOTICE_AFTER, &mut starting).await {
         Ok(started) => started,
@@ -51,13 +51,13 @@ pub async fn start_engine(notice: impl FnOnce()) -> Result<Engine, LocalError> {
 }
 
 /// Opens the heap folder. The default one is in `/tmp`, where another user could have created it first, so its owner is checked.
-pub fn open_heaps(folder: &Path) -> Result<HeapStore, LocalError> {
+pub fn open_heaps(folder: &Path) -> Result<HeapStore, StartupError> {
     let owner = if folder == Path::new(HEAP_FOLDER_DEFAULT) { Owner::Us } else { Owner::Anyone };
     Ok(HeapStore::in_folder(folder, owner)?)
 }
 
 /// Opens the database. The owner of the default folder is checked too.
-pub fn open_database(folder: &Path) -> Result<Database, LocalError> {
+pub fn open_database(folder: &Path) -> Result<Database, StartupError> {
     let owner = if folder == Path::new(DATABASE_FOLDER_DEFAULT) { Owner::Us } else { Owner::Anyone };
     Ok(Database::open(folder, owner)?)
 }

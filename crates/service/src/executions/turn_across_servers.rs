@@ -1,7 +1,7 @@
 //! A turn in a session across servers: waiting for the turns ahead, and the turn of a preparation.
 
 use super::orphans;
-use super::turn_queue::{HeldTurn, InLine, MyTurn};
+use super::turn_queue::{QueuedTurn, RegisteredTurn, TurnGuard};
 use crate::sessions::session_not_found;
 use crate::{ServiceError, Stores};
 use heapstead_store::peers::Question;
@@ -19,8 +19,8 @@ pub async fn wait_for_turn(
     stores: &Stores,
     id: &TurnId,
     session: SessionId,
-    in_line: InLine,
-) -> Result<(MyTurn, Option<HeapKey>), ServiceError> {
+    in_line: QueuedTurn,
+) -> Result<(TurnGuard, Option<HeapKey>), ServiceError> {
     let turn = in_line.my_turn().await;
     let mut asked: Option<TurnId> = None;
     loop {
@@ -52,8 +52,8 @@ pub struct PreparationTurn {
     stores: Stores,
     id: TurnId,
     session: SessionId,
-    turn: Option<MyTurn>,
-    held: Option<HeldTurn>,
+    turn: Option<TurnGuard>,
+    held: Option<RegisteredTurn>,
     is_recorded: bool,
 }
 
@@ -65,14 +65,14 @@ impl PreparationTurn {
     }
 
     /// The turn to record together with something else; the caller is first in line.
-    pub fn record(&mut self, turn: MyTurn) -> NewTurn {
+    pub fn record(&mut self, turn: TurnGuard) -> NewTurn {
         self.turn = Some(turn);
         self.is_recorded = true;
         NewTurn { id: self.id.clone(), session: self.session }
     }
 
     /// Takes its place behind everything accepted before. False if the session has ended.
-    pub async fn take(&mut self) -> Result<Option<InLine>, ServiceError> {
+    pub async fn take(&mut self) -> Result<Option<QueuedTurn>, ServiceError> {
         let accepting = self.stores.turns.accept(self.session).await;
         // Recorded or not: if the answer of the database is lost, the turn is released all the same.
         self.is_recorded = true;
@@ -80,7 +80,7 @@ impl PreparationTurn {
         Ok(self.stores.records.take_turn(new).await?.then(|| accepting.line_up()))
     }
 
-    pub async fn wait(&mut self, in_line: InLine) -> Result<(), ServiceError> {
+    pub async fn wait(&mut self, in_line: QueuedTurn) -> Result<(), ServiceError> {
         self.turn = Some(wait_for_turn(&self.stores, &self.id, self.session, in_line).await?.0);
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! One run: evaluates the code, runs the event loop, describes the result.
+//! Evaluates the code of a run: compiles it, runs the event loop, describes the result.
 
 use super::normal_form::UndefinedAddress;
 use super::realm::Realm;
