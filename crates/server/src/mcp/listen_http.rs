@@ -8,7 +8,7 @@
 use super::error;
 use super::listen::{self, Notification};
 use super::session_metadata::Era;
-use super::session_methods as methods;
+use super::session_methods::{self as methods, Refresh};
 use super::{KEEP_ALIVE, json_rpc};
 use crate::http::{self, Problem};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -65,7 +65,8 @@ pub async fn listen(subscription: Subscription<'_>, id: RequestId, meta: &JsonOb
     let session = match Era::Legacy.read(meta).map_err(refuse)? {
         None => None,
         Some(named) => {
-            let session = methods::find(subscription.service, &subscription.caller, &named.id, Era::Legacy).await.map_err(refuse)?;
+            let session =
+                methods::find(subscription.service, &subscription.caller, &named.id, Era::Legacy, Refresh::Now).await.map_err(refuse)?;
             if let Some(state) = &named.state {
                 subscription
                     .service
@@ -97,7 +98,7 @@ pub async fn resume(subscription: Subscription<'_>, headers: &HeaderMap) -> Resu
         None => {
             subscription.service.events().receive(connection_scope(&subscription.caller).ok_or_else(no_connection)?, Some(last.position))
         }
-        Some(id) => match methods::find(subscription.service, &subscription.caller, &id.to_string(), Era::Legacy).await {
+        Some(id) => match methods::find(subscription.service, &subscription.caller, &id.to_string(), Era::Legacy, Refresh::Now).await {
             Ok(session) => subscription.service.events().of_session(session.session(), Some(last.position)),
             Err(_) => match subscription.service.events().of_ended_session(&subscription.caller, id, last.position).await {
                 Ok(Some(subscriber)) => Ok((subscriber, false)),
