@@ -1,4 +1,5 @@
-//! Why a request was refused. Each error has a stable code; each protocol has one table from these to its own status codes.
+//! Why a request was refused. Each error has a stable code; each protocol has one table from these to its own status
+//! codes: `server/src/http/problem.rs`, `server/src/mcp/error.rs`.
 
 use heapstead_engine::Refused;
 use heapstead_store::outputs::OutputError;

@@ -1,4 +1,5 @@
-//! Reads the whole request body before the handler runs, with limits on size, duration and total memory.
+//! Reads the whole request body before the handler runs, with limits on size, duration and total memory. JSON bodies may have
+//! `JSON_BYTES_MAX`; heap files have their own limit, in `rest/heap_files.rs`.
 
 use super::Problem;
 use axum::body::{Body, HttpBody};

@@ -1,55 +1,49 @@
 //! Checks `Host` and `Origin`, against DNS rebinding and requests from foreign web pages to a local server.
 //!
-//! A CORS layer alone would not do: it refuses nothing, so the request of a foreign page would be served and only the response hidden by the
-//! browser. Here it is refused before anything is done. Requests of allowed origins pass through the layer.
+//! Not `tower_http::cors`: that layer refuses nothing, so the request of a foreign page would be served and only its response hidden by the
+//! browser; and it answers every `OPTIONS` request, also without authentication. Here a foreign page is refused before anything is done, and
+//! only preflights of allowed origins are answered.
 
 use super::Problem;
 use crate::edge::{Access, Edge};
 use axum::extract::{Request, State};
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
-use std::time::Duration;
-use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 
 /// How long a browser caches a preflight response.
-const PREFLIGHT_MAX_AGE: Duration = Duration::from_secs(600);
-const METHODS: [Method; 5] = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::DELETE];
+const PREFLIGHT_SECS: &str = "600";
+const METHODS: &str = "GET, HEAD, POST, PUT, DELETE";
 /// Response headers that pages may read.
-const EXPOSED: [HeaderName; 4] = [
-    header::RETRY_AFTER,
-    header::WWW_AUTHENTICATE,
-    HeaderName::from_static("mcp-session-id"),
-    HeaderName::from_static("x-heapstead-engine"),
-];
-
-/// The response headers for pages of allowed origins. Applied after `guard`, which has checked the origin.
-pub fn cors(access: &Access) -> CorsLayer {
-    let origins = access.origins.clone();
-    CorsLayer::new()
-        .allow_origin(AllowOrigin::predicate(move |origin, _| origin.to_str().is_ok_and(|origin| allowed(&origins, origin))))
-        .allow_methods(METHODS)
-        .allow_headers(AllowHeaders::mirror_request())
-        .expose_headers(EXPOSED)
-        .max_age(PREFLIGHT_MAX_AGE)
-}
+const EXPOSED: &str = "Retry-After, WWW-Authenticate, Mcp-Session-Id, X-Heapstead-Engine";
 
 pub async fn guard(State(edge): State<Arc<Edge>>, request: Request, next: Next) -> Response {
-    if let Err(problem) = check(&edge.access, request.uri(), request.headers()) {
-        return problem.closing().into_response();
-    }
+    let origin = match check(&edge.access, request.uri(), request.headers()) {
+        Ok(origin) => origin,
+        Err(problem) => return problem.closing().into_response(),
+    };
     if let Some(kind) = sent_by_any_page(&request) {
         let detail = format!("`Content-Type` is `{kind}`, which any web page could send without a preflight: expected application/json");
         return Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail).closing().into_response();
     }
-    let mut response = next.run(request).await;
-    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    let mut response = match &origin {
+        Some(_) if is_preflight(&request) => preflight(request.headers()),
+        _ => next.run(request).await,
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if let Some(origin) = origin {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
+        headers.append(header::VARY, HeaderValue::from_static("origin"));
+    }
     response
 }
 
-fn check(access: &Access, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+/// The origin to allow in the response. `None` if the request has no foreign origin.
+fn check(access: &Access, uri: &Uri, headers: &HeaderMap) -> Result<Option<HeaderValue>, Problem> {
     let host = only(headers, header::HOST)?;
     let named = host.and_then(|value| value.to_str().ok()).or_else(|| uri.authority().map(Authority::as_str));
     let Some(named) = named else { return Err(Problem::bad_input("the request has no readable `Host` header")) };
@@ -60,15 +54,15 @@ fn check(access: &Access, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem>
             return Err(Problem::new(StatusCode::FORBIDDEN, detail));
         }
     }
-    let Some(origin) = only(headers, header::ORIGIN)? else { return Ok(()) };
+    let Some(origin) = only(headers, header::ORIGIN)? else { return Ok(None) };
     let text = origin.to_str().unwrap_or_default();
     if allowed(&access.origins, text) {
-        return Ok(());
+        return Ok(Some(origin.clone()));
     }
     // Our own pages. If any host name is allowed, a foreign page could look like one of them.
     let is_own = !access.hosts.iter().any(|host| host == "*") && text.split_once("://").is_some_and(|(_, authority)| authority == named);
     if is_own {
-        return Ok(());
+        return Ok(None);
     }
     let detail = format!("pages of the origin `{}` may not call this server: see `--allowed-origins`", text.escape_debug());
     Err(Problem::new(StatusCode::FORBIDDEN, detail))
@@ -81,7 +75,7 @@ fn sent_by_any_page(request: &Request) -> Option<&'static str> {
     ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"].into_iter().find(|any| any.eq_ignore_ascii_case(kind))
 }
 
-fn only(headers: &HeaderMap, name: HeaderName) -> Result<Option<&HeaderValue>, Problem> {
+fn only(headers: &HeaderMap, name: header::HeaderName) -> Result<Option<&HeaderValue>, Problem> {
     let mut values = headers.get_all(&name).iter();
     match (values.next(), values.next()) {
         (_, Some(_)) => Err(Problem::bad_input(format!("header `{name}` is given twice"))),
@@ -99,6 +93,21 @@ fn without_port(authority: &str) -> &str {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && host.starts_with('[') == host.ends_with(']') => host,
         _ => authority,
     }
+}
+
+fn is_preflight(request: &Request) -> bool {
+    request.method() == Method::OPTIONS && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+fn preflight(asked: &HeaderMap) -> Response {
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(METHODS));
+    headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static(PREFLIGHT_SECS));
+    if let Some(names) = asked.get(header::ACCESS_CONTROL_REQUEST_HEADERS) {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, names.clone());
+    }
+    response
 }
 
 #[cfg(test)]

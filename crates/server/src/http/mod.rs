@@ -36,7 +36,6 @@ pub fn guarded(routes: Router, edge: &Arc<Edge>) -> Router {
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_method)
         .layer(middleware::from_fn_with_state(edge.clone(), authenticate::authenticate))
-        .layer(guard::cors(&edge.access))
         .layer(middleware::from_fn_with_state(edge.clone(), guard::guard))
         .layer(CatchPanicLayer::custom(panicked))
 }

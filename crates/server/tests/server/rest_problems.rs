@@ -167,7 +167,7 @@ async fn only_allowed_hosts_and_origins_are_accepted() {
     let asked =
         [("origin", "https://app.example"), ("access-control-request-method", "POST"), ("access-control-request-headers", "content-type")];
     let preflight = send(Method::OPTIONS, &asked).await;
-    assert_eq!(preflight.status(), 200);
+    assert_eq!(preflight.status(), 204);
     assert_eq!(preflight.headers()["access-control-allow-headers"], "content-type");
     assert!(preflight.headers()["access-control-allow-methods"].to_str().expect("text").contains("POST"));
     let own = send(Method::GET, &[("origin", &server.url)]).await;

@@ -1,4 +1,4 @@
-//! Garbage collection of heaps that nothing refers to: on request of their owner, and every ten minutes by the server (`retention.rs`). What
+//! Garbage collection of heaps that were not used within their retention and that nothing refers to: on request of their owner, and every ten minutes by the server (`retention.rs`). What
 //! refers to a heap is decided in `store/src/sqlite/heaps.rs` (`uses_heap`).
 
 use super::Heaps;
