@@ -69,7 +69,8 @@ async fn a_database_of_version_3_keeps_its_running_sessions_in_order() {
     let sid = "07".repeat(32);
     let db = rusqlite::Connection::open(&file).expect("opened");
     db.execute_batch(&format!(
-        "DROP TABLE turns; ALTER TABLE executions DROP COLUMN error_code;
+        "DROP INDEX sessions_of_owner; DROP INDEX logical_sessions_of_owner; DROP INDEX executions_of_owner;
+         DROP TABLE turns; ALTER TABLE executions DROP COLUMN error_code;
          ALTER TABLE executions ADD COLUMN internal INTEGER NOT NULL DEFAULT 0;
          INSERT INTO sessions (sid, name, principal, opened, next_index, created_at, used_at, expires_at)
            VALUES ('{sid}', '{sid}', '', 1, 0, 0, 0, 9000000000000000);
