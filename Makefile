@@ -56,7 +56,7 @@ lint: build ## check formatting and run clippy
 	$(CARGO) clippy --release --workspace --all-targets --locked -- -D warnings
 
 deny: ## check licences, sources, bans and known vulnerabilities of dependencies
-	@command -v cargo-deny >/dev/null || $(CARGO) install --locked --quiet cargo-deny
+	@command -v cargo-deny >/dev/null || $(CARGO) install --locked --quiet cargo-deny --version 0.20.2
 	$(CARGO) deny --locked check licenses bans sources
 	@if $(CARGO) deny --locked fetch db >/dev/null 2>&1; then $(CARGO) deny --locked check advisories; \
 	else echo "deny: the advisory database can't be fetched here, so known vulnerabilities were not checked"; fi

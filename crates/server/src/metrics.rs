@@ -33,6 +33,8 @@ fn store_metrics(page: &mut Page, stores: &StoreMetrics) {
     }
     let lookups = [("hit", stores.heap_cache_hits), ("miss", stores.heap_cache_misses)];
     page.labelled("heapstead_heap_cache_lookups_total", "Heap cache lookups by result.", "result", lookups);
+    let accesses = [("read", stores.database.reads), ("write", stores.database.writes)];
+    page.labelled("heapstead_database_accesses_total", "Reads and write transactions of the database.", "kind", accesses);
     page.counter(
         "heapstead_isolation_violations_total",
         "Requests for a session or context of another owner.",

@@ -142,11 +142,7 @@ impl SessionHandler {
             error::resource_not_found(ErrorCode::NotFound, text, uri)
         };
         let topic = resources::topic(uri).ok_or_else(unknown)?;
-        let scope = match (caller.entered_id(), &caller.connection) {
-            (Some(session), _) => Scope::Session(session),
-            (None, Some(connection)) => Scope::Connection(connection.id.clone()),
-            (None, None) => return Err(Era::of(&context).required()),
-        };
+        let scope = Scope::of(&caller).ok_or_else(|| Era::of(&context).required())?;
         Ok((service, caller, scope, topic))
     }
 
@@ -235,12 +231,7 @@ impl ServerHandler for SessionHandler {
         let Some(service) = self.edge.service() else { return Err(method_not_found("logging/setLevel")) };
         self.enter_session(&mut context, Refresh::Now).await?;
         let caller = self.handler.caller(&context)?;
-        let scope = match (caller.entered_id(), &caller.connection) {
-            (Some(session), _) => Scope::Session(session),
-            // For the log messages of runs without a session.
-            (None, Some(connection)) => Scope::Connection(connection.id.clone()),
-            (None, None) => return Ok(()),
-        };
+        let Some(scope) = Scope::of(&caller) else { return Ok(()) };
         self.start_forwarder(service, &scope, context.peer.clone())?;
         service.events().set_log_level(&scope, listen::level(request.level));
         Ok(())

@@ -34,6 +34,7 @@ async fn every_metric_is_present_and_well_formed() {
         "heapstead_execution_snapshot_ms",
         "heapstead_heap_bytes",
         "heapstead_heap_cache_lookups_total",
+        "heapstead_database_accesses_total",
         "heapstead_sessions",
         "heapstead_isolation_violations_total",
     ] {

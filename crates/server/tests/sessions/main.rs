@@ -10,6 +10,7 @@ mod peer;
 mod client;
 mod conformance;
 mod data_layer;
+mod database_accesses;
 mod headers;
 mod listening;
 mod many;

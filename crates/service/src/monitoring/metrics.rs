@@ -4,6 +4,7 @@ use crate::sessions::access_audit;
 use crate::{Service, ServiceError};
 use heapstead_context::store::Stats;
 use heapstead_context::{Counts, RecorderCounts};
+use heapstead_store::records::AccessCounts;
 use heapstead_types::{Principal, Status};
 use prometheus::{Histogram, HistogramOpts, IntCounterVec, Opts};
 use std::time::Duration;
@@ -41,6 +42,8 @@ pub struct StoreMetrics {
     pub heap_bytes: Option<u64>,
     pub heap_cache_hits: u64,
     pub heap_cache_misses: u64,
+    /// Reads and write transactions of the database.
+    pub database: AccessCounts,
     /// Requests for sessions of other owners.
     pub isolation_violations: u64,
 }
@@ -129,6 +132,7 @@ impl Service {
             heap_bytes: totals.as_ref().ok().map(|totals| totals.heap_bytes),
             heap_cache_hits,
             heap_cache_misses,
+            database: self.stores.records.counts(),
             isolation_violations: violations + in_contexts,
         };
         Ok(Metrics { stores: Some(stores), contexts, ..self.runtime.meter.view(self.engine().load()) })

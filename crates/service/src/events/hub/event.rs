@@ -1,5 +1,6 @@
 //! Events, topics and scopes.
 
+use crate::Caller;
 use heapstead_types::{ExecutionId, SessionId};
 use serde_json::Value;
 
@@ -11,6 +12,14 @@ pub enum Scope {
     Connection(String),
     /// One request that subscribes.
     Request(u64),
+}
+
+impl Scope {
+    /// The scope of a caller's subscriptions and log level: the session that its request has entered, else its connection.
+    pub fn of(caller: &Caller) -> Option<Self> {
+        let connection = || caller.connection.as_ref().map(|connection| Self::Connection(connection.id.clone()));
+        caller.entered_id().map(Self::Session).or_else(connection)
+    }
 }
 
 /// What can be subscribed to.
