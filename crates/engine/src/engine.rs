@@ -200,7 +200,7 @@ impl ReservedPlace {
         Place { permit: self.held.enter(lane), zygote: self.zygote }
     }
 
-    /// Queues a job that has to end before the one that the place is for. A full queue does not refuse it: only one of the two is in it.
+    /// Queues a job that has to end before the one that the place is for. A full queue does not refuse it.
     pub fn submit_before(&self, job: Job) -> Execution {
         let permit = self.held.enter_before(job.lane, job.limits.heap_mb);
         Place { permit, zygote: self.zygote.clone() }.submit(job)

@@ -65,7 +65,8 @@ impl ReservedPlace {
         self.scheduler.queue(lane, self.heap_mb)
     }
 
-    /// Queues another job of the holder, which uses the held place meanwhile, so a full queue does not refuse it.
+    /// Queues another job of the holder, in addition to the reserved place. A full queue does not refuse it: the holder itself enters the queue
+    /// only after that job, so a reservation adds at most one job.
     pub fn enter_before(&self, lane: Lane, heap_mb: u32) -> oneshot::Receiver<Permit> {
         self.scheduler.queue(lane, heap_mb)
     }

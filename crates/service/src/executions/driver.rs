@@ -13,7 +13,7 @@ use crate::error::blocking;
 use crate::heaps::HeapCache;
 use crate::sessions::{PreparationRequest, PreparedSession};
 use crate::{Caller, Service, ServiceError};
-use heapstead_engine::{Event, HeapImage, Job, Kind, Outcome, Place, ReservedPlace};
+use heapstead_engine::{Event, HeapImage, Job, Kind, Lane, Outcome, Place, ReservedPlace};
 use heapstead_store::outputs::{Extent, OutputWriter};
 use heapstead_store::records::{
     Accepted, ContinuityReport, EndedExecution, ExecutionEnd, Head, NewExecution, NewLogEntry, RunSession, TurnId,
@@ -70,7 +70,7 @@ struct Driver {
     service: Service,
     running: Arc<RunningExecution>,
     headers: Vec<(String, String)>,
-    lane: heapstead_engine::Lane,
+    lane: Lane,
     request: RunRequest,
     /// Whether the heap that the caller named is known to be its own.
     is_visible: bool,
@@ -88,6 +88,29 @@ struct Ended {
     prepared: Option<PreparedSession>,
     /// Held until the end is recorded, so that the next turn sees the new head.
     _turn: Option<TurnGuard>,
+}
+
+/// The place of a run in the engine's queue.
+enum QueuePlace {
+    /// Of a run in a session: it enters the queue when it has its turn and its heap.
+    Reserved(ReservedPlace),
+    Queued(Place),
+}
+
+impl QueuePlace {
+    fn reserved(&self) -> Option<&ReservedPlace> {
+        match self {
+            Self::Reserved(reserved) => Some(reserved),
+            Self::Queued(_) => None,
+        }
+    }
+
+    fn enter(self, lane: Lane) -> Place {
+        match self {
+            Self::Reserved(reserved) => reserved.place(lane),
+            Self::Queued(place) => place,
+        }
+    }
 }
 
 /// What a run starts with.
@@ -229,26 +252,23 @@ impl Driver {
         writer: &mut OutputWriter,
     ) -> (ExecutionOutcome, Option<Completed>) {
         // Outside of a session only the heap has to be waited for, so the run joins the engine's queue at once.
-        let (place, held) = match self.running.session {
-            Some(_) => (None, Some(held)),
-            None => (Some(held.place(self.lane)), None),
+        let place = match self.running.session {
+            Some(_) => QueuePlace::Reserved(held),
+            None => QueuePlace::Queued(held.place(self.lane)),
         };
         let mut warnings = Vec::new();
         let mut began = Instant::now();
         let start = tokio::select! {
             biased;
             stop = self.running.stop_requested() => return (stop.outcome(), None),
-            start = self.start(held.as_ref(), head, &mut warnings) => match start {
+            start = self.start(place.reserved(), head, &mut warnings) => match start {
                 Ok(start) => start,
                 Err(failure) => return (ExecutionOutcome::Failed(failure), None),
             },
         };
         *prepared = start.prepared;
         self.running.warn(warnings);
-        let Some(place) = place.or_else(|| held.map(|held| held.place(self.lane))) else {
-            return (ExecutionOutcome::Failed(Failure::NoWorker("it has no place in the queue".into())), None);
-        };
-        let (result, heap, javascript) = match self.follow(place, Kind::Stateful(start.heap), writer, &mut began).await {
+        let (result, heap, javascript) = match self.follow(place.enter(self.lane), Kind::Stateful(start.heap), writer, &mut began).await {
             Ok(Outcome::Completed { result, heap: Some(heap), javascript }) => (result, heap, javascript),
             Ok(Outcome::Completed { heap: None, .. }) => {
                 return (ExecutionOutcome::Failed(Failure::WorkerMisbehaved("it returned no heap".into())), None);
