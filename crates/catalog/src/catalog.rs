@@ -25,7 +25,10 @@ pub struct Catalog {
 impl Catalog {
     /// Reads the whole catalog. Nothing is evaluated.
     pub fn load(folder: &Path) -> Result<Self, CatalogError> {
-        let folder = Folder::read(folder)?;
+        Self::of(Folder::read(folder)?)
+    }
+
+    pub(crate) fn of(folder: Folder) -> Result<Self, CatalogError> {
         let path = folder.path(manifest::FILE);
         let missing = || CatalogError::Manifest { path: path.clone(), what: "is missing: expected {\"name\", \"version\"}".to_owned() };
         let manifest = Manifest::parse(&path, folder.files.get(manifest::FILE).ok_or_else(missing)?)?;

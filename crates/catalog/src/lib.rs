@@ -12,6 +12,8 @@ mod entity;
 mod error;
 mod folder;
 mod forbidden;
+#[doc(hidden)]
+pub mod fuzzing;
 mod graph;
 pub mod limits;
 mod links;

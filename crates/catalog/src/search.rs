@@ -42,13 +42,12 @@ impl Catalogs {
 
     /// Best match first: by total weight, then by the number of matched words, then by name.
     pub fn search(&self, words: &str, limit: usize) -> Vec<Hit<'_>> {
-        let mut words = split(words);
+        let mut words: Vec<_> = split(words).take(WORDS_MAX).collect();
         words.sort();
         words.dedup();
-        words.truncate(WORDS_MAX);
         let mut found = Vec::new();
         for catalog in self.iter() {
-            let catalog_words = split(&catalog.name);
+            let catalog_words: Vec<_> = split(&catalog.name).collect();
             for entity in catalog.entities() {
                 let text = Text::of(entity, &catalog_words);
                 let weights: Vec<u32> = words.iter().map(|word| text.weight(word)).filter(|weight| *weight > 0).collect();
@@ -73,13 +72,13 @@ struct Text<'a> {
 
 impl<'a> Text<'a> {
     fn of(entity: &Entity, catalog: &'a [String]) -> Self {
-        let members = entity.methods.iter().flat_map(|method| split(&method.name).into_iter().chain(split(&method.description)));
+        let members = entity.methods.iter().flat_map(|method| split(&method.name).chain(split(&method.description)));
         Self {
             name: entity.name.to_lowercase(),
-            name_words: split(&entity.name),
+            name_words: split(&entity.name).collect(),
             members: members.collect(),
             catalog,
-            description: split(&entity.description),
+            description: split(&entity.description).collect(),
         }
     }
 
@@ -105,23 +104,21 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Lowercase words. `standardDeviation` and `standard_deviation` are both two words.
-fn split(text: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let mut was_lower = false;
-    for character in text.chars() {
-        if !character.is_alphanumeric() || (character.is_uppercase() && was_lower) {
-            words.push(String::new());
-        }
-        if character.is_alphanumeric()
-            && let Some(word) = words.last_mut()
-        {
-            word.extend(character.to_lowercase());
-        }
-        was_lower = character.is_lowercase() || character.is_numeric();
-    }
-    words.retain(|word| !word.is_empty());
-    words
+/// Lowercase words, one at a time, because a query may be long. `standardDeviation` and `standard_deviation` are both two words.
+fn split(text: &str) -> impl Iterator<Item = String> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        rest = rest.trim_start_matches(|character: char| !character.is_alphanumeric());
+        let mut was_lower = false;
+        let end = rest.find(|character: char| {
+            let is_end = !character.is_alphanumeric() || (character.is_uppercase() && was_lower);
+            was_lower = character.is_lowercase() || character.is_numeric();
+            is_end
+        });
+        let (word, later) = rest.split_at(end.unwrap_or(rest.len()));
+        rest = later;
+        (!word.is_empty()).then(|| word.chars().flat_map(char::to_lowercase).collect())
+    })
 }
 
 #[cfg(test)]
@@ -130,7 +127,8 @@ mod tests {
 
     #[test]
     fn text_is_split_into_words() {
-        assert_eq!(split("standardDeviation of_a-Sample, ISOWeek2"), ["standard", "deviation", "of", "a", "sample", "isoweek2"]);
-        assert!(split(" …,").is_empty());
+        let words: Vec<_> = split("standardDeviation of_a-Sample, ISOWeek2").collect();
+        assert_eq!(words, ["standard", "deviation", "of", "a", "sample", "isoweek2"]);
+        assert_eq!(split(" …,").next(), None);
     }
 }

@@ -155,3 +155,10 @@ fn search_matches_words_and_ranks_deterministically() {
     assert!(found("").is_empty() && found("zebra").is_empty() && SHIPPED.search("mean", 0).is_empty());
     assert_eq!(SHIPPED.search("statistics", 100).len(), SHIPPED.catalog("statistics").expect("there").entities().len());
 }
+
+/// All words of a query were collected before most of them were ignored: a long query took up to thirty times its length in memory.
+#[test]
+fn a_long_query_is_read_up_to_its_sixteenth_word() {
+    let is_found_after = |words: usize| !SHIPPED.search(&format!("{} median", "zebra ".repeat(words)), 3).is_empty();
+    assert!(is_found_after(15) && !is_found_after(16) && !is_found_after(1_000_000));
+}

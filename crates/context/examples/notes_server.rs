@@ -141,7 +141,16 @@ impl ServerHandler for NotesServer {
         };
         if !CONTEXT_TOOLS.contains(tool) {
             let outcome = serde_json::to_value(&answer).unwrap_or_default();
-            let end = ToolEnd { session: &self.session, tenant: "", tool, args: &args, called_at, outcome: Outcome::Result(&outcome) };
+            let end = ToolEnd {
+                session: &self.session,
+                tenant: "",
+                owner: "",
+                owner_bytes_max: None,
+                tool,
+                args: &args,
+                called_at,
+                outcome: Outcome::Result(&outcome),
+            };
             self.recorder.record(end);
         }
         Ok(answer.into())

@@ -154,6 +154,11 @@ impl Contexts {
         Err(Error::NotFound)
     }
 
+    /// Bytes of all contexts of an owner. `None` if the store does not count them.
+    pub async fn owner_bytes(&self, owner: &str) -> Result<Option<u64>, StoreError> {
+        self.0.store.owner_bytes(owner).await
+    }
+
     pub fn counts(&self) -> Counts {
         let counters = &self.0.counters;
         Counts {
@@ -228,12 +233,13 @@ impl Contexts {
     fn summarise(&self, access: Access<'_>, folded: Folded) {
         let Some(summariser) = self.0.summariser.clone() else { return };
         let Ok(place) = self.0.summarisers.clone().try_acquire_owned() else { return };
-        let (contexts, session, tenant) = (self.clone(), *access.session, access.tenant.to_owned());
+        let (contexts, session) = (self.clone(), *access.session);
+        let (tenant, owner) = (access.tenant.to_owned(), access.owner.to_owned());
         tokio::spawn(async move {
             let _place = place;
             let summary = summariser.summarise(folded.earlier.as_deref(), &folded.calls);
             let Ok(Some(text)) = tokio::time::timeout(SUMMARISER_DEADLINE, summary).await else { return };
-            let access = Access::new(&session, "summariser").of_tenant(&tenant);
+            let access = Access::new(&session, "summariser").of_tenant(&tenant).of_owner(&owner);
             // The change refuses, so that nothing is stored: the session may have ended meanwhile.
             let moved =
                 || Refused { parameter: "summary_before_window".into(), value: "another".into(), allowed: "the window has moved".into() };

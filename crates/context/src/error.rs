@@ -31,6 +31,9 @@ pub enum StoreError {
     /// Encrypted under a key that is not in the key file. Left unchanged.
     #[error("the context is encrypted with the key `{key_id}`, which is not in the key file")]
     UnknownKey { key_id: String },
+    /// The contexts of the owner would have more bytes than they may. Nothing was changed.
+    #[error("the contexts of this owner have {used_bytes} bytes, and may have {bytes_max}")]
+    OverQuota { used_bytes: u64, bytes_max: u64 },
     /// Belongs to another tenant. Reported as not found.
     #[error("no such context")]
     ForeignTenant,
@@ -67,5 +70,10 @@ impl Error {
     /// Whether the store is unavailable, so that a server continues without the context.
     pub fn is_unavailable(&self) -> bool {
         matches!(self, Self::Store(StoreError::Unavailable { .. }))
+    }
+
+    /// Whether the owner has as much as it may have.
+    pub fn is_over_quota(&self) -> bool {
+        matches!(self, Self::Store(StoreError::OverQuota { .. }))
     }
 }

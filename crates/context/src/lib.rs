@@ -9,6 +9,8 @@ mod clock;
 mod contexts;
 mod document;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod health;
 mod history;
 mod json_size;

@@ -25,6 +25,9 @@ pub const CONTEXT_TOOLS: [&str; 6] = ["context_get", "context_set", "context_rec
 pub struct ToolEnd<'a> {
     pub session: &'a SessionId,
     pub tenant: &'a str,
+    /// As in [`Access`].
+    pub owner: &'a str,
+    pub owner_bytes_max: Option<u64>,
     pub tool: &'a str,
     pub args: &'a Map<String, Value>,
     pub called_at: Timestamp,
@@ -47,9 +50,17 @@ pub struct Recorder {
 }
 
 enum Waiting {
-    Call(Box<(SessionId, Arc<str>, ToolCall)>),
+    Call(Box<(Conversation, ToolCall)>),
     /// Acknowledged once everything queued before it is recorded.
     Flush(oneshot::Sender<()>),
+}
+
+/// Where a call is recorded.
+struct Conversation {
+    session: SessionId,
+    tenant: Arc<str>,
+    owner: Arc<str>,
+    owner_bytes_max: Option<u64>,
 }
 
 #[derive(Default)]
@@ -57,6 +68,7 @@ struct Counters {
     recorded: AtomicU64,
     dropped: AtomicU64,
     failed: AtomicU64,
+    over_quota: AtomicU64,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -66,6 +78,8 @@ pub struct RecorderCounts {
     pub dropped: u64,
     /// The store was unavailable, or holds a record with a newer schema version.
     pub failed: u64,
+    /// The owner has as much as it may have.
+    pub over_quota: u64,
 }
 
 impl Recorder {
@@ -84,7 +98,13 @@ impl Recorder {
         };
         let tool = cut_bytes(end.tool, TOOL_NAME_BYTES_MAX);
         let call = ToolCall { tool, args: cut_args(end.args), called_at: end.called_at, result_summary };
-        let waiting = Waiting::Call(Box::new((*end.session, end.tenant.into(), call)));
+        let conversation = Conversation {
+            session: *end.session,
+            tenant: end.tenant.into(),
+            owner: end.owner.into(),
+            owner_bytes_max: end.owner_bytes_max,
+        };
+        let waiting = Waiting::Call(Box::new((conversation, call)));
         if self.queue.try_send(waiting).is_err() {
             self.counters.dropped.fetch_add(1, Relaxed);
         }
@@ -104,6 +124,7 @@ impl Recorder {
             recorded: counters.recorded.load(Relaxed),
             dropped: counters.dropped.load(Relaxed),
             failed: counters.failed.load(Relaxed),
+            over_quota: counters.over_quota.load(Relaxed),
         }
     }
 }
@@ -112,20 +133,21 @@ impl Recorder {
 async fn serve(contexts: Contexts, mut waiting: mpsc::Receiver<Waiting>, counters: Arc<Counters>) {
     let mut batch = Vec::new();
     while waiting.recv_many(&mut batch, TOGETHER_MAX).await > 0 {
-        let mut sessions: HashMap<(SessionId, Arc<str>), Vec<ToolCall>> = HashMap::new();
+        let mut sessions: HashMap<(SessionId, Arc<str>), (Conversation, Vec<ToolCall>)> = HashMap::new();
         let mut flushes = Vec::new();
         for waiting in batch.drain(..) {
             match waiting {
                 Waiting::Call(call) => {
-                    let (session, tenant, call) = *call;
-                    sessions.entry((session, tenant)).or_default().push(call);
+                    let (conversation, call) = *call;
+                    let key = (conversation.session, conversation.tenant.clone());
+                    sessions.entry(key).or_insert_with(|| (conversation, Vec::new())).1.push(call);
                 }
                 Waiting::Flush(done) => flushes.push(done),
             }
         }
         let mut updates = JoinSet::new();
-        for ((session, tenant), calls) in sessions {
-            updates.spawn(add(contexts.clone(), session, tenant, calls, counters.clone()));
+        for (conversation, calls) in sessions.into_values() {
+            updates.spawn(add(contexts.clone(), conversation, calls, counters.clone()));
         }
         updates.join_all().await;
         for done in flushes {
@@ -135,8 +157,9 @@ async fn serve(contexts: Contexts, mut waiting: mpsc::Receiver<Waiting>, counter
     }
 }
 
-async fn add(contexts: Contexts, session: SessionId, tenant: Arc<str>, calls: Vec<ToolCall>, counters: Arc<Counters>) {
-    let access = Access::new(&session, "recorder").of_tenant(&tenant);
+async fn add(contexts: Contexts, conversation: Conversation, calls: Vec<ToolCall>, counters: Arc<Counters>) {
+    let Conversation { session, tenant, owner, owner_bytes_max } = &conversation;
+    let access = Access::new(session, "recorder").of_tenant(tenant).of_owner(owner).within(*owner_bytes_max);
     let added = contexts.update(access, |record| {
         calls.iter().cloned().for_each(|call| record.add_call(call));
         Ok(())
@@ -145,7 +168,8 @@ async fn add(contexts: Contexts, session: SessionId, tenant: Arc<str>, calls: Ve
         Ok(()) => counters.recorded.fetch_add(calls.len() as u64, Relaxed),
         Err(error) => {
             tracing::debug!(session_id = %session, %error, "calls were not recorded");
-            counters.failed.fetch_add(calls.len() as u64, Relaxed)
+            let counter = if error.is_over_quota() { &counters.over_quota } else { &counters.failed };
+            counter.fetch_add(calls.len() as u64, Relaxed)
         }
     };
 }

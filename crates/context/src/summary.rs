@@ -192,8 +192,9 @@ impl Paragraph {
         let heading = lines.next()?.strip_prefix("Summary of ")?.strip_suffix("):")?;
         let (calls, span) = heading.split_once(" earlier tool calls (")?;
         let (first, last) = span.split_once(" to ")?;
-        let mut paragraph =
-            Self { calls: calls.parse().ok()?, first: first.to_owned(), last: last.to_owned(), tools: Vec::new(), notes: Vec::new() };
+        // The sum of all paragraphs must not overflow.
+        let calls = calls.parse::<u32>().ok()?.into();
+        let mut paragraph = Self { calls, first: first.to_owned(), last: last.to_owned(), tools: Vec::new(), notes: Vec::new() };
         let mut named = 0;
         for line in lines {
             let line = line.strip_prefix("  - ")?;

@@ -27,7 +27,7 @@ pub fn fold(record: &mut Record) -> Option<Folded> {
     let mut summary = earlier.as_deref().map(Summary::parse).unwrap_or_default();
     summary.push(Paragraph::of(&calls)?);
     let summary = summary.into_bounded_text();
-    let window_start_index = record.window_start_index.unwrap_or(0) + calls.len() as u64;
+    let window_start_index = record.window_start_index.unwrap_or(0).saturating_add(calls.len() as u64);
     record.summary_before_window = Some(summary.clone());
     record.window_start_index = Some(window_start_index);
     Some(Folded { calls, earlier, window_start_index, summary })

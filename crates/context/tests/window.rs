@@ -55,6 +55,20 @@ fn the_text_is_as_specified() {
     assert_eq!(record.window_start_index, Some(10));
 }
 
+/// Numbers in a stored record were added without a check, so that they overflowed.
+#[test]
+fn impossible_counts_in_a_stored_summary_are_not_added() {
+    let mut record = record();
+    let span = "1970-01-01T00:00:00.000Z to 1970-01-01T00:00:04.000Z";
+    let counted = |calls: u64| format!("Summary of {calls} earlier tool calls ({span}):\n  - grep: called {calls} times");
+    record.summary_before_window = Some([counted(u64::MAX), counted(7)].join("\n\n"));
+    record.window_start_index = Some(u64::MAX);
+    assert_eq!(window::counted(&record), 7);
+    record.recent_tool_calls = (0..CALLS_FOLD_AT as i64).map(|index| call("later", index, "")).collect();
+    window::fold(&mut record).expect("folded");
+    assert_eq!((window::counted(&record), record.window_start_index), (12, Some(u64::MAX)));
+}
+
 #[test]
 fn above_the_limit_the_oldest_paragraphs_are_merged_with_all_counts() {
     let mut record = record();
@@ -150,6 +164,9 @@ impl ContextStore for Interleaved {
     }
     fn stats(&self) -> Pending<'_, Stats> {
         self.store.stats()
+    }
+    fn owner_bytes<'a>(&'a self, owner: &'a str) -> Pending<'a, Option<u64>> {
+        self.store.owner_bytes(owner)
     }
     fn check(&self) -> Pending<'_, ()> {
         self.store.check()

@@ -1,10 +1,16 @@
 //! The engine's interface: submit a job, follow its events, cancel it.
 
+use crate::answers::Answers;
+use crate::cpu_shares::CpuShares;
 use crate::job_driver;
-use crate::scheduler::{self, Load, Permit, Scheduler};
-use crate::zygote::{Zygote, ZygoteError};
-use crate::{Config, HeapImage, Lane, Refused, v8_version};
-use heapstead_types::{EngineId, EngineMismatch, Failure, Limits};
+use crate::scheduler::{self, Bounds, Load, Permit, Scheduler};
+use crate::zygote::ZygoteError;
+use crate::zygote_process::Started;
+use crate::zygotes::Zygotes;
+use crate::{Config, HeapImage, Refused, SourceText, v8_version};
+use heapstead_types::limits::worker_mb_max;
+use heapstead_types::{BudgetHolder, EngineId, EngineMismatch, Failure, Limits};
+use heapstead_wire::control::{OptionalLayer, StatefulJit};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use tokio::sync::{Mutex, mpsc, oneshot};
@@ -45,12 +51,13 @@ impl EngineInfo {
 /// One run.
 #[derive(Debug, Clone)]
 pub struct Job {
-    pub code: String,
+    pub code: SourceText,
     pub kind: Kind,
     pub limits: Limits,
     /// `X-MCP-*` headers, which code reads as `mcp.headers`.
     pub headers: Vec<(String, String)>,
-    pub lane: Lane,
+    /// Under whom it is scheduled and counted.
+    pub holder: BudgetHolder,
 }
 
 #[derive(Debug, Clone)]
@@ -82,12 +89,26 @@ pub enum Outcome {
         heap: Option<HeapImage>,
         /// The JavaScript that ran, if types were stripped from the source.
         javascript: Option<String>,
+        /// Holds the slot, the memory of what the worker left and the room of a long answer, until all that is stored.
+        permit: Permit,
     },
     Failed(Failure),
     TimedOut {
         timeout_secs: u32,
     },
     Cancelled,
+}
+
+impl Outcome {
+    /// The outcome of a worker that has ended: a completed run keeps its permit for what the worker left.
+    pub(crate) fn with_permit(mut self, mut held: Permit) -> Self {
+        if let Self::Completed { result, heap, javascript, permit } = &mut self {
+            let texts = result.len() + javascript.as_ref().map_or(0, String::len);
+            held.worker_ended(texts as u64 + heap.as_ref().map_or(0, HeapImage::length));
+            *permit = held.holding(permit.take_answer());
+        }
+        self
+    }
 }
 
 /// A run that was accepted.
@@ -130,11 +151,21 @@ impl Execution {
     }
 }
 
+/// Where jobs get their workers.
+#[derive(Clone)]
+pub(crate) struct Workers {
+    pub zygotes: Zygotes,
+    pub cpu: CpuShares,
+    pub answers: Answers,
+}
+
 #[derive(Clone)]
 pub struct Engine {
-    zygote: Zygote,
+    workers: Workers,
     scheduler: Scheduler,
     info: EngineInfo,
+    layers: Arc<[OptionalLayer]>,
+    stateful_jit: StatefulJit,
     generation: String,
     /// Locked during [`Engine::run_unqueued`].
     unqueued: Arc<Mutex<()>>,
@@ -143,39 +174,76 @@ pub struct Engine {
 impl Engine {
     pub async fn start(config: Config) -> Result<Self, StartError> {
         let base_heap = config.artifacts.base_heap.clone();
-        let scheduler = Scheduler::new(config.concurrent_max, config.memory_mb_max, config.queued_max);
-        let (zygote, info) = Zygote::start(config).await?;
+        let scheduler = Scheduler::new(Bounds {
+            slots: config.concurrent_max,
+            memory_mb: config.memory_mb_max,
+            queued: config.queued_max,
+            source_bytes: config.source_bytes_max,
+            sharing: config.sharing,
+            usual_heap_mb: config.spares.heap_mb,
+            worker_mb: worker_mb_max,
+        });
+        let answers = Answers::new(config.answer_bytes_max, config.sharing);
+        let (zygotes, Started { info, layers, stateful_jit }) = Zygotes::start(config).await?;
+        for OptionalLayer { name, outcome } in &layers {
+            if let Err(why) = outcome {
+                tracing::warn!(layer = name, why, "a layer of confinement is missing; the others are in effect");
+            }
+        }
+        if let StatefulJit::Unavailable { why } = &stateful_jit {
+            tracing::warn!(why, "stateful code is interpreted");
+        }
         // The zygote has loaded this file. If it can't be read now, the generation differs, which is safe.
         let base = std::fs::read(base_heap).map(|heap| hex::encode(Sha256::digest(heap))).unwrap_or_default();
         let generation = format!("{}/base-{base}", info.id);
-        Ok(Self { zygote, scheduler, info, generation, unqueued: Arc::default() })
+        let workers = Workers { zygotes, cpu: CpuShares::default(), answers };
+        Ok(Self { workers, scheduler, info, layers: layers.into(), stateful_jit, generation, unqueued: Arc::default() })
     }
 
     pub fn info(&self) -> &EngineInfo {
         &self.info
     }
 
+    /// The layers of confinement that not every kernel has. All others are in effect.
+    pub fn layers(&self) -> &[OptionalLayer] {
+        &self.layers
+    }
+
+    /// Whether V8 optimises stateful code.
+    pub fn stateful_jit(&self) -> &StatefulJit {
+        &self.stateful_jit
+    }
+
+    /// Of all owners.
     pub fn load(&self) -> Load {
         self.scheduler.load()
     }
 
+    pub fn load_of(&self, holder: &BudgetHolder) -> Load {
+        self.scheduler.load_of(holder)
+    }
+
+    /// Counts the source of a run as long as it exists, or refuses it.
+    pub fn source(&self, holder: &BudgetHolder, text: String) -> Result<SourceText, Refused> {
+        let charge = self.scheduler.charge_source(holder, text.len())?;
+        Ok(SourceText::counted(text, charge))
+    }
+
     /// Queues a job, or refuses it. Dropping the execution cancels it.
     pub fn submit(&self, job: Job) -> Result<Execution, Refused> {
-        Ok(self.reserve(job.lane, job.limits.heap_mb)?.submit(job))
+        Ok(self.reserve(&job.holder, job.limits.heap_mb)?.submit(job))
     }
 
     /// Runs a job without waiting for a slot, for health checks: a busy engine is healthy. One job at a time.
     pub async fn run_unqueued(&self, job: Job) -> (Vec<u8>, Outcome) {
         let _one_at_a_time = self.unqueued.lock().await;
-        let (start, permit) = oneshot::channel();
-        // Can't fail, because this function holds the receiver.
-        let _ = start.send(Permit::uncounted());
-        Place { permit, zygote: self.zygote.clone() }.submit(job).finish().await
+        let workers = Workers { zygotes: self.workers.zygotes.shared_only(), ..self.workers.clone() };
+        Place { permit: ready(Permit::uncounted()), workers }.submit(job).finish().await
     }
 
     /// Reserves a place for a job that has to wait for something else first. It counts towards the bound of the queue, and blocks no other job.
-    pub fn hold(&self, heap_mb: u32) -> Result<ReservedPlace, Refused> {
-        Ok(ReservedPlace { held: self.scheduler.hold(heap_mb)?, zygote: self.zygote.clone() })
+    pub fn hold(&self, holder: &BudgetHolder, heap_mb: u32) -> Result<ReservedPlace, Refused> {
+        Ok(ReservedPlace { held: self.scheduler.hold(holder, heap_mb)?, workers: self.workers.clone() })
     }
 
     /// Identifies what a fresh heap depends on: this engine and its base heap.
@@ -184,41 +252,66 @@ impl Engine {
     }
 
     /// Reserves a place in the queue for a job that is still being prepared, or refuses it.
-    pub fn reserve(&self, lane: Lane, heap_mb: u32) -> Result<Place, Refused> {
-        Ok(Place { permit: self.scheduler.enter(lane, heap_mb)?, zygote: self.zygote.clone() })
+    pub fn reserve(&self, holder: &BudgetHolder, heap_mb: u32) -> Result<Place, Refused> {
+        Ok(Place { permit: self.scheduler.enter(holder, heap_mb)?, workers: self.workers.clone() })
     }
 }
 
 /// The place of a job that is not in the queue yet. Dropping it releases it.
 pub struct ReservedPlace {
     held: scheduler::ReservedPlace,
-    zygote: Zygote,
+    workers: Workers,
 }
 
 impl ReservedPlace {
-    pub fn place(self, lane: Lane) -> Place {
-        Place { permit: self.held.enter(lane), zygote: self.zygote }
-    }
-
-    /// Queues a job that has to end before the one that the place is for. A full queue does not refuse it.
-    pub fn submit_before(&self, job: Job) -> Execution {
-        let permit = self.held.enter_before(job.lane, job.limits.heap_mb);
-        Place { permit, zygote: self.zygote.clone() }.submit(job)
+    pub fn place(self) -> Place {
+        Place { permit: self.held.enter(), workers: self.workers }
     }
 }
 
 /// A place in the queue, later a slot. Dropping it releases it.
 pub struct Place {
     permit: oneshot::Receiver<Permit>,
-    zygote: Zygote,
+    workers: Workers,
 }
 
 impl Place {
+    /// Waits for the slot, for a job whose preparation takes memory: what waits in the queue should take none.
+    pub async fn with_slot(self) -> Slot {
+        let permit = match self.permit.await {
+            Ok(granted) => ready(granted),
+            Err(_) => oneshot::channel().1,
+        };
+        Slot(Self { permit, workers: self.workers })
+    }
+
     /// Runs the job that the place was reserved for. Dropping the execution cancels it.
     pub fn submit(self, job: Job) -> Execution {
         let (sender, events) = mpsc::channel(EVENTS_MAX);
         let (cancel, cancels) = mpsc::channel(1);
-        tokio::spawn(job_driver::drive(self.zygote, job, self.permit, sender, cancels));
+        tokio::spawn(job_driver::drive(self.workers, job, self.permit, sender, cancels));
         Execution { events, canceller: Canceller(cancel) }
     }
+}
+
+/// A place that has its slot. Dropping it releases it.
+pub struct Slot(Place);
+
+impl Slot {
+    pub fn submit(self, job: Job) -> Execution {
+        self.0.submit(job)
+    }
+
+    /// Runs a job that has to end before the one that the slot is for. Its worker must not need more memory than the slot was reserved with.
+    pub fn submit_before(&self, job: Job) -> Execution {
+        Place { permit: ready(Permit::uncounted()), workers: self.0.workers.clone() }.submit(job)
+    }
+}
+
+/// A permit that need not be waited for.
+fn ready(permit: Permit) -> oneshot::Receiver<Permit> {
+    let (start, granted) = oneshot::channel();
+    // Can't fail, because this function holds the receiver.
+    let _ = start.send(permit);
+    granted
 }

@@ -1,9 +1,11 @@
 //! Follows one worker through its run: checks its messages, turns them into events, and decides the outcome.
 
-use crate::engine::{Event, Outcome};
+use crate::answers::{AnswerRoom, Answers, SHORT_ANSWER_BYTES};
+use crate::engine::{Event, Job, Outcome};
 use crate::heap_image::HeapImage;
+use crate::scheduler::Permit;
 use crate::worker::{Worker, signal_of};
-use heapstead_types::{Failure, Stage};
+use heapstead_types::{BudgetHolder, Failure, Stage};
 use heapstead_wire::{Decoder, FromWorker, ServerState, Written};
 use rustix::io::Errno;
 use std::io::ErrorKind;
@@ -27,6 +29,11 @@ pub struct Follower<'a> {
     stage: Stage,
     javascript: Option<String>,
     result: Option<String>,
+    holder: &'a BudgetHolder,
+    answers: &'a Answers,
+    /// For a long answer, from its first byte on.
+    room: Option<AnswerRoom>,
+    is_killed: bool,
     output_bytes_left: u64,
     output_dropped: bool,
 }
@@ -36,7 +43,8 @@ impl<'a> Follower<'a> {
         worker: Worker,
         state: ServerState,
         snapshot: Option<OwnedFd>,
-        output_bytes_max: u64,
+        job: &'a Job,
+        answers: &'a Answers,
         events: &'a mpsc::Sender<Event>,
     ) -> Self {
         Self {
@@ -50,7 +58,11 @@ impl<'a> Follower<'a> {
             stage: Stage::Starting,
             javascript: None,
             result: None,
-            output_bytes_left: output_bytes_max,
+            holder: &job.holder,
+            answers,
+            room: None,
+            is_killed: false,
+            output_bytes_left: job.limits.output_bytes_max,
             output_dropped: false,
         }
     }
@@ -70,6 +82,7 @@ impl<'a> Follower<'a> {
 
     /// Kills the worker and waits until it is dead.
     pub async fn kill(&mut self) {
+        self.is_killed = true;
         self.worker.kill();
         let _ = self.worker.dead().await;
     }
@@ -87,6 +100,7 @@ impl<'a> Follower<'a> {
             if let Some(message) = self.decoder.next_message().map_err(|error| Gone::NotAFrame(error.to_string()))? {
                 break message;
             }
+            self.make_room().await?;
             match self.worker.read(&mut self.buffer).await {
                 Err(error) if error.kind() == ErrorKind::ConnectionReset => return Err(Gone::Unread),
                 Ok(0) | Err(_) => return Err(Gone::Closed),
@@ -109,13 +123,18 @@ impl<'a> Follower<'a> {
                 self.stage = Stage::Starting;
                 None
             }
-            FromWorker::Started { javascript, .. } => {
+            FromWorker::Started { .. } => {
                 self.stage = Stage::Running;
-                self.javascript = javascript;
+                None
+            }
+            FromWorker::Javascript { text, .. } => {
+                self.javascript = Some(text);
                 None
             }
             FromWorker::Output { text, .. } => {
                 self.output(text, emit);
+                // Otherwise a worker that floods output would keep this thread for a hundred messages, while requests of others wait.
+                tokio::task::yield_now().await;
                 None
             }
             FromWorker::OutputDropped { .. } => {
@@ -126,6 +145,9 @@ impl<'a> Follower<'a> {
             // There are no capabilities yet, and the worker's code never calls one. So this worker does not run our code any more.
             FromWorker::Call { kind, .. } => Some(self.misbehaved(&format!("`Call` of kind {kind}, but no capability exists"))),
             FromWorker::Ended { outcome: Ok(result), .. } => {
+                if let Some(room) = &mut self.room {
+                    room.shrink_to(result.len() + self.javascript.as_ref().map_or(0, String::len));
+                }
                 self.result = Some(result);
                 self.stage = Stage::Saving;
                 self.snapshot.is_none().then(|| self.completed(None))
@@ -138,6 +160,21 @@ impl<'a> Follower<'a> {
             FromWorker::Committed { .. } => None,
             FromWorker::Unfit { why } => Some(Outcome::Failed(Failure::NoWorker(why))),
         })
+    }
+
+    /// Waits for room if the message that is being read is a long answer. Nothing is read meanwhile, so the worker waits too.
+    async fn make_room(&mut self) -> Result<(), Gone> {
+        let Some(bytes) = self.decoder.awaited_bytes().filter(|bytes| *bytes > SHORT_ANSWER_BYTES) else { return Ok(()) };
+        if self.room.is_some() {
+            return Ok(());
+        }
+        // Nobody waits for the answer of a worker that was killed.
+        if self.is_killed {
+            return Err(Gone::Closed);
+        }
+        let no_room = || Gone::NotAFrame(format!("an answer of {bytes} bytes, for which there is never room"));
+        self.room = Some(self.answers.room(self.holder, bytes).await.ok_or_else(no_room)?);
+        Ok(())
     }
 
     /// Forwards output up to the cap. The cap is enforced here, even if the worker does not enforce it.
@@ -176,7 +213,12 @@ impl<'a> Follower<'a> {
     }
 
     fn completed(&mut self, heap: Option<HeapImage>) -> Outcome {
-        Outcome::Completed { result: self.result.take().unwrap_or_default(), heap, javascript: self.javascript.take() }
+        Outcome::Completed {
+            result: self.result.take().unwrap_or_default(),
+            heap,
+            javascript: self.javascript.take(),
+            permit: Permit::uncounted().holding(self.room.take()),
+        }
     }
 
     fn misbehaved(&self, what: &str) -> Outcome {

@@ -27,12 +27,19 @@ impl HeapImage {
     }
 
     pub fn from_payload(payload: &[u8]) -> std::io::Result<Self> {
+        Self::from_pieces(|write| write(payload))
+    }
+
+    /// From a payload that is passed piece by piece.
+    pub fn from_pieces(pieces: impl FnOnce(&mut dyn FnMut(&[u8]) -> std::io::Result<()>) -> std::io::Result<()>) -> std::io::Result<Self> {
         let descriptor = Self::blank()?;
-        let mut rest = payload;
-        while !rest.is_empty() {
-            let written = rustix::io::retry_on_intr(|| rustix::io::write(&descriptor, rest))?;
-            rest = &rest[written..];
-        }
+        pieces(&mut |mut rest| {
+            while !rest.is_empty() {
+                let written = rustix::io::retry_on_intr(|| rustix::io::write(&descriptor, rest))?;
+                rest = &rest[written..];
+            }
+            Ok(())
+        })?;
         Ok(Self::seal(descriptor)?)
     }
 

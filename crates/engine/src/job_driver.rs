@@ -1,6 +1,7 @@
 //! Drives one job from its place in the queue to its outcome: waits for a slot, gets a worker, sends it the requests, follows it, kills it.
 
-use crate::engine::{Event, Job, Outcome};
+use crate::cpu_shares::{CpuShare, CpuShares};
+use crate::engine::{Event, Job, Outcome, Workers};
 use crate::follower::{Followed, Follower};
 use crate::run_requests::RunRequests;
 use crate::scheduler::Permit;
@@ -19,14 +20,14 @@ const WORKERS_MAX: usize = 3;
 const REASON_BYTES: usize = 4096;
 
 pub async fn drive(
-    zygote: Zygote,
+    workers: Workers,
     job: Job,
     permit: oneshot::Receiver<Permit>,
     events: mpsc::Sender<Event>,
     mut cancels: mpsc::Receiver<oneshot::Sender<()>>,
 ) {
     let mut stops = Stops { cancels: &mut cancels, events: &events, deadline: None };
-    let outcome = match run(&zygote, &job, permit, &events, &mut stops).await {
+    let outcome = match run(&workers, &job, permit, &events, &mut stops).await {
         Ok(outcome) => outcome,
         Err(stop) => stop.into_outcome(&job),
     };
@@ -37,20 +38,24 @@ pub async fn drive(
 
 /// Waits for a slot, then runs the job on a worker. An error is a stop that came before a worker had received the job.
 async fn run(
-    zygote: &Zygote,
+    workers: &Workers,
     job: &Job,
     permit: oneshot::Receiver<Permit>,
     events: &mpsc::Sender<Event>,
     stops: &mut Stops<'_>,
 ) -> Result<Outcome, Stop> {
     // Neither the time in the queue nor the wait for the fork counts towards the time limit.
-    let Ok(_permit) = stops.unless(permit).await? else {
+    let Ok(permit) = stops.unless(permit).await? else {
         return Ok(Outcome::Failed(Failure::NoWorker("the engine is shut down".into())));
+    };
+    let zygote = match stops.unless(workers.zygotes.lease(&job.holder)).await? {
+        Ok(zygote) => zygote,
+        Err(why) => return Ok(Outcome::Failed(Failure::NoWorker(why))),
     };
     let mut failure = Failure::NoWorker("no worker accepted the run".into());
     for _ in 0..WORKERS_MAX {
         stops.deadline = None;
-        let begun = match stops.unless(begin(zygote, job)).await? {
+        let begun = match stops.unless(begin(zygote.zygote(), &workers.cpu, job)).await? {
             Ok(begun) => begun,
             Err(NotBegun::Refused(why)) => {
                 failure = why;
@@ -61,9 +66,9 @@ async fn run(
         stops.deadline = Some(Instant::now() + Duration::from_secs(job.limits.timeout_secs.into()));
         // The buffer has room, because no other event is sent before the first output.
         let _ = events.try_send(Event::Started);
-        let mut follower = Follower::new(begun.worker, begun.state, begun.snapshot, job.limits.output_bytes_max, events);
+        let mut follower = Follower::new(begun.worker, begun.state, begun.snapshot, job, &workers.answers, events);
         match stops.unless(follower.follow()).await {
-            Ok(Followed::Ended(outcome)) => return Ok(outcome),
+            Ok(Followed::Ended(outcome)) => return Ok(outcome.with_permit(permit)),
             Ok(Followed::Unread(why)) => failure = why,
             Err(stop) => {
                 follower.kill().await;
@@ -140,18 +145,20 @@ enum NotBegun {
 /// A worker that was sent its requests.
 struct Begun {
     worker: Worker,
+    _cpu: Option<CpuShare>,
     state: ServerState,
     snapshot: Option<OwnedFd>,
 }
 
 /// Gets a worker and sends it the requests of the job.
-async fn begin(zygote: &Zygote, job: &Job) -> Result<Begun, NotBegun> {
+async fn begin(zygote: &Zygote, cpu: &CpuShares, job: &Job) -> Result<Begun, NotBegun> {
     let impossible = |why: String| NotBegun::Impossible(Failure::NoWorker(why));
     let requests = RunRequests::new(job).map_err(|error| impossible(format!("memory for a heap: {error}")))?;
     let timeout = Duration::from_secs(job.limits.timeout_secs.into());
     let worker = zygote.fork(job.limits.heap_mb).await.map_err(impossible)?;
+    let cpu = worker.pid().map(|pid| cpu.add(&job.holder, pid));
     match tokio::time::timeout(timeout, worker.send(&requests.bytes, &requests.descriptors())).await {
-        Ok(Ok(())) => Ok(Begun { worker, state: requests.state, snapshot: requests.snapshot }),
+        Ok(Ok(())) => Ok(Begun { worker, _cpu: cpu, state: requests.state, snapshot: requests.snapshot }),
         Ok(Err(error)) => {
             let why = || Failure::NoWorker(format!("the worker did not accept the run: {error}"));
             Err(NotBegun::Refused(reason_of(&worker).await.unwrap_or_else(why)))

@@ -4,21 +4,34 @@
 //! Engine::submit ─► Scheduler (slots, memory, fairness) ─► Zygote (fork) ─► job driver: messages in, events out, kill at the end
 //! ```
 
+mod answers;
 mod artifacts;
+pub mod cgroup;
 mod config;
+mod cpu_shares;
 mod engine;
 mod follower;
 mod heap_image;
 mod job_driver;
+mod pool;
 mod run_requests;
 mod scheduler;
+mod source_text;
 mod v8_version;
 mod worker;
 mod zygote;
 mod zygote_process;
+mod zygotes;
 
+pub use answers::{ANSWERS_MB_MIN, SHORT_ANSWER_BYTES};
 pub use artifacts::{Artifacts, ArtifactsError};
-pub use config::{Config, Spares};
-pub use engine::{Canceller, Engine, EngineInfo, Event, Execution, Job, Kind, Outcome, Place, ReservedPlace, StartError};
+pub use config::{ANSWERS_MB_DEFAULT, Config, Namespaces, Spares, memory_mb_of_machine, run_memory_mb_max};
+pub use engine::{Canceller, Engine, EngineInfo, Event, Execution, Job, Kind, Outcome, Place, ReservedPlace, Slot, StartError};
 pub use heap_image::HeapImage;
-pub use scheduler::{Lane, Load, Refused};
+pub use heapstead_wire::ANSWER_BYTES_MAX;
+pub use heapstead_wire::control::{OptionalLayer, StatefulJit};
+pub use heapstead_wire::{TIMER_RESOLUTION_US_DEFAULT, TIMER_RESOLUTION_US_MAX, ZygoteSettings};
+pub use pool::Sharing;
+pub use scheduler::{Load, Permit, Refused};
+pub use source_text::SourceText;
+pub use zygotes::IDLE_MAX as ZYGOTES_IDLE_MAX;

@@ -5,7 +5,7 @@ use heapstead_wire::send_with_descriptors;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, pidfd_send_signal};
 use std::io::{ErrorKind, Result};
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdStream;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -14,22 +14,23 @@ use tokio::sync::oneshot;
 
 #[derive(Debug)]
 pub struct Worker {
-    pid: i32,
+    pid: Option<i32>,
     socket: UnixStream,
     pidfd: AsyncFd<OwnedFd>,
     exit: oneshot::Receiver<ExitStatus>,
 }
 
 impl Worker {
-    pub fn new(pid: i32, socket: OwnedFd, pidfd: OwnedFd, exit: oneshot::Receiver<ExitStatus>) -> Result<Self> {
+    pub fn new(socket: OwnedFd, pidfd: OwnedFd, exit: oneshot::Receiver<ExitStatus>) -> Result<Self> {
         let socket = StdStream::from(socket);
         socket.set_nonblocking(true)?;
         // SAFETY: an owned descriptor keeps naming the same process as long as it lives.
         let pidfd = unsafe { AsyncFd::register(pidfd) }?;
-        Ok(Self { pid, socket: UnixStream::from_std(socket)?, pidfd, exit })
+        Ok(Self { pid: pid_of(&pidfd), socket: UnixStream::from_std(socket)?, pidfd, exit })
     }
 
-    pub fn pid(&self) -> i32 {
+    /// Its process id, for the log. None if it had already exited when it was forked.
+    pub fn pid(&self) -> Option<i32> {
         self.pid
     }
 
@@ -86,6 +87,12 @@ impl Drop for Worker {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// The process id as this process sees it. The zygote sees another one, in its own PID namespace.
+fn pid_of(pidfd: &AsyncFd<OwnedFd>) -> Option<i32> {
+    let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd())).ok()?;
+    info.lines().find_map(|line| line.strip_prefix("Pid:")?.trim().parse().ok()).filter(|pid| *pid > 0)
 }
 
 /// The signal that ended the process, if one did.

@@ -1,10 +1,11 @@
 //! Starts a zygote, forwards fork requests to it, and restarts it when it dies.
 
 use crate::Config;
-use crate::engine::EngineInfo;
+use crate::cgroup::WorkerGroup;
 use crate::worker::Worker;
-use crate::zygote_process::{Ended, Process, START_TIMEOUT};
+use crate::zygote_process::{Ended, Process, START_TIMEOUT, Started};
 use rustix::io::Errno;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::{self, error::TryRecvError};
 use tokio::sync::oneshot;
@@ -24,6 +25,8 @@ pub enum ZygoteError {
     Socket(#[from] Errno),
     #[error("the engine refuses to run on this machine: {0}")]
     Unfit(String),
+    #[error("namespaces are required (`--namespaces required`), but are not available: {0}")]
+    NoNamespaces(String),
     #[error("the zygote ended before it was ready (is the V8 host the right one?)")]
     Died,
     #[error("the zygote was not ready after {} s", START_TIMEOUT.as_secs())]
@@ -44,12 +47,12 @@ pub struct Zygote {
 }
 
 impl Zygote {
-    /// Starts a zygote and a task that keeps one alive.
-    pub async fn start(config: Config) -> Result<(Self, EngineInfo), ZygoteError> {
-        let (process, info) = Process::start(&config).await?;
+    /// Starts a zygote, in this cgroup if there is one, and a task that keeps one alive.
+    pub async fn start(config: Config, group: Option<Arc<WorkerGroup>>) -> Result<(Self, Started), ZygoteError> {
+        let (process, started) = Process::start(&config, group.as_deref()).await?;
         let (requests, incoming) = mpsc::channel(REQUESTS_MAX);
-        tokio::spawn(keep_alive(config, process, incoming));
-        Ok((Self { requests }, info))
+        tokio::spawn(keep_alive(group, config, process, incoming));
+        Ok((Self { requests }, started))
     }
 
     /// Returns a worker, which confines itself and waits for requests. An error if none can be forked.
@@ -66,8 +69,9 @@ impl Zygote {
     }
 }
 
-/// Serves fork requests through one zygote after another until the engine is dropped.
-async fn keep_alive(config: Config, mut process: Process, mut incoming: mpsc::Receiver<ForkRequest>) {
+/// Serves fork requests through one zygote after another until the engine is dropped. The group is dropped last, when no process of this zygote
+/// is in it.
+async fn keep_alive(group: Option<Arc<WorkerGroup>>, config: Config, mut process: Process, mut incoming: mpsc::Receiver<ForkRequest>) {
     loop {
         let why = process.serve(&mut incoming).await;
         if why == Ended::EngineDropped {
@@ -75,7 +79,7 @@ async fn keep_alive(config: Config, mut process: Process, mut incoming: mpsc::Re
         }
         tracing::warn!(?why, "the zygote has ended; starting another");
         drop(process);
-        match start_another(&config, &mut incoming).await {
+        match start_another(&config, group.as_deref(), &mut incoming).await {
             Ok(another) => process = another,
             Err(_unneeded) => return,
         }
@@ -83,10 +87,10 @@ async fn keep_alive(config: Config, mut process: Process, mut incoming: mpsc::Re
 }
 
 /// Retries until a zygote starts. Once [`ZYGOTES_MAX`] consecutive starts have failed, jobs that wait for a fork fail with the reason.
-async fn start_another(config: &Config, incoming: &mut mpsc::Receiver<ForkRequest>) -> Result<Process, Ended> {
+async fn start_another(config: &Config, group: Option<&WorkerGroup>, incoming: &mut mpsc::Receiver<ForkRequest>) -> Result<Process, Ended> {
     let mut failed = 0;
     loop {
-        let error = match Process::start(config).await {
+        let error = match Process::start(config, group).await {
             Ok((process, _)) => return Ok(process),
             Err(error) => error,
         };

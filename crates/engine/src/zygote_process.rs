@@ -1,13 +1,18 @@
 //! One zygote process: starts it, sends it fork requests, and abandons it when it dies or does not answer in time.
 
+use crate::cgroup::WorkerGroup;
 use crate::engine::EngineInfo;
 use crate::worker::Worker;
 use crate::zygote::{ExitStatus, ForkRequest, ZygoteError};
-use crate::{Artifacts, Config, Spares};
-use heapstead_wire::control::{self, FromZygote, ToZygote};
+use crate::{Config, Namespaces, Spares};
+use heapstead_wire::control::{self, FromZygote, OptionalLayer, StatefulJit, ToZygote};
+use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpgid};
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -15,6 +20,8 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
+/// The names of the layers that an operator may require. A mount namespace removes the files of the machine only with an empty root directory.
+const NAMESPACES: [&str; 2] = ["namespaces", "empty root directory"];
 /// The zygote's descriptor for its control socket.
 const CONTROL: i32 = 3;
 /// V8 starts in a few milliseconds. This is for machines under heavy load.
@@ -30,9 +37,17 @@ pub enum Ended {
     EngineDropped,
 }
 
+/// What a zygote reports when it is ready.
+pub struct Started {
+    pub info: EngineInfo,
+    /// The layers of confinement that not every kernel has.
+    pub layers: Vec<OptionalLayer>,
+    pub stateful_jit: StatefulJit,
+}
+
 /// One zygote process.
 pub struct Process {
-    child: Child,
+    family: Family,
     control: AsyncFd<OwnedFd>,
     last_worker: u64,
     /// Unanswered fork requests, in order.
@@ -60,17 +75,17 @@ enum Requester {
 }
 
 impl Process {
-    pub async fn start(config: &Config) -> Result<(Self, EngineInfo), ZygoteError> {
+    pub async fn start(config: &Config, group: Option<&WorkerGroup>) -> Result<(Self, Started), ZygoteError> {
         let artifacts = &config.artifacts;
         let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
         rustix::io::ioctl_fionbio(&theirs, false)?;
-        let child = spawn(artifacts, &theirs)?;
+        let family = spawn(config, &theirs, group)?;
         drop(theirs);
         // SAFETY: an owned descriptor keeps naming the same socket as long as it lives.
         let control = unsafe { AsyncFd::register(ours) }
             .map_err(|error| ZygoteError::Spawn { path: artifacts.host.display().to_string(), error: error.into() })?;
-        let process = Self {
-            child,
+        let mut process = Self {
+            family,
             control,
             last_worker: 0,
             pending: BTreeMap::new(),
@@ -82,10 +97,12 @@ impl Process {
         };
         match tokio::time::timeout(START_TIMEOUT, process.receive()).await {
             Err(_) => Err(ZygoteError::TooSlow),
-            Ok(Some((FromZygote::Ready { engine, natives }, _))) => match engine.parse() {
-                Ok(id) => Ok((process, EngineInfo { id, natives })),
-                Err(_) => Err(ZygoteError::Died),
-            },
+            Ok(Some((FromZygote::Ready { engine, natives, layers, stateful_jit, cloned }, _))) => {
+                process.family.is_ready(cloned);
+                check_required(config.namespaces, &layers)?;
+                let id = engine.parse().map_err(|_| ZygoteError::Died)?;
+                Ok((process, Started { info: EngineInfo { id, natives }, layers, stateful_jit }))
+            }
             Ok(Some((FromZygote::Unfit { why }, _))) => Err(ZygoteError::Unfit(why)),
             Ok(_) => Err(ZygoteError::Died),
         }
@@ -183,13 +200,13 @@ impl Process {
 
     fn take(&mut self, message: FromZygote, descriptor: Option<OwnedFd>) {
         match message {
-            FromZygote::Forked { worker, pid } => {
+            FromZygote::Forked { worker } => {
                 let Some(Pending { socket, requester, .. }) = self.pending.remove(&worker) else { return };
                 self.refused = false;
                 let (exited, exit) = oneshot::channel();
                 self.alive.insert(worker, exited);
                 let made = match descriptor {
-                    Some(pidfd) => Worker::new(pid, socket, pidfd, exit).map_err(|error| error.to_string()),
+                    Some(pidfd) => Worker::new(socket, pidfd, exit).map_err(|error| error.to_string()),
                     None => Err("no pidfd came with the worker".into()),
                 };
                 match (requester, made) {
@@ -232,26 +249,61 @@ impl Requester {
     }
 }
 
-impl Drop for Process {
+fn check_required(namespaces: Namespaces, layers: &[OptionalLayer]) -> Result<(), ZygoteError> {
+    let mut required = layers.iter().filter(|layer| NAMESPACES.contains(&layer.name.as_str()));
+    let missing = required.find_map(|layer| Some(format!("{}: {}", layer.name, layer.outcome.as_ref().err()?)));
+    match (namespaces, missing) {
+        (Namespaces::Required, Some(missing)) => Err(ZygoteError::NoNamespaces(missing)),
+        _ => Ok(()),
+    }
+}
+
+/// The process that this server started, and its clone in a PID namespace, if it is one. They and all workers are a process group.
+struct Family {
+    started: Child,
+    group: Pid,
+}
+
+impl Family {
+    /// The zygote is ready. If it is a clone, the process that was started exits, if it has not done so yet.
+    fn is_ready(&mut self, cloned: bool) {
+        if cloned {
+            let _ = self.started.wait();
+        }
+    }
+}
+
+impl Drop for Family {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        // The group exists as long as one of its processes was not waited for, so its number is not reused meanwhile.
+        let _ = kill_process_group(self.group, Signal::KILL);
+        while matches!(waitpgid(self.group, WaitOptions::empty()), Ok(Some(_)) | Err(Errno::INTR)) {}
+    }
+}
+
+/// Writes a short text to a file of the kernel, between fork and exec.
+fn write_in_child(path: &CStr, text: &[u8]) -> std::io::Result<()> {
+    // SAFETY: both calls are async-signal-safe, and the pointers are valid for their lengths.
+    unsafe {
+        let file = libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+        let written = if file < 0 { -1 } else { libc::write(file, text.as_ptr().cast(), text.len()) };
+        if written == text.len() as isize { Ok(()) } else { Err(std::io::Error::last_os_error()) }
     }
 }
 
 /// Starts the V8 host with the worker library preloaded, no other environment variables of the server, and only the control socket open.
-fn spawn(artifacts: &Artifacts, control: &OwnedFd) -> Result<Child, ZygoteError> {
+fn spawn(config: &Config, control: &OwnedFd, group: Option<&WorkerGroup>) -> Result<Family, ZygoteError> {
+    let artifacts = &config.artifacts;
+    let entrance = group.and_then(|group| CString::new(group.entrance().into_os_string().into_vec()).ok());
     let mut command = Command::new(&artifacts.host);
     command
-        .args(["zygote".as_ref(), artifacts.base_heap.as_os_str()])
+        .args(["zygote".as_ref(), artifacts.base_heap.as_os_str(), config.settings.to_word().as_ref()])
         .env_clear()
         .env("LD_PRELOAD", &artifacts.worker)
         // Symbols are resolved once, in the zygote, and not in every worker.
         .env("LD_BIND_NOW", "1")
         // The time zone is UTC on every machine. Without this, V8 would read the machine's time zone from files that it can't open.
         .env("TZ", "UTC")
-        // Ctrl-C on a terminal must reach only the server, which cancels its runs. The zygote ends with the server.
-        .process_group(0)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
@@ -267,6 +319,17 @@ fn spawn(artifacts: &Artifacts, control: &OwnedFd) -> Result<Child, ZygoteError>
             } else if libc::dup2(control, CONTROL) != CONTROL {
                 return Err(std::io::Error::last_os_error());
             }
+            // Ctrl-C on a terminal must reach only the server, which cancels its runs. The zygote ends with the server. Where the kernel shares
+            // the cores between sessions (autogroup), workers together also get no more than the server.
+            if libc::setsid() == -1 {
+                return Err(std::io::Error::last_os_error());
+            }
+            // If the machine runs out of memory, the kernel kills workers before anything else. Workers inherit it. Where `/proc` can't be
+            // written, `warn_without_oom_score` says so.
+            let _ = write_in_child(c"/proc/self/oom_score_adj", OOM_SCORE.as_bytes());
+            if let Some(entrance) = &entrance {
+                write_in_child(entrance, b"0")?;
+            }
             // The zygote must not inherit other descriptors of the server. If they can't be closed, the zygote does not start.
             match libc::close_range(CONTROL as u32 + 1, u32::MAX, libc::CLOSE_RANGE_CLOEXEC as i32) {
                 0 => Ok(()),
@@ -274,5 +337,24 @@ fn spawn(artifacts: &Artifacts, control: &OwnedFd) -> Result<Child, ZygoteError>
             }
         });
     }
-    command.spawn().map_err(|error| ZygoteError::Spawn { path: artifacts.host.display().to_string(), error })
+    let failed = |error| ZygoteError::Spawn { path: artifacts.host.display().to_string(), error };
+    let started = command.spawn().map_err(failed)?;
+    warn_without_oom_score(started.id());
+    let group = i32::try_from(started.id()).ok().and_then(Pid::from_raw).ok_or_else(|| failed(std::io::ErrorKind::NotFound.into()))?;
+    Ok(Family { started, group })
+}
+
+/// The largest: processes with it are killed first.
+const OOM_SCORE: &str = "1000";
+
+fn warn_without_oom_score(pid: u32) {
+    // No file: the process has ended, and its zygote inherited the value.
+    if let Ok(score) = std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj"))
+        && score.trim() != OOM_SCORE
+    {
+        tracing::warn!(
+            "oom_score_adj of workers is {}, not {OOM_SCORE}: out of memory, the kernel may kill the server before them",
+            score.trim()
+        );
+    }
 }

@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{brief, config, job, probes, processes, production, run, start, start_with, submit};
-use heapstead_engine::{Config, Engine, Kind};
+use common::{brief, config, environments, job, probes, processes, production, run, start, start_with, submit};
+use heapstead_engine::{Artifacts, Config, Engine, Kind, Namespaces};
 use rustix::thread::CapabilitySet;
 use seccompiler::{BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, TargetArch};
 use std::process::Command;
@@ -97,6 +97,18 @@ async fn a_production_worker_has_its_limits() {
     .await;
 }
 
+/// Workers had the same score as the server, so a machine without memory could lose the server to a run.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_kernel_kills_workers_before_the_server() {
+    let score = |process: &str| std::fs::read_to_string(format!("/proc/{process}/oom_score_adj")).expect("a score").trim().to_owned();
+    let own = score("self");
+    while_one_runs(|Running { worker, zygote, .. }| {
+        assert_eq!((score(&worker.to_string()), score(&zygote.to_string())), ("1000".into(), "1000".into()));
+        assert_eq!(score("self"), own);
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_production_worker_inherits_no_descriptor_or_variable_of_the_server() {
     while_one_runs(|Running { worker, .. }| {
@@ -171,19 +183,154 @@ fn the_confinement_of_the_zygote_holds_without_the_filter() {
             assert!(said.lines().any(|line| line == format!("{attempt}: {outcome}")), "{attempt}: {outcome} expected of\n{said}");
         }
     }
+    for (kind, field) in [("store bypass", "Speculation_Store_Bypass"), ("indirect branches", "SpeculationIndirectBranch")] {
+        let outcome = said.lines().find_map(|line| line.strip_prefix(&format!("turn speculation of {kind} on again: "))).expect("tried");
+        // Elsewhere the kernel offers no choice.
+        if ["thread vulnerable", "conditional enabled"].contains(&processes::status(processes::this(), field).as_str()) {
+            assert_eq!(outcome, "EPERM", "{kind}");
+        }
+    }
+}
+
+/// The namespaces of a zygote hide the layers above from tests, and are hidden by them. They must hold on their own as well.
+#[test]
+fn the_namespaces_of_the_zygote_hold_without_the_other_layers() {
+    let key = 0x6865_6170 ^ processes::this();
+    // SAFETY: no pointers. A segment of shared memory that any user may use.
+    let segment = unsafe { libc::shmget(key, 4096, libc::IPC_CREAT | 0o666) };
+    assert_ne!(segment, -1, "shared memory: {}", std::io::Error::last_os_error());
+    let parts = probes();
+    let mut command = Command::new(&parts.host);
+    let output = command.args(["namespaces", &key.to_string()]).env_clear().env("LD_PRELOAD", &parts.worker).output().expect("a process");
+    // SAFETY: no pointers but null.
+    unsafe { libc::shmctl(segment, libc::IPC_RMID, std::ptr::null_mut()) };
+    let said = String::from_utf8(output.stdout).expect("text");
+    if !said.contains("layer namespaces: Ok") {
+        return assert!(!can_make_namespaces(), "{said}");
+    }
+    for line in [
+        "its process id: 1",
+        "its user id: 65534",
+        "its group id: 65534",
+        "signal the server: No such process (os error 3)",
+        "open a file of the machine: No such file or directory (os error 2)",
+        "open /proc: No such file or directory (os error 2)",
+        "leave the root directory: No such file or directory (os error 2)",
+        "make a file: Read-only file system (os error 30)",
+        "connect to a port of the machine: Network is unreachable (os error 101)",
+        "entries of the root directory: 0",
+        "find shared memory of the machine: No such file or directory (os error 2)",
+        "host name: worker",
+    ] {
+        assert!(said.lines().any(|said| said == line), "`{line}` expected of\n{said}");
+    }
+}
+
+/// Whether the kernel lets this process create namespaces.
+fn can_make_namespaces() -> bool {
+    Command::new("unshare").args(["--user", "--pid", "--net", "true"]).status().is_ok_and(|status| status.success())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_production_worker_has_namespaces_and_a_user_of_its_own() {
+    while_one_runs(|Running { zygote, worker, .. }| {
+        if !can_make_namespaces() {
+            return;
+        }
+        let id_of = |pid: i32, kind: &str| std::fs::read_link(format!("/proc/{pid}/ns/{kind}"));
+        for kind in ["user", "pid", "net", "ipc", "mnt", "uts", "cgroup"] {
+            let Ok(of_worker) = id_of(worker, kind) else {
+                // Only root may inspect a worker.
+                return assert!(!we_have(CapabilitySet::SYS_PTRACE), "/proc/{worker}/ns/{kind} can't be read");
+            };
+            assert_ne!(of_worker, id_of(processes::this(), kind).expect("our own"), "{kind}");
+            assert_eq!(of_worker, id_of(zygote, kind).expect("the zygote's"), "{kind}");
+        }
+        assert_eq!(processes::status(zygote, "NSpid").split_ascii_whitespace().last(), Some("1"), "the zygote is process 1");
+        assert_eq!(std::fs::read_to_string(format!("/proc/{worker}/mountinfo")).expect("mounts").lines().count(), 1, "an empty root");
+        if we_have(CapabilitySet::SETUID) {
+            let ids = processes::status(worker, "Uid");
+            let id: u32 = ids.split_ascii_whitespace().next().expect("an id").parse().expect("a number");
+            assert!(id >= 1 << 31, "a user of its own, not {id}");
+            assert_eq!(processes::status(worker, "Groups"), "", "no group of root");
+        }
+    })
+    .await;
+}
+
+/// Without the kernel's permission the engine runs without namespaces, reports that, and all other layers stay required.
+#[test]
+fn namespaces_that_the_kernel_forbids_are_reported_or_required() {
+    let start = |refused: Refusal, namespaces: Namespaces| {
+        with_refused_calls(&[refused], move |parts| async move {
+            let engine = Engine::start(Config { namespaces, ..config(parts) }).await.map_err(|error| error.to_string())?;
+            let missing: Vec<_> = engine.layers().iter().filter_map(|layer| layer.outcome.clone().err()).collect();
+            Ok::<_, String>((missing, brief(&run(&engine, job("1 + 1", Kind::Stateless)).await)))
+        })
+    };
+    let clone = || Refusal { bits: Some((0, libc::CLONE_NEWUTS as u64)), ..refusal(libc::SYS_clone) };
+    let pivot_root = || refusal(libc::SYS_pivot_root);
+    let mut cases = vec![(clone as fn() -> Refusal, "entered: none; ", "namespaces: entered: none; ")];
+    // Without a mount namespace there is no other root directory to miss.
+    if can_make_namespaces() {
+        cases.push((pivot_root, "Operation not permitted", "empty root directory: Operation not permitted"));
+    }
+    for (refused, reported, required) in cases {
+        let (missing, result) = start(refused(), Namespaces::Auto).expect("an engine");
+        assert!(missing.iter().any(|why| why.starts_with(reported)), "{missing:?}");
+        assert_eq!(result, "2");
+        let why = start(refused(), Namespaces::Required).expect_err("no engine");
+        let expected = format!("namespaces are required (`--namespaces required`), but are not available: {required}");
+        assert!(why.starts_with(&expected), "`{expected}…` expected, not `{why}`");
+    }
+}
+
+/// The state that a worker has is what the kernel lets a process choose; otherwise the engine reports that it offers no choice.
+#[tokio::test(flavor = "multi_thread")]
+async fn speculation_is_off_in_a_worker_where_the_kernel_offers_it() {
+    while_one_runs(|Running { worker, .. }| {
+        for field in ["Speculation_Store_Bypass", "SpeculationIndirectBranch"] {
+            let (ours, of_worker) = (processes::status(processes::this(), field), processes::status(worker, field));
+            match ours.as_str() {
+                "thread vulnerable" => assert_eq!(of_worker, "thread force mitigated", "{field}"),
+                "conditional enabled" => assert_eq!(of_worker, "conditional force disabled", "{field}"),
+                _ => assert_eq!(of_worker, ours, "{field}"),
+            }
+        }
+    })
+    .await;
+}
+
+/// On most machines the kernel offers no choice, so the test above would not notice if it were never asked.
+#[test]
+fn the_kernel_is_asked_to_turn_speculation_off_for_good() {
+    const PR_GET_SPECULATION_CTRL: i32 = 52;
+    const PR_SET_SPECULATION_CTRL: i32 = 53;
+    const PR_SPEC_FORCE_DISABLE: u64 = 1 << 3;
+    // An error that the kernel itself does not return for this call.
+    let turning_off = Refusal { bits: Some((2, PR_SPEC_FORCE_DISABLE)), error: libc::ENOTTY, ..prctl(PR_SET_SPECULATION_CTRL) };
+    let layers = with_refused_calls(&[turning_off, prctl(PR_GET_SPECULATION_CTRL)], |parts| async move {
+        Engine::start(config(parts)).await.map(|engine| engine.layers().to_vec()).map_err(|error| error.to_string())
+    });
+    let layers = layers.expect("an engine");
+    let why = layers.iter().find(|layer| layer.name == "speculation").and_then(|layer| layer.outcome.clone().err());
+    let refused = |kind: &str| format!("{kind}: can't be turned off: Inappropriate ioctl for device (os error 25)");
+    assert_eq!(why, Some(format!("{}, {}", refused("store bypass"), refused("indirect branches"))));
 }
 
 /// A system call that is refused if this argument has this value.
 struct Refusal {
     call: libc::c_long,
     argument: Option<(u8, u64)>,
+    /// This argument has all of these bits.
+    bits: Option<(u8, u64)>,
     /// Only for a call that sets something, because the same call also queries.
     pointer_given: Option<u8>,
     error: i32,
 }
 
 const fn refusal(call: libc::c_long) -> Refusal {
-    Refusal { call, argument: None, pointer_given: None, error: libc::EPERM }
+    Refusal { call, argument: None, bits: None, pointer_given: None, error: libc::EPERM }
 }
 
 const fn prctl(what: i32) -> Refusal {
@@ -198,7 +345,9 @@ impl Refusal {
     fn compile(&self) -> BpfProgram {
         let is = |(index, value)| SeccompCondition::new(index, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value).expect("a condition");
         let given = |index| SeccompCondition::new(index, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0).expect("a condition");
-        let conditions: Vec<_> = self.argument.map(is).into_iter().chain(self.pointer_given.map(given)).collect();
+        let has = |(index, bits)| SeccompCondition::new(index, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(bits), bits).expect("one");
+        let (argument, bits, pointer) = (self.argument.map(is), self.bits.map(has), self.pointer_given.map(given));
+        let conditions: Vec<_> = [argument, bits, pointer].into_iter().flatten().collect();
         let rules = if conditions.is_empty() { vec![] } else { vec![SeccompRule::new(conditions).expect("a rule")] };
         let refuse = SeccompAction::Errno(self.error as u32);
         let arch = TargetArch::try_from(std::env::consts::ARCH).expect("an architecture");
@@ -209,17 +358,24 @@ impl Refusal {
 
 /// Starts an engine with a refused system call. Returns the error of the engine or of its first run.
 fn start_with_refused_call(refusal: &Refusal) -> String {
-    let (parts, program) = (production(), refusal.compile());
+    with_refused_calls(std::slice::from_ref(refusal), |parts| async {
+        match Engine::start(config(parts)).await {
+            Err(error) => error.to_string(),
+            Ok(engine) => brief(&run(&engine, job("1 + 1", Kind::Stateless)).await),
+        }
+    })
+}
+
+/// Runs `what` on a machine that refuses these system calls.
+fn with_refused_calls<T: Send + 'static, F: Future<Output = T>>(
+    refusals: &[Refusal],
+    what: impl FnOnce(Artifacts) -> F + Send + 'static,
+) -> T {
+    let (parts, programs) = (production(), refusals.iter().map(Refusal::compile).collect::<Vec<_>>());
     // A filter applies to its thread and to the processes which that thread starts.
     let machine = std::thread::spawn(move || {
-        seccompiler::apply_filter(&program).expect("a filter");
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        runtime.block_on(async {
-            match Engine::start(config(parts)).await {
-                Err(error) => error.to_string(),
-                Ok(engine) => brief(&run(&engine, job("1 + 1", Kind::Stateless)).await),
-            }
-        })
+        programs.iter().for_each(|program| seccompiler::apply_filter(program).expect("a filter"));
+        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(what(parts))
     });
     machine.join().expect("an answer")
 }
@@ -260,6 +416,12 @@ fn no_code_runs_if_a_worker_can_not_be_confined() {
         let expected = format!("confinement: {step}: ");
         assert!(said.starts_with("no worker could be started: ") && said.contains(&expected), "`{expected}…` expected, not `{said}`");
     }
+}
+
+/// Tests usually run as root. The other layers are required of every user, with and without user namespaces.
+#[test]
+fn confinement_holds_for_ordinary_users_and_in_containers() {
+    environments::test_all_but("confinement_holds_for_ordinary_users_and_in_containers");
 }
 
 fn we_have(right: CapabilitySet) -> bool {

@@ -4,12 +4,13 @@
 
 mod common;
 
-use common::{brief, job, probes, processes, production, run, start, submit};
-use heapstead_engine::{Artifacts, Engine, HeapImage, Job, Kind, Outcome};
+use common::{brief, config, environments, job, probes, processes, production, run, start, start_with, submit};
+use heapstead_engine::{Artifacts, Config, Engine, HeapImage, Job, Kind, Outcome, ZygoteSettings};
 use heapstead_types::{Failure, Stage};
-use rustix::process::{Pid, Resource, Rlimit};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 const POLICY: &str = include_str!("../../worker/policy/seccomp.json");
 
@@ -19,7 +20,7 @@ macro_rules! numbers {
 }
 
 const NUMBERS: &[(&str, libc::c_long)] = numbers! {
-    SYS_read SYS_recvmsg SYS_write SYS_writev SYS_ppoll SYS_close SYS_fstat SYS_mmap SYS_munmap SYS_mremap SYS_mprotect SYS_madvise SYS_brk
+    SYS_read SYS_recvmsg SYS_write SYS_writev SYS_ppoll SYS_close SYS_fstat SYS_mmap SYS_munmap SYS_mremap SYS_mprotect SYS_pkey_mprotect SYS_madvise SYS_brk
     SYS_futex SYS_sched_yield SYS_clock_gettime SYS_clock_getres SYS_gettimeofday SYS_getrandom SYS_getpid SYS_gettid SYS_rt_sigprocmask
     SYS_rt_sigaction SYS_rt_sigreturn SYS_exit SYS_exit_group
 };
@@ -78,13 +79,26 @@ async fn every_escape_attempt_kills_the_worker() {
     let engine = start(probes()).await;
     let names = brief(&run(&engine, job("attempts", Kind::Stateless)).await);
     let cases: Vec<_> = names.lines().map(|name| (name, job(format!("attempt {name}"), Kind::Stateless))).collect();
-    assert!(cases.len() > 60, "only {} attempts", cases.len());
+    assert!(cases.len() > 90, "only {} attempts", cases.len());
     check_all(&engine, cases, |name, outcome| match *name {
         // A kernel without 32-bit calls treats the gate as a plain fault.
         "getpid as a 32-bit process calls it" => outcome == "SIGSYS" || outcome.contains("(signal 11)"),
         _ => outcome == "SIGSYS",
     })
     .await;
+}
+
+/// V8's compilers need executable memory. Without them, nothing in a worker does.
+#[tokio::test(flavor = "multi_thread")]
+async fn memory_is_executable_only_if_v8_compiles() {
+    for (jitless, outcome) in [(false, "executable"), (true, "SIGSYS")] {
+        let settings = ZygoteSettings { jitless, ..ZygoteSettings::default() };
+        let engine = start_with(Config { settings, ..config(probes()) }).await;
+        for way in ["map", "protect", "protect with a key"] {
+            let job = job(format!("executable {way}"), Kind::Stateless);
+            assert_eq!(brief(&run(&engine, job).await), outcome, "{way}, jitless: {jitless}");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -101,7 +115,7 @@ async fn memory_is_limited_in_every_way_of_allocation() {
     /// A refusal below this is not caused by the limit.
     const MEMORY_MB_MIN: usize = 64;
     let engine = start(probes()).await;
-    for way in ["map", "commit", "grow", "break", "allocate"] {
+    for way in ["map", "commit", "commit with a key", "grow", "break", "allocate"] {
         let outcome = brief(&run(&engine, job(format!("memory {way}"), Kind::Stateless)).await);
         let got_mb: usize = outcome.parse().unwrap_or_else(|_| panic!("memory {way}: {outcome}"));
         assert!((MEMORY_MB_MIN..=MEMORY_MB_MAX).contains(&got_mb), "memory {way}: {got_mb} MB");
@@ -148,9 +162,12 @@ async fn a_heap_that_changes_while_it_is_saved_matches_its_key_or_is_rejected() 
 
 /// Lowers the snapshot quota for all later workers, which inherit it like the real limit.
 fn lower_quota(parts: &Artifacts, bytes: u64) {
-    let zygote = processes::zygote_of(processes::this(), &parts.base_heap).and_then(Pid::from_raw).expect("a zygote");
-    let limit = Rlimit { current: Some(bytes), maximum: Some(bytes) };
-    rustix::process::prlimit(Some(zygote), Resource::Fsize, limit).expect("a lower limit");
+    let zygote = processes::zygote_of(processes::this(), &parts.base_heap).expect("a zygote");
+    let user = |field| processes::status(zygote, field).split_ascii_whitespace().next().expect("an id").parse().expect("a number");
+    // A process may limit others of the same user, and root's zygote has a user of its own.
+    let mut lower = Command::new("prlimit");
+    lower.args(["--pid", &zygote.to_string(), &format!("--fsize={bytes}:{bytes}")]).uid(user("Uid")).gid(user("Gid"));
+    assert!(lower.status().expect("prlimit").success(), "a lower limit");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -182,4 +199,10 @@ async fn a_snapshot_over_the_quota_fails_with_its_length_and_the_quota() {
         brief(&run(&engine, keeps(5)).await),
         "the heap can't be saved: its snapshot takes 6 MB, and with a cap of 16 MB it may take 4 MB: keep less (buffers count), or raise `heap_memory_max_mb`"
     );
+}
+
+/// Tests usually run as root.
+#[test]
+fn probes_fail_for_ordinary_users_and_in_containers() {
+    environments::test_all_but("probes_fail_for_ordinary_users_and_in_containers");
 }

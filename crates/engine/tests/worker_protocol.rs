@@ -5,7 +5,7 @@ mod common;
 use common::production;
 use heapstead_types::Failure;
 use heapstead_wire::control::{self, FromZygote, ToZygote};
-use heapstead_wire::{CallNumber, Decoder, FromWorker, Open, RunNumber, RunSettings, ToWorker, send_with_descriptors};
+use heapstead_wire::{CallNumber, Decoder, FromWorker, Open, RunNumber, RunSettings, ToWorker, ZygoteSettings, send_with_descriptors};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use sha2::{Digest, Sha256};
@@ -30,7 +30,12 @@ impl Zygote {
         let (control, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).expect("sockets");
         let descriptor = theirs.as_raw_fd();
         let mut command = Command::new(&parts.host);
-        command.args(["zygote".as_ref(), parts.base_heap.as_os_str()]).env_clear().env("LD_PRELOAD", &parts.worker).env("TZ", "UTC");
+        let settings = ZygoteSettings::default().to_word();
+        command
+            .args(["zygote".as_ref(), parts.base_heap.as_os_str(), settings.as_ref()])
+            .env_clear()
+            .env("LD_PRELOAD", &parts.worker)
+            .env("TZ", "UTC");
         // SAFETY: between fork and exec only async-signal-safe calls are made.
         unsafe {
             command.pre_exec(move || match libc::dup2(descriptor, CONTROL) {
@@ -137,10 +142,11 @@ fn a_worker_answers_each_request_with_the_number_of_its_run() {
     assert_eq!(
         worker.ask(&run(7, "console.log('here'); const x: number = 6 * 7; x"), None, is_end),
         [
-            FromWorker::Started { run: n, javascript: None },
+            FromWorker::Started { run: n },
             FromWorker::Parsing { run: n },
-            FromWorker::Started { run: n, javascript: Some("console.log('here'); const x         = 6 * 7; x".into()) },
+            FromWorker::Started { run: n },
             FromWorker::Output { run: n, text: b"here\n".to_vec() },
+            FromWorker::Javascript { run: n, text: "console.log('here'); const x         = 6 * 7; x".into() },
             FromWorker::Ended { run: n, outcome: Ok("42".into()) },
         ]
     );

@@ -1,4 +1,4 @@
-//! The pids of a worker's ancestors. A confined worker can't query them, so they are recorded in the zygote.
+//! The pids of a worker's ancestors. A confined worker can't query them.
 
 use std::sync::OnceLock;
 
@@ -8,11 +8,14 @@ pub struct Ancestors {
     pub server: i32,
 }
 
+/// The first process of its PID namespace.
+const ZYGOTE: i32 = 1;
+
 static ANCESTORS: OnceLock<Ancestors> = OnceLock::new();
 
 pub fn record() {
     // SAFETY: no arguments, always succeeds.
-    ANCESTORS.get_or_init(|| unsafe { Ancestors { zygote: libc::getpid(), server: libc::getppid() } });
+    ANCESTORS.get_or_init(|| unsafe { Ancestors { zygote: ZYGOTE, server: libc::getppid() } });
 }
 
 pub fn ancestors() -> Ancestors {

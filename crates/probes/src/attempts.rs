@@ -2,11 +2,12 @@
 
 use crate::ancestors::ancestors;
 use crate::calls::outcome_of;
+use crate::outer_layer::{PR_SET_SPECULATION_CTRL, PR_SPEC_ENABLE};
 use crate::socket::SOCKET;
 use std::ffi::{CStr, c_long};
 use std::ptr::null;
 
-type Attempt = fn() -> c_long;
+pub type Attempt = fn() -> c_long;
 
 macro_rules! call {
     ($number:ident $(, $argument:expr)*) => {
@@ -95,6 +96,7 @@ const ATTEMPTS: &[(&str, Attempt)] = &[
     ("become another user", || call!(SYS_setuid, 0)),
     ("take capabilities", || call!(SYS_capset, &[0x2008_0522_u32, 0], &[u32::MAX; 6])),
     ("outlive the zygote", || call!(SYS_prctl, libc::PR_SET_PDEATHSIG, 0, 0, 0, 0)),
+    ("turn speculation on again", || call!(SYS_prctl, PR_SET_SPECULATION_CTRL, 0, PR_SPEC_ENABLE, 0, 0)),
     ("become dumpable", || call!(SYS_prctl, libc::PR_SET_DUMPABLE, 1, 0, 0, 0)),
     ("set strict seccomp mode", || call!(SYS_seccomp, libc::SECCOMP_SET_MODE_STRICT, 0, null::<u8>())),
     ("leave its session", || call!(SYS_setsid)),
@@ -128,12 +130,16 @@ fn getpid_32() -> c_long {
     number
 }
 
+fn all() -> impl Iterator<Item = &'static (&'static str, Attempt)> {
+    ATTEMPTS.iter().chain(crate::arguments::ATTEMPTS)
+}
+
 pub fn names() -> String {
-    ATTEMPTS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join("\n")
+    all().map(|(name, _)| *name).collect::<Vec<_>>().join("\n")
 }
 
 pub fn run(name: &str) -> String {
-    match ATTEMPTS.iter().find(|(known, _)| *known == name) {
+    match all().find(|(known, _)| *known == name) {
         Some((_, attempt)) => outcome_of(attempt()),
         None => format!("no attempt is called `{name}`"),
     }

@@ -71,7 +71,7 @@ const WAYS: &[(&str, Way)] = &[
     ("commit that was not requested", |fake| { fake.start(); fake.send(FromWorker::Committed { run: fake.run() }) }),
     ("commit of its result", |fake| { fake.complete(); fake.send(FromWorker::Committed { run: fake.run() }) }),
     // With the number of another run.
-    ("start of another run", |fake| fake.send(FromWorker::Started { run: other_run(), javascript: None })),
+    ("start of another run", |fake| fake.send(FromWorker::Started { run: other_run() })),
     ("output of another run", |fake| { fake.start(); fake.send(FromWorker::Output { run: other_run(), text: b"here".to_vec() }) }),
     ("call of another run", |fake| { fake.start(); fake.send(FromWorker::Call { run: other_run(), call: CallNumber(1), kind: 7, payload: vec![] }) }),
     ("result of another run", |fake| { fake.start(); fake.send(FromWorker::Ended { run: other_run(), outcome: Ok("done".into()) }) }),
@@ -164,7 +164,7 @@ impl Fake<'_> {
     }
 
     fn start(&self) {
-        self.send(FromWorker::Started { run: self.run(), javascript: None });
+        self.send(FromWorker::Started { run: self.run() });
     }
 
     fn output(&self, text: &str) {

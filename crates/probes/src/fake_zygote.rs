@@ -32,12 +32,18 @@ pub fn serve(way: &str) -> ! {
         "sends garbage at once" => {
             let _ = rustix::io::write(&control, b"garbage");
         }
-        _ => send(&FromZygote::Ready { engine: "v8-0/none/flags-0/natives-0-0".into(), natives: vec![0] }),
+        _ => send(&FromZygote::Ready {
+            engine: "v8-0/none/flags-0/natives-0-0".into(),
+            natives: vec![0],
+            layers: Vec::new(),
+            stateful_jit: heapstead_wire::control::StatefulJit::Off,
+            cloned: false,
+        }),
     }
     while let Ok(Some((ToZygote::Fork { worker, .. }, socket))) = control::receive::<ToZygote>(&control) {
         match (way, socket) {
             ("refuses", _) => send(&FromZygote::NotForked { worker, why: "refused by the test".into() }),
-            ("sends no pidfd", _) => send(&FromZygote::Forked { worker, pid: 1 }),
+            ("sends no pidfd", _) => send(&FromZygote::Forked { worker }),
             ("sends garbage", _) => {
                 let _ = rustix::io::write(&control, b"garbage");
             }
@@ -60,7 +66,7 @@ fn fork(control: &OwnedFd, worker: u64, socket: &OwnedFd, what: fn(&OwnedFd)) {
         quit()
     };
     let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { quit() };
-    let _ = control::send(control, &FromZygote::Forked { worker, pid: child }, Some(pidfd.as_fd()));
+    let _ = control::send(control, &FromZygote::Forked { worker }, Some(pidfd.as_fd()));
     let mut wait_status = 0;
     // SAFETY: waits for the child that was just forked.
     unsafe { libc::waitpid(child, &mut wait_status, 0) };
@@ -71,7 +77,7 @@ fn fork(control: &OwnedFd, worker: u64, socket: &OwnedFd, what: fn(&OwnedFd)) {
 fn completed(requests: &ReceivedRun, then: Option<FromWorker>) -> Vec<u8> {
     let run = requests.run;
     let mut bytes = FromWorker::OPENED.to_vec();
-    let messages = [FromWorker::Started { run, javascript: None }, FromWorker::Ended { run, outcome: Ok("done".into()) }];
+    let messages = [FromWorker::Started { run }, FromWorker::Ended { run, outcome: Ok("done".into()) }];
     for message in messages.into_iter().chain(then) {
         // Writing to memory can't fail.
         let _ = message.write_to(&mut bytes);

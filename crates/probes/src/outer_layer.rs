@@ -1,6 +1,8 @@
-//! What a process can do that has only the zygote's confinement. In a worker the seccomp filter hides this layer, but it must hold on its own.
+//! What a process can do that has only the zygote's required confinement. In a worker the seccomp filter and the namespaces hide these layers, but
+//! they must hold on their own.
 
 use crate::calls::outcome_of;
+use heapstead_worker::confine;
 use std::ffi::c_long;
 use std::ptr::null;
 
@@ -12,6 +14,9 @@ macro_rules! call {
 }
 
 const PORT: u16 = 47_009;
+// From `linux/prctl.h`.
+pub const PR_SET_SPECULATION_CTRL: i32 = 53;
+pub const PR_SPEC_ENABLE: i32 = 1 << 1;
 
 type Attempt = fn() -> c_long;
 
@@ -29,6 +34,8 @@ const ATTEMPTS: &[(&str, Attempt)] = &[
     ("take capabilities", || call!(SYS_capset, &[0x2008_0522_u32, 0], &[1_u32, 1, 0, 0, 0, 0])),
     ("bind a TCP port", || tcp(libc::SYS_bind)),
     ("connect to a TCP port", || tcp(libc::SYS_connect)),
+    ("turn speculation of store bypass on again", || call!(SYS_prctl, PR_SET_SPECULATION_CTRL, 0, PR_SPEC_ENABLE, 0, 0)),
+    ("turn speculation of indirect branches on again", || call!(SYS_prctl, PR_SET_SPECULATION_CTRL, 1, PR_SPEC_ENABLE, 0, 0)),
     ("signal the parent process", || call!(SYS_kill, libc::getppid(), 0)),
 ];
 
@@ -37,15 +44,15 @@ pub fn report() -> ! {
     // SAFETY: no pointers. Queries the kernel's version of landlock.
     let landlock = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, 0, 0, 1) };
     println!("landlock: {}", outcome_of(landlock));
-    match heapstead_worker::confine::zygote() {
-        Ok(()) => ATTEMPTS.iter().for_each(|(name, attempt)| println!("{name}: {}", outcome_of(attempt()))),
+    match confine::zygote(confine::Namespaces::none(), &confine::Layers::ALL) {
+        Ok(_) => ATTEMPTS.iter().for_each(|(name, attempt)| println!("{name}: {}", outcome_of(attempt()))),
         Err(error) => println!("{error}"),
     }
     std::process::exit(0)
 }
 
 /// Binds or connects to a local port that any user may bind and on which no process listens.
-fn tcp(number: c_long) -> c_long {
+pub fn tcp(number: c_long) -> c_long {
     let address = libc::sockaddr_in {
         sin_family: libc::AF_INET as u16,
         sin_port: PORT.to_be(),

@@ -2,7 +2,8 @@
 
 use crate::api::Api;
 use crate::auth::Authenticator;
-use heapstead_service::{HealthStatus, Metrics, Service, ServiceError, Stateless};
+use crate::http::Budgets;
+use heapstead_service::{Metrics, Service, ServiceError, Stateless};
 use heapstead_types::{Principal, SessionName};
 
 pub struct Edge {
@@ -16,12 +17,13 @@ pub struct Edge {
     pub plasm_names: bool,
     pub access: Access,
     pub authenticator: Authenticator,
+    pub budgets: Budgets,
 }
 
 pub enum Mode {
     Stateful(Service),
     /// `--stateless`: runs code and stores nothing.
-    Stateless(Stateless),
+    Stateless(Box<Stateless>),
 }
 
 impl Edge {
@@ -37,7 +39,7 @@ impl Edge {
     pub async fn is_ready(&self) -> bool {
         match &self.mode {
             Mode::Stateful(service) => service.is_ready().await,
-            Mode::Stateless(stateless) => stateless.health().await.status == HealthStatus::Healthy,
+            Mode::Stateless(stateless) => stateless.is_ready().await,
         }
     }
 

@@ -5,6 +5,8 @@ mod api;
 mod auth;
 mod cli;
 mod edge;
+#[doc(hidden)]
+pub mod fuzzing;
 mod http;
 mod mcp;
 mod metrics;

@@ -63,6 +63,7 @@ fn context_metrics(page: &mut Page, contexts: ContextMetrics) {
         ("recorded", contexts.recorder.recorded),
         ("dropped", contexts.recorder.dropped + contexts.dropped),
         ("failed", contexts.recorder.failed),
+        ("over_quota", contexts.recorder.over_quota),
     ];
     page.labelled("context_calls_total", "Tool calls to record, by result.", "result", calls);
     page.counter(

@@ -1,7 +1,7 @@
 //! Opens the local stores and starts the engine, for the server and for commands that run without one.
 
 use crate::cli::FlagError;
-use heapstead_engine::{Artifacts, ArtifactsError, Config, Engine, StartError};
+use heapstead_engine::{ArtifactsError, Config, Engine, StartError};
 use heapstead_store::{Database, HeapStore, HeapStoreError, Owner, RecordsError};
 use heapstead_types::Failure;
 use std::path::Path;
@@ -38,8 +38,8 @@ impl From<StartupError> for Failure {
 }
 
 /// Starts the engine. Calls `notice` if that takes longer than `START_NOTICE_AFTER`.
-pub async fn start_engine(notice: impl FnOnce()) -> Result<Engine, StartupError> {
-    let mut starting = Box::pin(Engine::start(Config::new(Artifacts::find()?)));
+pub async fn start_engine(config: Config, notice: impl FnOnce()) -> Result<Engine, StartupError> {
+    let mut starting = Box::pin(Engine::start(config));
     let started = match tokio::time::timeout(START_NOTICE_AFTER, &mut starting).await {
         Ok(started) => started,
         Err(_slow) => {

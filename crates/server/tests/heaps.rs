@@ -85,6 +85,8 @@ fn a_heap_without_a_sidecar_is_tried_and_a_crash_fails_only_the_run() {
     let place = Place::new();
     let (_, key) = place.completed("let n = 7", &[]);
     fs::remove_file(place.sidecar(&key)).expect("remove");
+    check_unusable(&place, &key, &["is not restored: it has no signature", "next: name the database of the server that wrote it"]);
+    assert_eq!(place.ran(["heaps", "sign", &key]).code, Some(0));
     assert_eq!(place.completed("n", &["--heap", &key]).0, "7");
 
     // A valid V8 version header, followed by garbage.
@@ -92,6 +94,7 @@ fn a_heap_without_a_sidecar_is_tried_and_a_crash_fails_only_the_run() {
     garbage[200..].fill(0x5a);
     let key = heapstead_store::key_of(&garbage).expect("long enough");
     fs::write(place.heap_file(&key.to_string()), [&heapstead_store::header(&key)[..], &garbage].concat()).expect("heap");
+    assert_eq!(place.ran(["heaps", "sign", &key.to_string()]).code, Some(0));
     check_unusable(&place, &key.to_string(), &["error: "]);
 }
 
@@ -102,7 +105,7 @@ fn a_folder_that_can_not_be_written_fails_the_run() {
     let before = fs::read_dir(place.heaps()).expect("folder").count();
     let ran: Ran = std::thread::scope(|scope| {
         let running = scope.spawn(|| {
-            forbid_writing_in_this_thread();
+            forbid_writing_in_this_thread(&place.path("sessions"));
             place.command(["run", "-e", "console.log('ran'); ++n", "--heap", &key]).output().expect("it runs").into()
         });
         running.join().expect("no panic")
@@ -113,13 +116,16 @@ fn a_folder_that_can_not_be_written_fails_the_run() {
     assert_eq!(fs::read_dir(place.heaps()).expect("folder").count(), before, "no partial file is left");
 }
 
-/// Removes write access from this thread and its child processes with Landlock, which affects root too, unlike a folder's mode.
-fn forbid_writing_in_this_thread() {
+/// Removes write access outside of the database from this thread and its child processes with Landlock, which affects root too, unlike a
+/// folder's mode.
+fn forbid_writing_in_this_thread(database: &std::path::Path) {
     use landlock::{ABI, AccessFs, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr};
     let writing = AccessFs::from_write(ABI::V2);
     // The engine starts with its output redirected to /dev/null.
     let null = PathBeneath::new(PathFd::new("/dev/null").expect("/dev/null"), AccessFs::WriteFile);
     let ruleset = Ruleset::default().handle_access(writing).and_then(|ruleset| ruleset.create()).and_then(|ruleset| ruleset.add_rule(null));
+    let database = PathBeneath::new(PathFd::new(database).expect("the database"), writing);
+    let ruleset = ruleset.and_then(|ruleset| ruleset.add_rule(database));
     ruleset.expect("rules").restrict_self().expect("restricted");
 }
 

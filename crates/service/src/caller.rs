@@ -3,16 +3,19 @@
 use crate::PageRoom;
 use crate::contexts::Call;
 use crate::sessions::EnteredSession;
-use heapstead_engine::Lane;
-use heapstead_types::{Principal, SessionId, SessionName};
+use heapstead_types::{BudgetHolder, Permissions, Principal, SessionId, SessionName};
 use serde::Serialize;
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use uuid::Uuid;
 
 #[derive(Debug, Clone, Default)]
 pub struct Caller {
     pub principal: Principal,
+    pub permissions: Permissions,
+    /// The remote address of its connection. None in this process and over stdio.
+    pub address: Option<IpAddr>,
     /// None for stateless requests: REST, and MCP since 2026-07-28.
     pub connection: Option<Arc<Connection>>,
     /// The session that the connection or its headers name.
@@ -23,8 +26,6 @@ pub struct Caller {
     pub names_sessions: bool,
     /// `X-MCP-*` headers, which code reads as `mcp.headers`.
     pub headers: Vec<(String, String)>,
-    /// Callers of different lanes alternate when the queue is long.
-    pub lane: Lane,
     /// The call to record in the conversation context. A run that it starts takes it over.
     pub call: Option<Arc<Call>>,
     /// How much of a list or page one answer may show. None means everything, as over REST.
@@ -44,20 +45,30 @@ pub struct Connection {
     intents: Mutex<HashMap<String, Uuid>>,
 }
 
-/// Each intent has at most 512 bytes, and no client has more tasks at once.
-const INTENTS_MAX: usize = 1_000;
+/// No client has more tasks at once.
+const INTENTS_MAX: usize = 250;
+/// Logical sessions with a short name on one connection.
+const REFS_MAX: usize = 1_000;
+/// An intent has at most 512 bytes, and its entry in a map takes some more.
+const INTENT_BYTES_MAX: usize = 512 + 128;
+/// What requests can add to a `Connection`.
+pub const CONNECTION_STATE_BYTES_MAX: usize = INTENTS_MAX * INTENT_BYTES_MAX + REFS_MAX * size_of::<Uuid>();
 
 impl Connection {
     pub fn new() -> Self {
         Self { id: Uuid::new_v4().simple().to_string(), context: SessionId::random(), refs: Mutex::default(), intents: Mutex::default() }
     }
 
-    /// The number N of the short name `sN` for a logical session. Assigned on first use.
-    pub fn ref_number(&self, logical: Uuid) -> usize {
+    /// The number N of the short name `sN` for a logical session. Assigned on first use; none if there are too many.
+    pub fn ref_number(&self, logical: Uuid) -> Option<usize> {
         let mut refs = self.refs.lock().unwrap_or_else(PoisonError::into_inner);
-        refs.iter().position(|known| *known == logical).unwrap_or_else(|| {
-            refs.push(logical);
-            refs.len() - 1
+        let known = refs.iter().position(|known| *known == logical);
+        known.or_else(|| {
+            let number = refs.len();
+            (number < REFS_MAX).then(|| {
+                refs.push(logical);
+                number
+            })
         })
     }
 
@@ -87,6 +98,11 @@ impl Default for Connection {
 }
 
 impl Caller {
+    /// Who it shares a budget with.
+    pub fn budget_holder(&self) -> BudgetHolder {
+        BudgetHolder::new(&self.principal, self.address)
+    }
+
     /// The id of the session that the request names in `_meta`.
     pub fn entered_id(&self) -> Option<SessionId> {
         self.entered.as_ref().map(EnteredSession::id)

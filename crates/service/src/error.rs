@@ -140,9 +140,10 @@ impl From<LimitError> for ServiceError {
 impl From<Refused> for ServiceError {
     fn from(refused: Refused) -> Self {
         match refused {
-            Refused::QueueFull { .. } => Self::busy(ErrorCode::QueueFull, refused.to_string()),
-            Refused::TooLarge { heap_mb, memory_mb_max } => {
-                Self::bad_value("heap_memory_max_mb", heap_mb, format!("this server has {memory_mb_max} MB for all executions together"))
+            Refused::QueueFull { .. } | Refused::SourceFull { .. } => Self::busy(ErrorCode::QueueFull, refused.to_string()),
+            Refused::TooLarge { heap_mb, worker_mb, memory_mb_max } => {
+                let allowed = format!("its worker may use {worker_mb} MB, and on this server one run may use {memory_mb_max} MB");
+                Self::bad_value("heap_memory_max_mb", heap_mb, allowed)
             }
         }
     }
@@ -150,7 +151,10 @@ impl From<Refused> for ServiceError {
 
 impl From<RecordsError> for ServiceError {
     fn from(error: RecordsError) -> Self {
-        Self::Unavailable(error.to_string())
+        match error {
+            RecordsError::OverQuota { .. } => Self::busy(ErrorCode::StorageQuotaExceeded, error.to_string()),
+            other => Self::Unavailable(other.to_string()),
+        }
     }
 }
 
@@ -165,6 +169,7 @@ impl From<HeapStoreError> for ServiceError {
         match error {
             HeapStoreError::NotFound { key } => Self::not_found(Noun::Heap, &key.to_string()),
             HeapStoreError::Damaged { .. } => Self::conflict(ErrorCode::HeapDamaged, error.to_string()),
+            HeapStoreError::Unsigned { .. } => Self::conflict(ErrorCode::HeapUnsigned, error.to_string()),
             HeapStoreError::NotAHeap(_) => Self::BadInput(error.to_string()),
             other => Self::Unavailable(other.to_string()),
         }

@@ -8,8 +8,11 @@
 //!   heaps/        list, import, export, tag, collect; the in-memory cache
 //!   contexts/     conversation context: tools and recording
 //!   events/       subscriptions and what they deliver
+//! budget.rs     bounded resources that callers share
 //! caller.rs     on whose behalf a request is made, and in which session
+//! key_ring.rs   secret keys that all servers on one database share
 //! monitoring/   health and metrics
+//! long_answers.rs  lists and texts that are sent while they are read
 //! retention.rs  deletes what is older than its retention
 //! ```
 //!
@@ -19,13 +22,18 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod budget;
 mod caller;
 mod contexts;
 mod crash_point;
 mod error;
 mod events;
 mod executions;
+#[doc(hidden)]
+pub mod fuzzing;
 mod heaps;
+mod key_ring;
+mod long_answers;
 mod monitoring;
 mod page_room;
 mod policy;
@@ -34,30 +42,36 @@ pub mod schema;
 mod service;
 mod sessions;
 mod stores;
+mod usage;
 
-pub use caller::{Caller, Connection};
+pub use budget::{Budget, Exhausted, Portion};
+pub use caller::{CONNECTION_STATE_BYTES_MAX, Caller, Connection};
 pub use contexts::{
     CallRecording, CheckRequest, Cleared, ContextPlace, ContextSettings, ContextStoreError, Contexts, NewFinding, OpenContexts,
     ShownContext,
 };
 pub use error::{Noun, ServiceError};
-pub use events::{Delivery, Event, Events, Level, Position, Scope, Subscriber, Topic, end_message};
+pub use events::{Delivery, EVENT_BYTES_MAX, Event, Events, Level, Position, Scope, Subscriber, TOPICS_BYTES_MAX, Topic, end_message};
 pub use executions::{
     ExecutionList, ExecutionOutcome, ExecutionOutput, ExecutionRecord, ExecutionSummary, Executions, FinishedRun, InputHeap, ListRequest,
     OnMissingHeap, OneShot, OneShotMode, OneShotRequest, Progress, ResultPart, ResultRange, RunParameters, RunRequest, RunningExecution,
-    StartPoint, Stateless, StatelessAnswer, iso_8601,
+    STATELESS_OUTPUT_BYTES_MAX, StartPoint, Stateless, StatelessAnswer, iso_8601,
 };
 pub use heaps::{
-    CollectRequest, Collected, HeapCache, HeapList, HeapSummary, HeapTags, Heaps, ImportedHeap, TAG_KEY_CHARS_MAX, TAG_VALUE_CHARS_MAX,
-    TAGS_MAX, TaggedHeap, TaggedHeaps, check_tags, parse_heap_key,
+    CollectRequest, Collected, ExportedHeap, FileRemoval, HEAP_CACHE_BYTES_MAX, HeapCache, HeapImport, HeapList, HeapSummary, HeapTags,
+    Heaps, ImportedHeap, ListHeaps, SignRequest, SignedHeaps, SkippedHeap, TAG_KEY_CHARS_MAX, TAG_VALUE_CHARS_MAX, TAGS_MAX, TaggedHeap,
+    TaggedHeaps, check_tags, parse_heap_key,
 };
+pub use key_ring::KeyRing;
+pub use long_answers::{LIST_BYTES_MAX, ListPage, LongAnswer, LongText, TextRest};
 pub use monitoring::{ContextHealth, ContextMetrics, EngineHealth, Health, HealthStatus, HeapStoreHealth, Metrics, StoreMetrics};
 pub use page_room::PageRoom;
 pub use policy::{Policy, Quotas};
 pub use service::Service;
 pub use sessions::{
-    CatalogHits, CatalogQuery, ContextRequest, Continuity, EnteredSession, EntryField, ExecuteBinding, LogRequest, NamesRequest, OnStale,
-    Reason, STATE_BYTES_MAX, SessionContext, SessionEntries, SessionEntry, SessionNames, SessionNotice, SessionPage, SessionTarget,
-    SessionView, Sessions, Wave, WaveMode, logical_id, session_name,
+    CatalogHits, CatalogQuery, ContextRequest, Continuity, EndLogical, EnteredSession, EntryField, ExecuteBinding, LogRequest,
+    NamesRequest, OnStale, Reason, STATE_BYTES_MAX, SessionContext, SessionEntries, SessionEntry, SessionNames, SessionNotice, SessionPage,
+    SessionTarget, SessionView, Sessions, Wave, WaveMode, logical_id, session_name,
 };
 pub use stores::Stores;
+pub use usage::StorageUsage;

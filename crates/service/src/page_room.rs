@@ -1,6 +1,7 @@
 //! How much of a list, an output or a result one answer may show. Lists and pages are made to fit, so that a cursor counts exactly what was
 //! shown.
 
+use crate::long_answers::TEXT_PART_BYTES;
 use heapstead_store::outputs::{LineBytes, OutputPage, PageRequest};
 use heapstead_types::JsonMeasure;
 use serde::Serialize;
@@ -19,10 +20,14 @@ const LINE_BYTES_MAX: usize = 860_000;
 /// A character in UTF-8 is no longer.
 const CHAR_BYTES_MAX: usize = 4;
 
+/// One page of an answer that is sent while it is read: large enough that few reads are made, small compared to the memory of a connection.
+const STREAMED_CHARS: usize = 256 << 10;
+
 /// The room of one answer, counted in characters of JSON. Callers without one get everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageRoom {
     answer_chars: usize,
+    is_streamed: bool,
 }
 
 /// Why a page does not fit.
@@ -36,7 +41,16 @@ pub enum Overflow {
 
 impl PageRoom {
     pub fn new(answer_chars_max: usize) -> Self {
-        Self { answer_chars: answer_chars_max.min(PAGE_CHARS_MAX) }
+        Self { answer_chars: answer_chars_max.min(PAGE_CHARS_MAX), is_streamed: false }
+    }
+
+    /// For an answer that is sent page by page, and a long text in it part by part (`long_answers.rs`).
+    pub fn streamed() -> Self {
+        Self { answer_chars: STREAMED_CHARS, is_streamed: true }
+    }
+
+    pub fn is_streamed(self) -> bool {
+        self.is_streamed
     }
 
     /// Room for a text.
@@ -65,17 +79,26 @@ impl PageRoom {
         fitting.count().max(1).min(items.len())
     }
 
-    /// What is left for a text in an item that is too long for any answer.
-    pub fn longest_text(text: &str) -> &str {
-        JsonMeasure::Chars.prefix(text, PAGE_CHARS_MAX - FRAME_CHARS)
+    /// What an answer shows of a text in an item.
+    pub fn longest_text(self, text: &str) -> &str {
+        if self.is_streamed { text } else { JsonMeasure::Chars.prefix(text, PAGE_CHARS_MAX - FRAME_CHARS) }
+    }
+
+    /// How much of such a text to read.
+    pub fn longest_text_bytes(self) -> usize {
+        if self.is_streamed { TEXT_PART_BYTES } else { (PAGE_CHARS_MAX - FRAME_CHARS) * CHAR_BYTES_MAX }
     }
 
     /// The same page, of which no more is read than could fit.
     pub fn bounded(self, page: PageRequest) -> PageRequest {
         let bytes_max = (self.chars() * CHAR_BYTES_MAX) as u64;
         match page {
+            PageRequest::Lines { offset, limit, bytes } if self.is_streamed => {
+                PageRequest::Lines { offset, limit, bytes: LineBytes { data_max: TEXT_PART_BYTES as u64, ..bytes } }
+            }
+            PageRequest::Bytes { .. } if self.is_streamed => page,
             PageRequest::Lines { offset, limit, .. } => {
-                let bytes = LineBytes { page_max: bytes_max, line_max: LINE_BYTES_MAX as u64 / 2 };
+                let bytes = LineBytes { page_max: bytes_max, line_max: LINE_BYTES_MAX as u64 / 2, data_max: u64::MAX };
                 PageRequest::Lines { offset, limit, bytes }
             }
             PageRequest::Bytes { offset, limit } => PageRequest::Bytes { offset, limit: limit.min(bytes_max) },
@@ -84,6 +107,9 @@ impl PageRoom {
 
     /// What to do where a page turns out to be too long; nothing where it fits.
     pub fn overflow(self, request: PageRequest, page: &OutputPage) -> Option<Overflow> {
+        if self.is_streamed {
+            return None;
+        }
         let shown = JsonMeasure::Chars.prefix(&page.data, self.chars());
         match request {
             PageRequest::Lines { offset, .. } if page.data.is_empty() && page.has_more => {

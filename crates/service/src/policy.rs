@@ -1,7 +1,7 @@
 //! What the operator decided: limits, retention, quotas.
 
 use crate::executions::OnMissingHeap;
-use heapstead_types::Limits;
+use heapstead_types::{LimitMaxima, Limits};
 use jiff::{SignedDuration, Timestamp};
 use std::time::Duration;
 
@@ -9,9 +9,13 @@ use std::time::Duration;
 pub struct Policy {
     /// Limits of runs that do not set their own.
     pub limits: Limits,
+    /// The most that a run may set.
+    pub maxima: LimitMaxima,
     pub on_missing_heap: OnMissingHeap,
     pub retain_executions: Duration,
     pub retain_heaps: Duration,
+    /// How long a named or logical session is kept that is not used.
+    pub retain_sessions: Duration,
     /// Time to live of a session that is not used.
     pub session_ttl: Duration,
     /// Whether code runs only in sessions.
@@ -19,6 +23,9 @@ pub struct Policy {
     pub quotas: Quotas,
     /// Whether an execute session is reused only by the principal that opened it. Otherwise its tenant shares it.
     pub delegated: bool,
+    /// Whether heaps that this server did not write can be imported (`heaps/signing.rs`): by owners with the permission, and by callers
+    /// without credentials, who are the operator unless other machines can reach the server.
+    pub import_heaps: bool,
 }
 
 /// What a server does whose operator decided nothing; a test in `server/src/cli/flags/mod.rs` compares it with the defaults of the flags.
@@ -27,13 +34,16 @@ impl Default for Policy {
         const DAY: Duration = Duration::from_hours(24);
         Self {
             limits: Limits::default(),
+            maxima: LimitMaxima::default(),
             on_missing_heap: OnMissingHeap::Fresh,
             retain_executions: DAY * 7,
             retain_heaps: DAY * 30,
+            retain_sessions: DAY * 90,
             session_ttl: DAY,
             require_session: false,
             quotas: Quotas::default(),
             delegated: false,
+            import_heaps: true,
         }
     }
 }
@@ -43,8 +53,10 @@ impl Default for Policy {
 pub struct Quotas {
     /// Checked in the transaction that opens a session (`store/src/sqlite/sessions.rs`).
     pub sessions_max: Option<u32>,
-    /// Checked before a heap is stored (`heaps/library.rs`), so concurrent runs may exceed it by what they store at once.
+    /// Checked in the transaction that reserves room for a heap (`store/src/sqlite/heap_reservations.rs`), before it is stored.
     pub heap_bytes_max: Option<u64>,
+    /// Bytes of everything that is stored, heaps included. Checked in the transactions that store (`store/src/sqlite/owners.rs`).
+    pub stored_bytes_max: Option<u64>,
     /// Checked in the transaction that accepts a run (`store/src/sqlite/executions.rs`).
     pub running_max: Option<u32>,
 }

@@ -3,10 +3,11 @@
 use crate::caller::Caller;
 use crate::contexts::{Contexts, Conversations, OpenContexts};
 use crate::events::{Events, followers};
+use crate::executions::ResultRange;
 use crate::executions::{
     ExecutionRecord, Executions, RunParameters, RunningExecution, StopReason, driver, note_head, orphans, peer_questions,
 };
-use crate::heaps::{HeapCache, Heaps};
+use crate::heaps::{HeapCache, Heaps, signing};
 use crate::monitoring::Meter;
 use crate::policy::Policy;
 use crate::retention;
@@ -50,6 +51,8 @@ impl Service {
     ) -> Result<Self, ServiceError> {
         let service = Self::new(engine, heaps, database, policy, catalogs);
         let stores = &service.stores;
+        // So that no run waits for them.
+        stores.heap_keys.keys().await?;
         // Findings of earlier processes.
         stores.damaged.all().await;
         if let Some(contexts) = contexts {
@@ -61,6 +64,7 @@ impl Service {
         expiry::start(stores);
         followers::start(stores);
         access_audit::start(stores);
+        signing::warn_of_unsigned(stores);
         Ok(service)
     }
 
@@ -68,7 +72,9 @@ impl Service {
     pub fn new(engine: Engine, heaps: HeapStore, database: Database, policy: Policy, catalogs: Catalogs) -> Self {
         let stores = Stores::open(heaps.clone(), database, policy);
         let runtime = Runtime {
-            heaps: HeapCache::new(heaps, engine.info().clone()).reporting_to(stores.damaged.clone()),
+            heaps: HeapCache::new(heaps, engine.info().clone(), stores.heap_keys.clone())
+                .reporting_to(stores.damaged.clone())
+                .recorded_in(stores.records.clone()),
             generation: engine.generation().to_owned(),
             engine,
             closing: AtomicBool::new(false),
@@ -83,7 +89,7 @@ impl Service {
         limits::code(&parameters.code)?;
         let session = self.sessions().resolve_for_run(caller, parameters.session.as_deref()).await?;
         let accepted = async {
-            let request = self.run_request(session.clone(), parameters)?;
+            let request = self.run_request(caller, session.clone(), parameters)?;
             driver::accept(self, caller, request).await
         };
         let accepted = accepted.await;
@@ -104,6 +110,19 @@ impl Service {
     /// The record of an execution. If it still runs, waits for its end, at most `wait`. The caller receives the notice about its session.
     pub async fn execution(&self, caller: &Caller, id: &str, wait: Duration) -> Result<ExecutionRecord, ServiceError> {
         let record = self.executions().get(caller, id, wait).await?;
+        self.deliver_notice(&record).await;
+        Ok(record)
+    }
+
+    /// As [`Self::execution`], with a part of its result.
+    pub async fn execution_part(
+        &self,
+        caller: &Caller,
+        id: &str,
+        wait: Duration,
+        range: ResultRange,
+    ) -> Result<ExecutionRecord, ServiceError> {
+        let record = self.executions().get_part(caller, id, wait, range).await?;
         self.deliver_notice(&record).await;
         Ok(record)
     }

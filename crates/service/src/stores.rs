@@ -3,17 +3,19 @@
 //! Each noun has a view with its operations: [`Stores::executions`], [`Stores::sessions`], [`Stores::heaps`], [`Stores::contexts`],
 //! [`Stores::events`].
 
-use crate::contexts::{Contexts, Conversations};
+use crate::contexts::{self, Contexts, Conversations};
 use crate::events::{Events, Hub};
 use crate::executions::{Executions, RunningExecutions, TurnQueues};
 use crate::heaps::{DamagedHeaps, Heaps};
+use crate::key_ring::KeyRing;
 use crate::policy::Policy;
-use crate::sessions::{AccessAudit, Sessions, StateKeys};
+use crate::sessions::{AccessAudit, Sessions};
 use heapstead_store::peers::Peers;
+use heapstead_store::records::KeyPurpose;
 use heapstead_store::{Database, HeapStore, Outputs, Records};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, Weak};
-use tokio::sync::{Notify, RwLock};
+use tokio::sync::{Mutex, Notify};
 
 /// Cheap to clone.
 #[derive(Clone)]
@@ -33,9 +35,11 @@ pub struct Shared {
     pub(crate) turns: TurnQueues,
     /// Notified when a session was opened that may expire before all others.
     pub(crate) expiries: Arc<Notify>,
-    /// Read-locked from storing a heap to recording it, write-locked while a heap is collected.
-    pub(crate) storing: Arc<RwLock<()>>,
-    pub(crate) state_keys: StateKeys,
+    /// Held while files of heaps are removed, from before the removal is recorded (`heaps/removal.rs`).
+    pub(crate) removing: Arc<Mutex<()>>,
+    pub(crate) state_keys: KeyRing,
+    /// Keys that heaps are signed with.
+    pub(crate) heap_keys: Arc<KeyRing>,
     pub(crate) hub: Arc<Hub>,
     /// Set if this process records conversations.
     pub(crate) conversations: OnceLock<Conversations>,
@@ -56,18 +60,20 @@ impl Stores {
     /// Opens without side effects: no orphan is ended and nothing is deleted.
     pub fn open(heaps: HeapStore, database: Database, policy: Policy) -> Self {
         let Database { records, peers, outputs } = database;
+        records.limit_storage(policy.quotas.stored_bytes_max);
         Self(Arc::new(Shared {
             heaps,
             outputs,
             peers,
             damaged: Arc::new(DamagedHeaps::stored_in(records.clone())),
+            state_keys: KeyRing::new(records.clone(), KeyPurpose::SessionState),
+            heap_keys: Arc::new(KeyRing::new(records.clone(), KeyPurpose::Heaps)),
             records,
             policy,
             running: RunningExecutions::default(),
             turns: TurnQueues::default(),
             expiries: Arc::default(),
-            storing: Arc::default(),
-            state_keys: StateKeys::default(),
+            removing: Arc::default(),
             hub: Arc::default(),
             conversations: OnceLock::new(),
             context_database: OnceLock::new(),
@@ -75,8 +81,14 @@ impl Stores {
         }))
     }
 
-    /// Ending a session also deletes its context from this database, which servers use.
-    pub fn delete_contexts_from(&self, database: PathBuf) {
+    /// For a process that records no conversations: contexts in this database, which servers use, are counted, and deleted with their
+    /// sessions.
+    pub fn use_contexts_of(&self, database: PathBuf) {
+        let counted = database.clone();
+        self.records.count_elsewhere(Arc::new(move |owner| {
+            let database = counted.clone();
+            Box::pin(async move { contexts::bytes_in(&database, owner.name()).await })
+        }));
         // Set once, right after opening.
         let _ = self.0.context_database.set(database);
     }

@@ -2,14 +2,17 @@
 //!
 //! ```text
 //! write ─► writer thread: waiting transactions share one commit (and one sync)
-//! read  ─► blocking thread with a pooled connection, each with its own snapshot of the database
+//! read  ─► one of at most 16 connections on a blocking thread, each with its own snapshot of the database
 //! ```
 #![forbid(unsafe_code)]
+
+/// The page cache of a connection: SQLite's default.
+pub const CONNECTION_MB: u64 = 2;
 
 mod readers;
 mod writer;
 
-pub use readers::Readers;
+pub use readers::{READERS_MAX, Readers};
 pub use writer::{Durability, Writer};
 
 /// Why a statement or a commit failed, in SQLite's words. Cloneable, because all transactions of one commit share it.

@@ -2,7 +2,7 @@
 //!
 //! A seccomp filter on one thread makes individual system calls fail.
 
-use heapstead_store::{BlobError, HeapStore, HeapStoreError, Owner, PAYLOAD_BYTES_MIN, key_of};
+use heapstead_store::{BlobError, HeapLabel, HeapStore, HeapStoreError, Owner, PAYLOAD_BYTES_MIN, key_of};
 use heapstead_types::{EngineId, HeapKey};
 use seccompiler::{BpfProgram, SeccompAction, SeccompCmpArgLen::Dword, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule};
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ impl Disk {
 
     fn put(&self) -> Result<(), HeapStoreError> {
         let (key, payload, engine) = heap();
-        self.heaps.put(&key, &payload, Some(&engine))
+        self.heaps.put(&key, &payload, &HeapLabel::unsigned(Some(engine.clone())))
     }
 
     /// No heap, and no leftovers of an unfinished write.

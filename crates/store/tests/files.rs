@@ -1,7 +1,7 @@
 //! The file backend beyond the contract: file layout, permissions, and the error for each kind of damage.
 
 use heapstead_store::blobs::{BlobMetadata, BlobName};
-use heapstead_store::{BlobError, Blobs, Defect, FolderBlobs, HeapStore, HeapStoreError, Owner, PAYLOAD_BYTES_MIN, key_of};
+use heapstead_store::{BlobError, Blobs, Defect, FolderBlobs, HeapLabel, HeapStore, HeapStoreError, Owner, PAYLOAD_BYTES_MIN, key_of};
 use heapstead_types::{EngineId, HeapKey};
 use std::fs;
 use std::ops::ControlFlow;
@@ -45,7 +45,7 @@ fn kept() -> Kept {
 fn put(heaps: &HeapStore, fill: u8) -> Result<HeapKey, HeapStoreError> {
     let payload = payload(fill);
     let key = key_of(&payload).expect("a heap");
-    heaps.put(&key, &payload, Some(&engine())).map(|()| key)
+    heaps.put(&key, &payload, &HeapLabel::unsigned(Some(engine()))).map(|()| key)
 }
 
 fn payload(fill: u8) -> Vec<u8> {
@@ -266,16 +266,16 @@ fn the_key_of_a_heap_is_the_sha_256_of_its_payload() {
 fn putting_a_heap_again_repairs_a_damaged_file() {
     let folder = tempfile::tempdir().expect("folder");
     let heaps = HeapStore::in_folder(folder.path(), Owner::Anyone).expect("store");
-    let engine = "v8-14.6/x86_64/flags-0000001a/natives-3-0000005e".parse().expect("an engine id");
+    let engine: EngineId = "v8-14.6/x86_64/flags-0000001a/natives-3-0000005e".parse().expect("an engine id");
     let payload = vec![1; PAYLOAD_BYTES_MIN];
     let key = heapstead_store::key_of(&payload).expect("a heap");
-    heaps.put(&key, &payload, Some(&engine)).expect("stored");
+    heaps.put(&key, &payload, &HeapLabel::unsigned(Some(engine.clone()))).expect("stored");
     let path = folder.path().join(key.to_string());
     let mut file = std::fs::read(&path).expect("the file");
     file[5000] ^= 1;
     std::fs::write(&path, file).expect("damaged");
     assert!(heaps.get(&key).is_err());
-    heaps.put(&key, &payload, Some(&engine)).expect("stored again");
+    heaps.put(&key, &payload, &HeapLabel::unsigned(Some(engine.clone()))).expect("stored again");
     assert_eq!(heaps.get(&key).expect("whole again").payload(), payload);
 }
 

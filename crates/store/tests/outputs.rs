@@ -208,3 +208,19 @@ fn an_ended_output_is_the_file_that_was_written() {
     outputs.remove(&id());
     assert!(outputs.page(&id(), extent, true, PageRequest::lines(1, 1)).is_err());
 }
+
+/// Numbers in a damaged index were added to others without a check, so that they overflowed.
+#[test]
+fn an_index_with_impossible_numbers_is_refused() {
+    let folder = tempfile::tempdir().expect("folder");
+    let outputs = Outputs::new(folder.path().into());
+    let mut writer = outputs.writer(&id());
+    writer.append("line\n".repeat(2000).into_bytes()).expect("written");
+    let extent = writer.finish().expect("finished");
+    let name = id().to_string();
+    std::fs::write(folder.path().join(&name[..2]).join(format!("{name}.lines")), [0xff; 16]).expect("damaged");
+    for request in [PageRequest::lines(1500, 10), PageRequest::Bytes { offset: 9000, limit: 10 }] {
+        assert!(outputs.page(&id(), extent, true, request).is_err(), "{request:?}");
+    }
+    assert_eq!(outputs.measure(&id()).expect("measured"), extent, "counted without the index");
+}

@@ -1,11 +1,9 @@
 //! An engine for tests, with a heap whose content is known: the canary.
 
 use crate::{MemoryWatch, Process};
-use heapstead_engine::{
-    Artifacts, ArtifactsError, Config, Engine, Event, HeapImage, Job, Kind, Lane, Outcome, Refused, Spares, StartError,
-};
+use heapstead_engine::{Artifacts, ArtifactsError, Config, Engine, Event, HeapImage, Job, Kind, Outcome, Refused, Spares, StartError};
 use heapstead_types::limits::HEAP_MB_DEFAULT;
-use heapstead_types::{Failure, Limits, Status};
+use heapstead_types::{BudgetHolder, Failure, Limits, Status};
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
@@ -120,7 +118,7 @@ async fn follow(engine: &Engine, run: Run) -> Result<ObservedRun, FixtureError> 
     let Run { code, kind, limits, headers } = run;
     let limit = Duration::from_secs(limits.timeout_secs.into());
     let begun = Instant::now();
-    let mut execution = engine.submit(Job { code, kind, limits, headers, lane: Lane(0) })?;
+    let mut execution = engine.submit(Job { code: code.into(), kind, limits, headers, holder: BudgetHolder::default() })?;
     let (mut output, mut drops) = (Vec::new(), 0);
     let ended = async {
         loop {

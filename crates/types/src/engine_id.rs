@@ -19,10 +19,22 @@ pub struct EngineId {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("heap was written by engine {heap}, this is {engine}")]
+#[error("heap was written by engine {heap}, this is {engine}{}", self.hint())]
 pub struct EngineMismatch {
     pub heap: String,
     pub engine: String,
+}
+
+impl EngineMismatch {
+    /// The cause, if an operator can remove it.
+    fn hint(&self) -> &'static str {
+        match (self.heap.parse::<EngineId>(), self.engine.parse::<EngineId>()) {
+            (Ok(heap), Ok(engine)) if heap.v8 == engine.v8 && heap.arch == engine.arch && heap.flags != engine.flags => {
+                ": they run with different V8 flags (`--jitless`)"
+            }
+            _ => "",
+        }
+    }
 }
 
 impl EngineId {
@@ -44,7 +56,7 @@ impl fmt::Display for EngineId {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not an engine id")]
+#[error("`{0}` is not an engine id: expected v8-VERSION/ARCHITECTURE/flags-HEX/natives-COUNT-HEX, as `heapstead heaps show` prints it")]
 pub struct InvalidEngineId(String);
 
 impl FromStr for EngineId {

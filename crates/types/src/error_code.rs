@@ -55,6 +55,7 @@ error_codes! {
     TimedOut = "timed_out", Code, false, "The run took longer than `execution_timeout_secs`.";
     Cancelled = "cancelled", Caller, false, "The run was cancelled.";
     HeapDamaged = "heap_damaged", Server, false, "The heap failed verification and can't be used.";
+    HeapUnsigned = "heap_unsigned", Server, false, "The heap has no valid signature of this server, so it is not restored. The operator can sign it with `heapstead heaps sign`.";
     HeapIncompatible = "heap_incompatible", Server, false, "The heap was written by an engine that this one can't continue from.";
     WorkerCrashed = "worker_crashed", Code, true, "The worker process died. Only this run is affected.";
     WorkerMisbehaved = "worker_misbehaved", Server, true, "The worker process violated the protocol and was killed.";
@@ -84,11 +85,14 @@ error_codes! {
     SessionRequired = "session_required", Caller, false, "The server runs code only in sessions.";
     SessionStale = "session_stale", Caller, false, "The session's state was lost and `on_stale` is `fail`.";
     ExecutionEnded = "execution_ended", Caller, false, "The execution has ended, so it can't be cancelled.";
+    ExecutionRunning = "execution_running", Caller, true, "The execution has not ended, so it can't be deleted.";
+    HeapInUse = "heap_in_use", Caller, true, "A session, a running execution or a heap that is being stored uses the heap, so it can't be deleted.";
     Conflict = "conflict", Caller, false, "The request conflicts with the current state.";
     QueueFull = "queue_full", Server, true, "The queue of executions is full.";
     TooManyExecutions = "too_many_executions", Caller, true, "The owner has the maximum number of running executions.";
     TooManySessions = "too_many_sessions", Caller, false, "The owner has the maximum number of open sessions.";
     HeapQuotaExceeded = "heap_quota_exceeded", Caller, false, "The owner's heaps would exceed their quota.";
+    StorageQuotaExceeded = "storage_quota_exceeded", Caller, false, "The owner has as much stored as allowed.";
     TooManySubscriptions = "too_many_subscriptions", Caller, true, "There are as many listeners or subscriptions as allowed.";
     SubscriberLagged = "subscriber_lagged", Caller, true, "The subscriber read too slowly and missed events.";
     Busy = "busy", Server, true, "The server is doing as much of this as it can at once.";

@@ -34,6 +34,10 @@ pub enum Failure {
     HeapDamaged { key: HeapKey, why: String },
     #[error("heap {key} can't be used: {mismatch}")]
     HeapOfAnotherEngine { key: HeapKey, mismatch: EngineMismatch },
+    #[error(
+        "heap {key} is not restored: {why}. Only heaps that this server wrote, or that its operator accepted, are restored: the operator can accept this one with `heapstead heaps sign {key}`"
+    )]
+    HeapUnsigned { key: HeapKey, why: String },
     #[error("heap {key} was not found")]
     HeapNotFound { key: HeapKey },
 
@@ -67,6 +71,7 @@ impl Failure {
             Self::Unsaveable(_) | Self::WorkerCrashed { stage: Stage::Saving, .. } => ErrorCode::HeapUnsaveable,
             Self::HeapDamaged { .. } => ErrorCode::HeapDamaged,
             Self::HeapOfAnotherEngine { .. } => ErrorCode::HeapIncompatible,
+            Self::HeapUnsigned { .. } => ErrorCode::HeapUnsigned,
             Self::HeapNotFound { .. } => ErrorCode::HeapNotFound,
             Self::WorkerCrashed { .. } => ErrorCode::WorkerCrashed,
             Self::WorkerMisbehaved(_) => ErrorCode::WorkerMisbehaved,

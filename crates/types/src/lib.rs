@@ -1,6 +1,7 @@
 //! Ids, limits, statuses and errors that all other crates share. No I/O and no dependency on other Heapstead crates.
 #![forbid(unsafe_code)]
 
+mod budget_holder;
 mod engine_id;
 mod error_code;
 mod execution_id;
@@ -9,6 +10,7 @@ mod heap_key;
 mod hex_text;
 mod json_text;
 pub mod limits;
+mod permission;
 mod principal;
 mod random;
 mod server_id;
@@ -16,6 +18,7 @@ mod session_id;
 mod session_name;
 mod status;
 
+pub use budget_holder::BudgetHolder;
 pub use engine_id::{EngineId, EngineMismatch, digest};
 pub use error_code::{ErrorCode, Fault};
 pub use execution_id::{ExecutionId, InvalidExecutionId};
@@ -23,7 +26,8 @@ pub use failure::{Failure, Stage};
 pub use heap_key::{HeapKey, InvalidHeapKey};
 pub use hex_text::is_lowercase_hex;
 pub use json_text::JsonMeasure;
-pub use limits::{LimitError, Limits};
+pub use limits::{LimitError, LimitMaxima, Limits};
+pub use permission::{InvalidPermission, Permission, Permissions};
 pub use principal::{InvalidPrincipal, Principal};
 pub use random::random_bytes;
 pub use server_id::{InvalidServerId, ServerId};

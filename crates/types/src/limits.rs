@@ -22,6 +22,33 @@ pub const OUTPUT_MB_MAX: u32 = 4096;
 /// Text of an error, enough for a long stack with causes. Longer texts are truncated.
 pub const ERROR_BYTES_MAX: usize = 64 << 10;
 
+/// V8's heap, buffers of up to the same size, and the memory to write a snapshot: its bytes and V8's table of all objects.
+const HEAPS_PER_WORKER: u64 = 3;
+/// What a worker uses besides heaps: V8's range for machine code (64 MB, which counts in full), its tables and new space, and the memory of
+/// compilers and the parser.
+const WORKER_MB_BASE: u64 = 64 + 96;
+/// What a snapshot contains besides the heap and its buffers.
+const SNAPSHOT_MB_BASE: u64 = 16;
+
+/// The most memory that a worker with this heap cap can use, enforced by the kernel. The scheduler counts this much for it.
+pub const fn worker_mb_max(heap_mb: u32) -> u64 {
+    HEAPS_PER_WORKER * heap_mb as u64 + WORKER_MB_BASE
+}
+
+/// The largest heap cap whose worker uses at most this much.
+pub fn heap_mb_that_fits(worker_mb: u64) -> u32 {
+    u32::try_from(worker_mb.saturating_sub(WORKER_MB_BASE) / HEAPS_PER_WORKER).unwrap_or(u32::MAX)
+}
+
+/// Total size of the heaps that a server keeps in memory. A run usually continues from the heap that the previous run produced, which then is
+/// not read.
+pub const HEAPS_CACHED_MB_MAX: u64 = 256;
+
+/// The longest snapshot that a worker with this heap cap can write, enforced by the kernel: heap, buffers and some room.
+pub const fn snapshot_mb_max(heap_mb: u32) -> u64 {
+    2 * heap_mb as u64 + SNAPSHOT_MB_BASE
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     pub heap_mb: u32,
@@ -32,6 +59,29 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self { heap_mb: HEAP_MB_DEFAULT, timeout_secs: TIMEOUT_SECS_DEFAULT, output_bytes_max: u64::from(OUTPUT_MB_DEFAULT) << 20 }
+    }
+}
+
+/// The most that a call may ask for instead of the server's [`Limits`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LimitMaxima {
+    pub heap_mb: u32,
+    pub timeout_secs: u32,
+}
+
+impl Default for LimitMaxima {
+    fn default() -> Self {
+        Self { heap_mb: HEAP_MB_MAX, timeout_secs: TIMEOUT_SECS_MAX }
+    }
+}
+
+impl LimitMaxima {
+    pub fn heap_mb(&self, parameter: &'static str, value: i64) -> Result<u32, LimitError> {
+        in_range(parameter, value, HEAP_MB_MIN, self.heap_mb, "MB")
+    }
+
+    pub fn timeout_secs(&self, parameter: &'static str, value: i64) -> Result<u32, LimitError> {
+        in_range(parameter, value, TIMEOUT_SECS_MIN, self.timeout_secs, "seconds")
     }
 }
 
@@ -54,11 +104,11 @@ fn in_range(parameter: &'static str, value: i64, min: u32, max: u32, unit: &'sta
 }
 
 pub fn heap_mb(parameter: &'static str, value: i64) -> Result<u32, LimitError> {
-    in_range(parameter, value, HEAP_MB_MIN, HEAP_MB_MAX, "MB")
+    LimitMaxima::default().heap_mb(parameter, value)
 }
 
 pub fn timeout_secs(parameter: &'static str, value: i64) -> Result<u32, LimitError> {
-    in_range(parameter, value, TIMEOUT_SECS_MIN, TIMEOUT_SECS_MAX, "seconds")
+    LimitMaxima::default().timeout_secs(parameter, value)
 }
 
 pub fn output_mb(parameter: &'static str, value: i64) -> Result<u32, LimitError> {
@@ -95,6 +145,14 @@ mod tests {
             "`heap_memory_max_mb` is 7: allowed are 8 to 4096 MB"
         );
         assert!(heap_mb("heap_memory_max_mb", i64::MAX).is_err());
+    }
+
+    #[test]
+    fn the_largest_cap_that_fits_fits() {
+        assert_eq!((worker_mb_max(64), snapshot_mb_max(64)), (352, 144));
+        for (worker_mb, heap_mb) in [(352, 64), (351, 63), (355, 65), (160, 0), (0, 0)] {
+            assert_eq!(heap_mb_that_fits(worker_mb), heap_mb);
+        }
     }
 
     #[test]

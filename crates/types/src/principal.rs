@@ -52,11 +52,16 @@ impl Principal {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// As it is shown: never empty.
+    pub fn name(&self) -> &str {
+        if self.is_anonymous() { ANONYMOUS } else { &self.0 }
+    }
 }
 
 impl fmt::Display for Principal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.is_anonymous() { ANONYMOUS } else { &self.0 })
+        f.write_str(self.name())
     }
 }
 

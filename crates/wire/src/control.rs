@@ -25,6 +25,11 @@ pub enum FromZygote {
         engine: String,
         /// Digests of the first n native names, for n = 0, 1, 2, …, to check older heaps.
         natives: Vec<u32>,
+        /// The layers of confinement that not every kernel has.
+        layers: Vec<OptionalLayer>,
+        stateful_jit: StatefulJit,
+        /// The zygote is a clone of the process that the server started, in a PID namespace of its own. That process has exited.
+        cloned: bool,
     },
     /// The zygote can't serve, with the reason.
     Unfit {
@@ -32,7 +37,6 @@ pub enum FromZygote {
     },
     Forked {
         worker: u64,
-        pid: i32,
     },
     NotForked {
         worker: u64,
@@ -42,6 +46,36 @@ pub enum FromZygote {
         worker: u64,
         wait_status: i32,
     },
+}
+
+/// Whether V8 optimises stateful code, as it does stateless code.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum StatefulJit {
+    On,
+    /// The operator's choice.
+    Off,
+    /// The code is interpreted, because of this.
+    Unavailable {
+        why: String,
+    },
+}
+
+impl std::fmt::Display for StatefulJit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::On => f.write_str("on"),
+            Self::Off => f.write_str("off"),
+            Self::Unavailable { why } => write!(f, "unavailable: {why}"),
+        }
+    }
+}
+
+/// A layer of confinement that a kernel may not support, or that the rights of the server do not allow. All others are required.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct OptionalLayer {
+    pub name: String,
+    /// What is in effect, or why the layer is missing.
+    pub outcome: Result<String, String>,
 }
 
 pub fn send(socket: impl AsFd, message: &impl serde::Serialize, descriptor: Option<BorrowedFd<'_>>) -> rustix::io::Result<()> {

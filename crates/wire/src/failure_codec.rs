@@ -43,7 +43,8 @@ pub fn decode(byte: u8, text: String) -> Option<Failure> {
     Some(match byte {
         1 => Failure::Exception(text),
         2 => Failure::Syntax(text),
-        3 => Failure::MemoryCap { heap_mb: text.parse().ok()? },
+        // A number is written in one way: no signs, no leading zeros.
+        3 => Failure::MemoryCap { heap_mb: text.parse().ok().filter(|heap_mb: &u32| heap_mb.to_string() == text)? },
         4 if text.is_empty() => Failure::NeverSettles,
         5 if text.is_empty() => Failure::ResultTooLarge,
         6 => Failure::Unsaveable(text),

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | 11 | `Opened` | empty |
 //! | 12 | `Parsing` | empty |
-//! | 13 | `Started` | the JavaScript that runs, if it differs from the source; otherwise empty |
+//! | 13 | `Started` | empty |
 //! | 14 | `Output` | UTF-8 text, at most 64 KiB |
 //! | 15 | `OutputDropped` | empty |
 //! | 16 | `Call` | u64 call number, u16 kind, bytes that the kind defines |
@@ -12,6 +12,7 @@
 //! | 18 | `Committed` | empty |
 //! | 19 | `Snapshot` | a status byte: 0, then u64 length and SHA-256 of what was written; or a failure |
 //! | 20 | `Unfit` | UTF-8 text: why this worker can't serve; it belongs to no run |
+//! | 21 | `Javascript` | the JavaScript that ran, if it differs from the source. `Ended` follows at once: the server has room for both, or reads neither |
 //!
 //! [`crate::Decoder`] reads these messages, [`crate::ServerState`] says which may come when.
 
@@ -27,6 +28,8 @@ pub const OUTPUT_BYTES_MAX: usize = 64 << 10;
 pub const CALL_BYTES_MAX: usize = limits::RESULT_BYTES_MAX;
 /// Type stripping may lengthen a source (enums become functions), so the code that runs may be longer than the code that was sent.
 const JAVASCRIPT_BYTES_MAX: usize = 4 * limits::SOURCE_BYTES_MAX;
+/// `Javascript` and `Ended` of one run: what a worker may send at once beside its output.
+pub const ANSWER_BYTES_MAX: usize = JAVASCRIPT_BYTES_MAX + ENDED.payload_bytes_max;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FromWorker {
@@ -36,10 +39,9 @@ pub enum FromWorker {
     Parsing {
         run: RunNumber,
     },
-    /// V8 starts the code. `javascript` is the code if it differs from the source.
+    /// V8 starts the code.
     Started {
         run: RunNumber,
-        javascript: Option<String>,
     },
     Output {
         run: RunNumber,
@@ -55,6 +57,11 @@ pub enum FromWorker {
         call: CallNumber,
         kind: u16,
         payload: Vec<u8>,
+    },
+    /// The code that completed, if it differs from the source.
+    Javascript {
+        run: RunNumber,
+        text: String,
     },
     /// The serialised completion value, or the failure.
     Ended {
@@ -83,7 +90,7 @@ pub struct Written {
 
 const OPENED: Kind = Kind { byte: 11, name: "Opened", payload_bytes_max: 0, of_a_run: false };
 const PARSING: Kind = Kind { byte: 12, name: "Parsing", payload_bytes_max: 0, of_a_run: true };
-const STARTED: Kind = Kind { byte: 13, name: "Started", payload_bytes_max: JAVASCRIPT_BYTES_MAX, of_a_run: true };
+const STARTED: Kind = Kind { byte: 13, name: "Started", payload_bytes_max: 0, of_a_run: true };
 const OUTPUT: Kind = Kind { byte: 14, name: "Output", payload_bytes_max: OUTPUT_BYTES_MAX, of_a_run: true };
 const OUTPUT_DROPPED: Kind = Kind { byte: 15, name: "OutputDropped", payload_bytes_max: 0, of_a_run: true };
 const CALL: Kind = Kind { byte: 16, name: "Call", payload_bytes_max: 8 + 2 + CALL_BYTES_MAX, of_a_run: true };
@@ -91,7 +98,9 @@ const ENDED: Kind = Kind { byte: 17, name: "Ended", payload_bytes_max: 1 + limit
 const COMMITTED: Kind = Kind { byte: 18, name: "Committed", payload_bytes_max: 0, of_a_run: true };
 const SNAPSHOT: Kind = Kind { byte: 19, name: "Snapshot", payload_bytes_max: 1 + limits::ERROR_BYTES_MAX, of_a_run: true };
 const UNFIT: Kind = Kind { byte: 20, name: "Unfit", payload_bytes_max: limits::ERROR_BYTES_MAX, of_a_run: false };
-pub(crate) static KINDS: [Kind; 10] = [OPENED, PARSING, STARTED, OUTPUT, OUTPUT_DROPPED, CALL, ENDED, COMMITTED, SNAPSHOT, UNFIT];
+const JAVASCRIPT: Kind = Kind { byte: 21, name: "Javascript", payload_bytes_max: JAVASCRIPT_BYTES_MAX, of_a_run: true };
+pub(crate) static KINDS: [Kind; 11] =
+    [OPENED, PARSING, STARTED, OUTPUT, OUTPUT_DROPPED, CALL, ENDED, COMMITTED, SNAPSHOT, UNFIT, JAVASCRIPT];
 
 /// Status byte of a completed run and of a written snapshot. Any other byte is the kind of a failure.
 const SUCCESS: u8 = 0;
@@ -113,6 +122,7 @@ impl FromWorker {
             Self::Output { .. } => &OUTPUT,
             Self::OutputDropped { .. } => &OUTPUT_DROPPED,
             Self::Call { .. } => &CALL,
+            Self::Javascript { .. } => &JAVASCRIPT,
             Self::Ended { .. } => &ENDED,
             Self::Committed { .. } => &COMMITTED,
             Self::Snapshot { .. } => &SNAPSHOT,
@@ -125,10 +135,11 @@ impl FromWorker {
         match self {
             Self::Opened | Self::Unfit { .. } => None,
             Self::Parsing { run }
-            | Self::Started { run, .. }
+            | Self::Started { run }
             | Self::Output { run, .. }
             | Self::OutputDropped { run }
             | Self::Call { run, .. }
+            | Self::Javascript { run, .. }
             | Self::Ended { run, .. }
             | Self::Committed { run }
             | Self::Snapshot { run, .. } => Some(*run),
@@ -138,10 +149,10 @@ impl FromWorker {
     pub fn write_to(&self, writer: &mut impl Write) -> std::io::Result<()> {
         let (kind, run) = (self.kind(), self.run());
         match self {
-            Self::Opened | Self::Parsing { .. } | Self::OutputDropped { .. } | Self::Committed { .. } => {
+            Self::Opened | Self::Parsing { .. } | Self::Started { .. } | Self::OutputDropped { .. } | Self::Committed { .. } => {
                 write_frame(writer, kind, run, &[])
             }
-            Self::Started { javascript, .. } => write_frame(writer, kind, run, &[javascript.as_deref().unwrap_or_default().as_bytes()]),
+            Self::Javascript { text, .. } => write_frame(writer, kind, run, &[text.as_bytes()]),
             Self::Output { text, .. } => write_frame(writer, kind, run, &[text]),
             Self::Call { call, kind: call_kind, payload, .. } => {
                 write_frame(writer, kind, run, &[&call.0.to_le_bytes(), &call_kind.to_le_bytes(), payload])
@@ -166,15 +177,18 @@ impl FromWorker {
         Ok(())
     }
 
+    /// How long the frame that has to follow one of this kind can be.
+    pub(crate) fn following_bytes_max(kind: &Kind) -> usize {
+        if *kind == JAVASCRIPT { ENDED.payload_bytes_max } else { 0 }
+    }
+
     pub(crate) fn parse(head: &Head, mut payload: Vec<u8>) -> Result<Self, FrameError> {
         let malformed = || head.malformed();
         Ok(match *head.kind {
             OPENED => Self::Opened,
             PARSING => Self::Parsing { run: head.run()? },
-            STARTED => {
-                let javascript = if payload.is_empty() { None } else { Some(head.text(payload)?) };
-                Self::Started { run: head.run()?, javascript }
-            }
+            STARTED => Self::Started { run: head.run()? },
+            JAVASCRIPT => Self::Javascript { run: head.run()?, text: head.text(payload)? },
             OUTPUT => Self::Output { run: head.run()?, text: payload },
             OUTPUT_DROPPED => Self::OutputDropped { run: head.run()? },
             CALL => {

@@ -14,12 +14,14 @@ mod numbers;
 mod order;
 mod reader;
 mod to_worker;
+mod zygote_settings;
 
 pub use decoder::Decoder;
 pub use descriptors::{receive_with_descriptors, send_with_descriptors};
 pub use frame::{FrameError, HEAD_BYTES};
-pub use from_worker::{CALL_BYTES_MAX, FromWorker, OUTPUT_BYTES_MAX, Written};
+pub use from_worker::{ANSWER_BYTES_MAX, CALL_BYTES_MAX, FromWorker, OUTPUT_BYTES_MAX, Written};
 pub use numbers::{CallNumber, RunNumber};
 pub use order::{OrderError, ServerState, WorkerState};
 pub use reader::{ReadError, Reader};
 pub use to_worker::{Open, RunSettings, ToWorker};
+pub use zygote_settings::{TIMER_RESOLUTION_US_DEFAULT, TIMER_RESOLUTION_US_MAX, ZygoteSettings};

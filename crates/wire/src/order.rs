@@ -7,7 +7,7 @@
 //!                                           Output n …, OutputDropped n at most once
 //!   ◄─────────────────────────────────────  Call n.1, n.2, …                     one number after the other
 //! Reply n.c ───────►  continues
-//!                                           Ended n                              once; if the run failed, the worker exits
+//!                                           [Javascript n] Ended n               once; if the run failed, the worker exits
 //! Commit n ────────►  keeps effects of n ─► Committed n
 //! Snapshot n ──────►  writes the heap ────► Snapshot n                           written, or why not
 //! Close ───────────►  exits
@@ -52,6 +52,8 @@ pub enum OrderError {
     Repeated { name: &'static str },
     #[error("`Output` after `OutputDropped`")]
     AfterDropped,
+    #[error("`{name}` between `Javascript` and `Ended`")]
+    AfterJavascript { name: &'static str },
     #[error("call number {got}, expected {expected}")]
     CallNumber { got: CallNumber, expected: u64 },
 }
@@ -150,6 +152,8 @@ struct Progress {
     parsed: bool,
     dropped_output: bool,
     calls: u64,
+    /// The JavaScript that ran was sent. Nothing but the end of the run may follow, because memory is held for both.
+    sent_javascript: bool,
 }
 
 impl ServerState {
@@ -192,6 +196,9 @@ impl ServerState {
             });
         }
         let progress = &mut self.progress;
+        if progress.sent_javascript && !matches!(message, FromWorker::Javascript { .. } | FromWorker::Ended { .. }) {
+            return Err(OrderError::AfterJavascript { name });
+        }
         match message {
             FromWorker::Parsing { .. } if progress.parsed => Err(OrderError::Repeated { name }),
             FromWorker::Parsing { .. } => {
@@ -211,6 +218,11 @@ impl ServerState {
                 Ok(())
             }
             _ if !progress.started => Err(OrderError::TooEarly { name, missing: "Started" }),
+            FromWorker::Javascript { .. } if progress.sent_javascript => Err(OrderError::Repeated { name }),
+            FromWorker::Javascript { .. } => {
+                progress.sent_javascript = true;
+                Ok(())
+            }
             FromWorker::Ended { .. } => {
                 self.end(run);
                 Ok(())

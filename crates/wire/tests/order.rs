@@ -69,11 +69,15 @@ fn requests_out_of_order_are_refused() {
 }
 
 fn started(run: u64) -> FromWorker {
-    FromWorker::Started { run: number(run), javascript: None }
+    FromWorker::Started { run: number(run) }
 }
 
 fn parsing(run: u64) -> FromWorker {
     FromWorker::Parsing { run: number(run) }
+}
+
+fn javascript(run: u64) -> FromWorker {
+    FromWorker::Javascript { run: number(run), text: String::new() }
 }
 
 fn output(run: u64) -> FromWorker {
@@ -119,6 +123,10 @@ fn messages_out_of_order_are_refused() {
         (vec![opened(), started(1), output(1), dropped(1), completed(1), written(1)], None),
         (vec![opened(), started(1), parsing(1), started(1), call(1, 1), call(1, 2), completed(1), written(1)], None),
         (vec![opened(), parsing(1), started(1), completed(1), written(1)], None),
+        (vec![opened(), started(1), output(1), javascript(1), completed(1), written(1)], None),
+        (vec![opened(), javascript(1)], Some("`Javascript` before `Started`")),
+        (vec![opened(), started(1), javascript(1), javascript(1)], Some("`Javascript` a second time")),
+        (vec![opened(), started(1), javascript(1), output(1)], Some("`Output` between `Javascript` and `Ended`")),
         (vec![opened(), failed(1)], None),
         (vec![FromWorker::Unfit { why: String::new() }], None),
         (vec![started(1)], Some("`Started` before `Opened`")),
@@ -205,6 +213,9 @@ impl Conversation {
             }
             conversation.answers.extend((0..turn.outputs).map(|_| output(n)));
             conversation.answers.extend((1..=turn.calls).map(|number| call(n, number)));
+            if turn.typescript {
+                conversation.answers.push(javascript(n));
+            }
             conversation.answers.push(completed(n));
             if turn.snapshot {
                 conversation.requests.push(snapshot(n));
@@ -253,7 +264,8 @@ proptest! {
         prop_assume!(answers[at].run().is_some_and(|run| run != other));
         match &mut answers[at] {
             FromWorker::Parsing { run }
-            | FromWorker::Started { run, .. }
+            | FromWorker::Started { run }
+            | FromWorker::Javascript { run, .. }
             | FromWorker::Output { run, .. }
             | FromWorker::OutputDropped { run }
             | FromWorker::Call { run, .. }

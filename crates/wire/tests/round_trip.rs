@@ -33,14 +33,14 @@ fn failure() -> impl Strategy<Value = Failure> {
 }
 
 fn from_worker() -> impl Strategy<Value = FromWorker> {
-    let javascript = prop_oneof![Just(None), ".+".prop_map(Some)];
     let ended = prop_oneof![".*".prop_map(Ok), failure().prop_map(Err)];
     let written = (any::<u64>(), any::<[u8; 32]>()).prop_map(|(length, sha256)| Written { length, sha256 });
     let snapshot = prop_oneof![written.prop_map(Ok), failure().prop_map(Err)];
     prop_oneof![
         Just(FromWorker::Opened),
         run_number().prop_map(|run| FromWorker::Parsing { run }),
-        (run_number(), javascript).prop_map(|(run, javascript)| FromWorker::Started { run, javascript }),
+        run_number().prop_map(|run| FromWorker::Started { run }),
+        (run_number(), ".*").prop_map(|(run, text)| FromWorker::Javascript { run, text }),
         (run_number(), bytes()).prop_map(|(run, text)| FromWorker::Output { run, text }),
         run_number().prop_map(|run| FromWorker::OutputDropped { run }),
         (run_number(), call_number(), any::<u16>(), bytes()).prop_map(|(run, call, kind, payload)| FromWorker::Call {

@@ -61,8 +61,11 @@ impl Channel {
         self.opened_due.set(true);
     }
 
-    /// Reports that the run has completed with this result.
-    pub fn completed(&self, run: RunNumber, result: String) {
+    /// Reports that the run has completed with this result, and the JavaScript that ran if it differs from the source.
+    pub fn completed(&self, run: RunNumber, result: String, javascript: Option<String>) {
+        if let Some(text) = javascript {
+            self.send(&FromWorker::Javascript { run, text });
+        }
         self.send(&FromWorker::Ended { run, outcome: Ok(result) });
         let mut state = self.state.get();
         state.complete();

@@ -1,7 +1,9 @@
 //! The entry point inside the V8 host: the host's `main` is replaced by Heapstead's before it starts.
 
+use crate::vm;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::OnceLock;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub type Main = extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
 pub type LibcStart = unsafe extern "C" fn(Main, c_int, *mut *mut c_char, *mut c_void, *mut c_void, *mut c_void, *mut c_void) -> c_int;
@@ -41,6 +43,16 @@ macro_rules! entry {
         pub unsafe extern "C" fn madvise(address: *mut std::ffi::c_void, length: usize, advice: i32) -> i32 {
             // SAFETY: forwards the caller's arguments.
             unsafe { $crate::forward_madvise(address, length, advice) }
+        }
+
+        /// V8's clock for `Date` and `Temporal.Now`.
+        ///
+        /// # Safety
+        /// As `gettimeofday(2)`.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn gettimeofday(time: *mut libc::timeval, _zone: *mut std::ffi::c_void) -> i32 {
+            // SAFETY: forwards the caller's argument.
+            unsafe { $crate::coarse_gettimeofday(time) }
         }
 
         /// For the main thread, libc reads `/proc/self/maps`, which a worker can't open. The values never change, so they are cached.
@@ -101,6 +113,21 @@ macro_rules! entry {
             unsafe { $crate::allocator::posix_memalign(result, alignment, size) }
         }
     };
+}
+
+/// The time of day, coarsened like every clock that code can read.
+///
+/// # Safety
+/// As `gettimeofday(2)`.
+pub unsafe fn coarse_gettimeofday(time: *mut libc::timeval) -> c_int {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(Duration::ZERO, vm::coarsen);
+    if !time.is_null() {
+        // SAFETY: the caller's pointer is null or valid.
+        unsafe {
+            time.write(libc::timeval { tv_sec: since.as_secs() as libc::time_t, tv_usec: libc::suseconds_t::from(since.subsec_micros()) })
+        };
+    }
+    0
 }
 
 type GetAttr = unsafe extern "C" fn(libc::pthread_t, *mut libc::pthread_attr_t) -> c_int;

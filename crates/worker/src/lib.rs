@@ -9,5 +9,5 @@ pub mod vm;
 mod zygote;
 
 pub use channel::{Channel, RequestError};
-pub use entry::{LibcStart, Main, cached_getattr, forward_madvise, libc_start_main};
-pub use zygote::{Runner, main};
+pub use entry::{LibcStart, Main, cached_getattr, coarse_gettimeofday, forward_madvise, libc_start_main};
+pub use zygote::{Runner, main, serve};

@@ -1,6 +1,8 @@
 //! The zygote: initialises V8 once, forks a worker for each request of the server, and reports the exit of each worker.
 
+use crate::confine::Layers;
 use crate::{Channel, allocator, channel, code_pages, confine, entry, vm};
+use heapstead_wire::ZygoteSettings;
 use heapstead_wire::control::{self, FromZygote, ToZygote};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, wait};
@@ -17,7 +19,7 @@ const CONTROL: RawFd = 3;
 /// The descriptor of the worker's socket, in the worker.
 const SOCKET: RawFd = 3;
 
-const USAGE: &str = "usage: zygote BASE_HEAP | base-heap FILE | raw-loop BASE_HEAP | describe";
+const USAGE: &str = "usage: zygote BASE_HEAP SETTINGS | base-heap FILE | raw-loop BASE_HEAP | describe";
 
 /// # Safety
 /// `argv` holds `argc` strings that live as long as the process.
@@ -27,7 +29,10 @@ pub unsafe fn main(argc: i32, argv: *mut *mut c_char, runner: Runner) -> i32 {
         .map(|index| unsafe { CStr::from_ptr(*argv.add(index)) }.to_string_lossy().into_owned())
         .collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["zygote", base_heap] => serve(Path::new(base_heap), runner),
+        ["zygote", base_heap, settings] => match ZygoteSettings::from_word(settings) {
+            Some(settings) => serve(Path::new(base_heap), settings, &Layers::ALL, runner),
+            None => fail(&format!("`{settings}` are not settings of a zygote")),
+        },
         ["base-heap", file] => match vm::base_heap::build().and_then(|heap| heap.write(Path::new(file))) {
             Ok(()) => 0,
             Err(error) => fail(&format!("the base heap can't be built: {error}")),
@@ -47,10 +52,10 @@ fn fail(message: &str) -> i32 {
 }
 
 /// Serves the control socket until the server closes it.
-fn serve(base_heap: &Path, runner: Runner) -> i32 {
+pub fn serve(base_heap: &Path, settings: ZygoteSettings, layers: &Layers, runner: Runner) -> i32 {
     // SAFETY: the server starts this process with the control socket on this descriptor.
     let control = unsafe { OwnedFd::from_raw_fd(CONTROL) };
-    let mut zygote = match Zygote::prepare(control.as_fd(), base_heap, runner) {
+    let mut zygote = match Zygote::prepare(control.as_fd(), base_heap, settings, layers, runner) {
         Ok(zygote) => zygote,
         Err(why) => {
             let _ = control::send(&control, &FromZygote::Unfit { why: why.clone() }, None);
@@ -69,18 +74,31 @@ struct Zygote<'a> {
 }
 
 impl<'a> Zygote<'a> {
-    fn prepare(control: BorrowedFd<'a>, base_heap: &Path, runner: Runner) -> Result<Self, String> {
-        let children = watch_children().map_err(|error| format!("exits of workers can't be watched: {error}"))?;
+    fn prepare(
+        control: BorrowedFd<'a>,
+        base_heap: &Path,
+        settings: ZygoteSettings,
+        layers: &Layers,
+        runner: Runner,
+    ) -> Result<Self, String> {
+        vm::set_jitless(settings.jitless);
+        vm::set_resolution_us(settings.timer_resolution_us);
         vm::base_heap::load(base_heap).map_err(|error| format!("base heap: {error}"))?;
         vm::initialize();
+        let stateful_jit = vm::enable_stateful_jit(settings.stateful_jit && !settings.jitless);
         code_pages::copy_to_anonymous_memory();
         entry::cache_stack();
         entry::cache_time_zone();
         allocator::use_huge_pages();
-        confine::zygote().map_err(|error| error.to_string())?;
-        let policy = confine::Policy::compile().map_err(|error| error.to_string())?;
-        control::send(control, &FromZygote::Ready { engine: vm::engine_id().to_string(), natives: vm::natives_digests() }, None)
-            .map_err(|error| format!("control socket: {error}"))?;
+        // After everything that reads files, which the process may no longer be able to read, or that calls libc functions which use its record of
+        // the thread id, which is stale in the clone. The clone has only those pages of files mapped that it accesses itself.
+        let namespaces = if layers.namespaces { confine::enter_namespaces() } else { confine::Namespaces::none() };
+        let cloned = namespaces.is_clone();
+        let children = watch_children().map_err(|error| format!("exits of workers can't be watched: {error}"))?;
+        let policy = confine::Policy::compile(layers, settings.jitless).map_err(|error| error.to_string())?;
+        let layers = confine::zygote(namespaces, layers).map_err(|error| error.to_string())?;
+        let ready = FromZygote::Ready { engine: vm::engine_id().to_string(), natives: vm::natives_digests(), layers, stateful_jit, cloned };
+        control::send(control, &ready, None).map_err(|error| format!("control socket: {error}"))?;
         Ok(Self { control, children, workers: HashMap::new(), policy, runner })
     }
 
@@ -121,7 +139,7 @@ impl<'a> Zygote<'a> {
                 self.workers.insert(pid, worker);
                 match pidfd_open(pid, PidfdFlags::empty()) {
                     Ok(pidfd) => {
-                        let _ = control::send(self.control, &FromZygote::Forked { worker, pid: pid.as_raw_pid() }, Some(pidfd.as_fd()));
+                        let _ = control::send(self.control, &FromZygote::Forked { worker }, Some(pidfd.as_fd()));
                     }
                     Err(error) => {
                         let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);

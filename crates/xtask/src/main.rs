@@ -3,6 +3,7 @@
 //! `cargo run -p xtask -- wording`: lists phrases in comments that could be plainer.
 
 mod references;
+mod threats;
 mod tidy;
 mod wording;
 

@@ -1,6 +1,6 @@
 //! Checks which dependencies each crate may have, where SQL is, and a few style rules.
 
-use crate::references;
+use crate::{references, threats};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -42,6 +42,7 @@ pub fn check(workspace: &Path) -> Result<(), Vec<String>> {
         }));
     }
     complaints.extend(references::check(workspace));
+    complaints.extend(threats::check(workspace));
     for file in files(workspace) {
         let text = fs::read_to_string(&file).unwrap_or_default();
         complaints.extend(about(&file, &text));
@@ -65,7 +66,9 @@ fn may_use_sqlite(file: &Path) -> bool {
 /// All source files.
 pub fn files(workspace: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
-    sources(&workspace.join("crates"), &mut files);
+    for folder in ["crates", "fuzz/src"] {
+        sources(&workspace.join(folder), &mut files);
+    }
     files
 }
 

@@ -2,8 +2,8 @@
 
 use super::process;
 use crate::fail;
-use heapstead_engine::{Engine, HeapImage, Job, Kind, Lane, Outcome};
-use heapstead_types::Limits;
+use heapstead_engine::{Engine, HeapImage, Job, Kind, Outcome};
+use heapstead_types::{BudgetHolder, Limits};
 use rusqlite::Connection;
 use std::fs::File;
 use std::io::Write;
@@ -32,7 +32,7 @@ impl Bare {
     /// One run on the heap of the previous run, stored as durably as the server stores it.
     pub async fn run(&mut self, code: &str) {
         let kind = Kind::Stateful(self.heap.take());
-        let job = Job { code: code.to_owned(), kind, limits: Limits::default(), headers: vec![], lane: Lane::default() };
+        let job = Job { code: code.into(), kind, limits: Limits::default(), headers: vec![], holder: BudgetHolder::default() };
         let execution = self.engine.submit(job).unwrap_or_else(|refused| fail(&refused.to_string()));
         let Outcome::Completed { heap: Some(heap), .. } = execution.finish().await.1 else { fail("a run did not complete") };
         let (disk, kept) = (self.disk.clone(), heap.clone());

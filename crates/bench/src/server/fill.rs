@@ -37,15 +37,21 @@ fn fill(database: &std::path::Path, count: u64) -> rusqlite::Result<()> {
         let mut insert = transaction.prepare(
             "INSERT INTO executions (id, principal, process, status, started_at, completed_at, heap, result) VALUES (?, '', '0000000000000000', 'completed', ?, ?, ?, '42')",
         )?;
-        let mut tag = transaction.prepare("INSERT INTO tags (principal, heap, key, value) VALUES ('', ?, ?, ?)")?;
+        let mut keep = transaction
+            .prepare("INSERT INTO heaps (principal, key, bytes, last_used_at, stored_at, engine) VALUES ('', ?1, 1000, ?2, ?2, '')")?;
+        // Without its time a tag would be old. The server deletes old tags on heaps that their owner does not have.
+        let mut tag = transaction.prepare("INSERT INTO tags (principal, heap, key, value, set_at) VALUES ('', ?, ?, 'yes', ?)")?;
         for number in 0..count {
             let heap = format!("{:0>64}", execution(number));
             insert.execute(params![execution(number), now, now, heap])?;
-            tag.execute(params![heap, "common", "yes"])?;
+            keep.execute(params![heap, now])?;
+            tag.execute(params![heap, "common", now])?;
             if number < RARE {
-                tag.execute(params![heap, "rare", "yes"])?;
+                tag.execute(params![heap, "rare", now])?;
             }
         }
+        // Triggers count heaps and tags; the store itself counts executions: 512 bytes each, and the result.
+        transaction.execute("UPDATE owners SET stored_bytes = stored_bytes + 514 * ? WHERE principal = ''", [count as i64])?;
     }
     transaction.commit()
 }

@@ -80,7 +80,8 @@ impl Chain {
         std::fs::write(&file, code).expect("written");
         let mut command = Command::new(program());
         command.arg("run").arg(&file).args(["--json", "--on-missing-heap", "fail", "--heap", &self.head]).arg("--directory-path");
-        let output = command.arg(self.heaps.path().join("heaps")).stdin(Stdio::null()).output().expect("heapstead starts");
+        command.arg(self.heaps.path().join("heaps")).arg("--session-db-path").arg(self.heaps.path().join("sessions"));
+        let output = command.stdin(Stdio::null()).output().expect("heapstead starts");
         let record: Value =
             serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
         if let Some(heap) = record["heap"].as_str() {

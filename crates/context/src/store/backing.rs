@@ -20,6 +20,8 @@ pub struct Saved {
     pub session: SessionId,
     /// Set if the backing knows it.
     pub tenant: Arc<str>,
+    /// Empty if it is not known.
+    pub owner: Arc<str>,
     pub document: Document,
     pub used_at: Timestamp,
 }

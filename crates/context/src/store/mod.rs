@@ -23,6 +23,8 @@ use std::time::Duration;
 pub const TTL_DEFAULT: Duration = Duration::from_secs(30 * 60);
 /// Maximum number of sessions in memory.
 pub const SESSIONS_MAX_DEFAULT: usize = 10_000;
+/// What a context counts for besides its document; the triggers in `sqlite/owners.sql` use the same number.
+pub const CONTEXT_BYTES: u64 = 512;
 
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
@@ -33,7 +35,8 @@ pub trait ContextStore: Send + Sync + 'static {
     /// The stored document of a session. A read refreshes the TTL.
     fn read<'a>(&'a self, access: Access<'a>) -> Pending<'a, Option<Document>>;
 
-    /// Stores `new` if the stored document equals `expected`, or if there is none and `expected` is `None`. Returns false otherwise.
+    /// Stores `new` if the stored document equals `expected`, or if there is none and `expected` is `None`. Returns false otherwise. A longer
+    /// document fails with [`StoreError::OverQuota`] if its owner would have more than [`Access::owner_bytes_max`].
     fn replace<'a>(&'a self, access: Access<'a>, expected: Option<&'a Document>, new: &'a Document) -> Pending<'a, bool>;
 
     /// Returns whether there was one.
@@ -47,6 +50,9 @@ pub trait ContextStore: Send + Sync + 'static {
     fn sweep(&self) -> Pending<'_, ()>;
 
     fn stats(&self) -> Pending<'_, Stats>;
+
+    /// Bytes of all contexts of an owner: their documents, and [`CONTEXT_BYTES`] for each. `None` if the store does not count them.
+    fn owner_bytes<'a>(&'a self, owner: &'a str) -> Pending<'a, Option<u64>>;
 
     /// Whether the store can be read and written now, for health checks.
     fn check(&self) -> Pending<'_, ()>;
@@ -106,6 +112,10 @@ impl<S: ContextStore + ?Sized> ContextStore for Arc<S> {
 
     fn stats(&self) -> Pending<'_, Stats> {
         (**self).stats()
+    }
+
+    fn owner_bytes<'a>(&'a self, owner: &'a str) -> Pending<'a, Option<u64>> {
+        (**self).owner_bytes(owner)
     }
 
     fn check(&self) -> Pending<'_, ()> {

@@ -195,6 +195,11 @@ impl ContextStore for Redis {
         })
     }
 
+    /// Redis holds no index by owner; its own `maxmemory` bounds it.
+    fn owner_bytes<'a>(&'a self, _owner: &'a str) -> Pending<'a, Option<u64>> {
+        Box::pin(async { Ok(None) })
+    }
+
     /// A write, because a read-only replica answers `PING` too.
     fn check(&self) -> Pending<'_, ()> {
         Box::pin(async move {

@@ -41,6 +41,10 @@ impl<S: ContextStore> ContextStore for Audited<S> {
         self.0.stats()
     }
 
+    fn owner_bytes<'a>(&'a self, owner: &'a str) -> Pending<'a, Option<u64>> {
+        self.0.owner_bytes(owner)
+    }
+
     fn check(&self) -> Pending<'_, ()> {
         self.0.check()
     }

@@ -25,6 +25,7 @@ pub struct Meter {
     removals: AtomicU64,
     unavailable: AtomicU64,
     refused: AtomicU64,
+    over_quota: AtomicU64,
     read_latency_ms: Histogram,
 }
 
@@ -42,6 +43,8 @@ pub struct Metrics {
     pub unavailable: u64,
     /// Documents that failed authentication or are under an unknown key.
     pub refused: u64,
+    /// Writes that were refused because their owner has as much as it may have.
+    pub over_quota: u64,
 }
 
 impl<S: ContextStore> Metered<S> {
@@ -58,6 +61,7 @@ impl<S: ContextStore> Metered<S> {
         let answer = answer.await;
         match &answer {
             Err(StoreError::Unavailable { .. }) => self.meter.unavailable.fetch_add(1, Relaxed),
+            Err(StoreError::OverQuota { .. }) => self.meter.over_quota.fetch_add(1, Relaxed),
             Err(_) => self.meter.refused.fetch_add(1, Relaxed),
             Ok(_) => 0,
         };
@@ -76,6 +80,7 @@ impl Default for Meter {
             removals: AtomicU64::default(),
             unavailable: AtomicU64::default(),
             refused: AtomicU64::default(),
+            over_quota: AtomicU64::default(),
             read_latency_ms: Histogram::with_opts(opts).expect("the name and the bounds are valid constants"),
         }
     }
@@ -96,6 +101,7 @@ impl Meter {
             removals: self.removals.load(Relaxed),
             unavailable: self.unavailable.load(Relaxed),
             refused: self.refused.load(Relaxed),
+            over_quota: self.over_quota.load(Relaxed),
         }
     }
 }
@@ -145,6 +151,10 @@ impl<S: ContextStore> ContextStore for Metered<S> {
 
     fn stats(&self) -> Pending<'_, Stats> {
         Box::pin(self.ask(self.store.stats()))
+    }
+
+    fn owner_bytes<'a>(&'a self, owner: &'a str) -> Pending<'a, Option<u64>> {
+        Box::pin(self.ask(self.store.owner_bytes(owner)))
     }
 
     fn check(&self) -> Pending<'_, ()> {

@@ -43,6 +43,7 @@ macro_rules! contract {
                 a_clear_during_updates_brings_nothing_old_back
                 it_counts_sessions_and_can_be_probed
                 another_sessions_context_does_not_exist
+                contexts_count_for_their_owner_and_are_refused_above_its_limit
             }
         })*
     };

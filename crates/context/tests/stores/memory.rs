@@ -121,6 +121,79 @@ async fn above_the_memory_limit_the_oldest_fifth_is_evicted() {
     }
 }
 
+/// Regression: contexts were evicted in the order of use, so that one owner that opened many sessions evicted the contexts of all others.
+#[tokio::test]
+async fn an_owner_with_many_contexts_evicts_its_own() {
+    let clock = Arc::new(ManualClock::default());
+    let store = Memory::new(settings(&clock, 100, usize::MAX));
+    let put = async |owner: &str, index: u32| {
+        let session = session(index);
+        store.replace(access(&session).of_owner(owner), None, &record(session, "x")).await.expect("stored")
+    };
+    let is_there = async |index| store.read(access(&session(index))).await.expect("read").is_some();
+    for index in 0..10 {
+        put("ann", index).await;
+    }
+    put("bob", 10).await;
+    for index in 1000..2000 {
+        put("mallory", index).await;
+    }
+    for index in 0..11 {
+        assert!(is_there(index).await, "{index}");
+    }
+    // Its least recently used ones are gone.
+    assert!(!is_there(1910).await && is_there(1911).await && is_there(1999).await);
+    // A new owner takes from the one with the most; one that has as many as another loses its own least recently used.
+    for index in 3000..3200 {
+        put("eve", index).await;
+    }
+    let count = async |indexes: std::ops::Range<u32>| {
+        let mut count = 0;
+        for index in indexes {
+            count += usize::from(is_there(index).await);
+        }
+        count
+    };
+    let (mallory, eve) = (count(1000..2000).await, count(3000..3200).await);
+    assert_eq!((mallory + eve, mallory.abs_diff(eve) <= 1), (89, true), "{mallory} and {eve}");
+    assert!(is_there(0).await && is_there(10).await);
+}
+
+/// With one context each, the least recently used one is evicted, whoever has it.
+#[tokio::test]
+async fn owners_with_equally_many_contexts_lose_the_least_recently_used() {
+    let clock = Arc::new(ManualClock::default());
+    let store = Memory::new(settings(&clock, 10, usize::MAX));
+    for index in (0..20).rev() {
+        let session = session(index);
+        store.replace(access(&session).of_owner(&format!("owner {index}")), None, &record(session, "x")).await.expect("stored");
+    }
+    for index in 0..20 {
+        assert_eq!(store.read(access(&session(index))).await.expect("read").is_some(), index < 10, "{index}");
+    }
+}
+
+#[tokio::test]
+async fn under_memory_pressure_the_owner_with_the_most_memory_loses_its_oldest() {
+    let clock = Arc::new(ManualClock::default());
+    let store = Memory::new(settings(&clock, 1000, 1 << 20));
+    let put = async |owner: &str, index: u32, bytes: usize| {
+        let session = session(index);
+        store.replace(access(&session).of_owner(owner), None, &record(session, &"x".repeat(bytes))).await.expect("stored")
+    };
+    for index in 0..50 {
+        put("ann", index, 100).await;
+    }
+    for index in 1000..1200 {
+        put("mallory", index, 20_000).await;
+    }
+    let stats = store.stats().await.expect("stats");
+    assert!(stats.evictions.memory_pressure > 100 && stats.memory_bytes <= 1 << 20, "{stats:?}");
+    for index in (0..50).chain([1199]) {
+        assert!(store.read(access(&session(index))).await.expect("read").is_some(), "{index}");
+    }
+}
+
 #[tokio::test]
 async fn of_100_000_sessions_the_newest_10_000_stay() {
     let clock = Arc::new(ManualClock::default());

@@ -10,6 +10,8 @@ fn end<'a>(session: &'a SessionId, tool: &'a str, args: &'a Value, result: &'a V
     ToolEnd {
         session,
         tenant: crate::place::TENANT,
+        owner: "",
+        owner_bytes_max: None,
         tool,
         args: args.as_object().expect("an object"),
         called_at: Timestamp::from_ms(7),
@@ -98,6 +100,9 @@ impl ContextStore for Bad {
         self.answer()
     }
     fn stats(&self) -> Pending<'_, Stats> {
+        self.answer()
+    }
+    fn owner_bytes<'a>(&'a self, _: &'a str) -> Pending<'a, Option<u64>> {
         self.answer()
     }
     fn check(&self) -> Pending<'_, ()> {

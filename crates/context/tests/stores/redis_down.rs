@@ -85,6 +85,8 @@ async fn a_kill_under_load_loses_no_acknowledged_write() {
         recorder.record(ToolEnd {
             session: &recorded,
             tenant: "",
+            owner: "",
+            owner_bytes_max: None,
             tool: "run",
             args: &Map::new(),
             called_at: contexts.clock().now(),

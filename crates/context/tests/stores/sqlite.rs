@@ -50,10 +50,10 @@ async fn tables_of_another_version_are_left_alone() {
     open_sqlite(path.clone(), &clock());
     Connection::open(&path)
         .expect("database")
-        .execute("UPDATE context_state SET value = 2 WHERE name = 'schema_version'", [])
+        .execute("UPDATE context_state SET value = 99 WHERE name = 'schema_version'", [])
         .expect("updated");
     let error = Sqlite::open(&path, SqliteSettings::default()).err().expect("refused").to_string();
-    assert!(error.contains("version 2"), "{error}");
+    assert!(error.contains("version 99"), "{error}");
     let error = Sqlite::open(&folder.path().join("no/such/folder.db"), SqliteSettings::default()).err().expect("refused");
     assert!(matches!(error, StoreError::Unavailable { backend: "sqlite", .. }));
 }
@@ -143,7 +143,9 @@ async fn a_malformed_id_is_skipped() {
     store.replace(access(&session), None, &record(session, "x")).await.expect("stored");
     let database = Connection::open(&path).expect("database");
     database
-        .execute_batch("INSERT INTO context_records VALUES (x'01', 1, x'7b7d'), ('text', 1, x'7b7d'), (7, 1, x'7b7d')")
+        .execute_batch(
+            "INSERT INTO context_records (session_id, used_at, record) VALUES (x'01', 1, x'7b7d'), ('text', 1, x'7b7d'), (7, 1, x'7b7d')",
+        )
         .expect("planted");
     assert_eq!(store.load(None, 10).await.expect("loaded").saved.len(), 1);
 }

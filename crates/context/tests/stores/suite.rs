@@ -1,7 +1,8 @@
 //! The contract of every context store: one function per promise.
 
 use crate::place::{Place, TTL, access, change, new_session, record};
-use heapstead_context::{Document, Error, Refused, SCHEMA_VERSION, Unreadable};
+use heapstead_context::store::CONTEXT_BYTES;
+use heapstead_context::{Document, Error, Refused, SCHEMA_VERSION, StoreError, Unreadable};
 use serde_json::json;
 use std::time::Duration;
 
@@ -235,4 +236,41 @@ pub async fn another_sessions_context_does_not_exist(place: &Place) {
 
 async fn set(place: &Place, session: &heapstead_context::SessionId, note: &str) {
     change(&place.contexts(), session, |record| drop(record.custom.insert("note".into(), note.into()))).await.expect("set");
+}
+
+pub async fn contexts_count_for_their_owner_and_are_refused_above_its_limit(place: &Place) {
+    let (store, bare) = (place.open(), place.open_bare());
+    let [first, second, other] = [new_session(), new_session(), new_session()];
+    let of = async |owner: &str| store.owner_bytes(owner).await.expect("counted");
+    let Some(0) = of("ann").await else {
+        assert_eq!(of("ann").await, None, "not counted by this store");
+        return;
+    };
+    let [short, long] = ["1", &"2".repeat(4000)].map(|note| record(first, note));
+    assert!(store.replace(access(&first).of_owner("ann"), None, &short).await.expect("stored"));
+    assert!(store.replace(access(&other).of_owner("bob"), None, &record(other, "1")).await.expect("stored"));
+    let stored = bare.read(access(&first)).await.expect("read").expect("there").bytes().len() as u64;
+    let one = stored + CONTEXT_BYTES;
+    assert_eq!(of("ann").await, Some(one));
+    // The second is as long as the first, give or take the digits of its times.
+    let limited = |session, max| access(session).of_owner("ann").within(Some(max));
+    let over = |replaced: Result<bool, StoreError>| match replaced {
+        Err(StoreError::OverQuota { used_bytes, bytes_max }) => assert!(used_bytes == one && bytes_max == one + 100),
+        other => panic!("{other:?}"),
+    };
+    over(store.replace(limited(&second, one + 100), None, &record(second, "1")).await);
+    let read = store.read(access(&first)).await.expect("read").expect("there");
+    over(store.replace(limited(&first, one + 100), Some(&read), &long).await);
+    assert_eq!((of("ann").await, store.read(access(&second)).await.expect("read")), (Some(one), None), "nothing was changed");
+    assert!(store.replace(limited(&first, one + 5000), Some(&read), &long).await.expect("stored"), "there is room");
+    let read = store.read(access(&first)).await.expect("read").expect("there");
+    assert!(store.replace(limited(&first, 0), Some(&read), &short).await.expect("stored"), "one that gets shorter is not refused");
+    let read = store.read(access(&first)).await.expect("read").expect("there");
+    assert!(store.replace(access(&first), Some(&read), &short).await.expect("stored"), "an owner that is not given stays");
+    assert_eq!(of("ann").await, Some(one));
+    store.remove(access(&first)).await.expect("removed");
+    assert_eq!(of("ann").await, Some(0));
+    place.pass(&other, TTL + 2 * MINUTE);
+    store.sweep().await.expect("swept");
+    assert_eq!(of("bob").await, Some(0), "expired contexts do not count");
 }

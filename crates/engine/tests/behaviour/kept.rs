@@ -10,6 +10,11 @@ use std::path::{Path, PathBuf};
 /// Magic and checksum before the payload: see `crates/store/src/heaps/heap_file.rs`.
 const HEADER_BYTES: usize = 42;
 
+/// How many readings of two clocks, in microseconds, are not a multiple of 100.
+const READINGS_BETWEEN_STEPS: &str = "(() => { let count = 0; for (let i = 0; i < 5000; i++) \
+    for (const read of [performance.now(), new Event('x').timeStamp]) { const rest = (read * 1000) % 100; if (Math.min(rest, 100 - rest) > 1) count++; } \
+    return count; })()";
+
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/kept")
 }
@@ -36,6 +41,7 @@ async fn heaps_of_earlier_builds_load_with_their_contents() {
                 assert_eq!(image.key().to_string(), path.file_name().expect("name").to_string_lossy());
                 let mut chain = Chain::on(&engine, Some(image));
                 assert_eq!(chain.result(include_str!("values/check.js")).await, "[]", "{}", path.display());
+                assert_eq!(chain.result(READINGS_BETWEEN_STEPS).await, "0", "{}: its clocks are coarse", path.display());
             }
             // Written on another architecture or V8: refused by its engine id before V8 reads it.
             Err(mismatch) => assert!(mismatch.to_string().contains("heap was written by engine"), "{mismatch}"),

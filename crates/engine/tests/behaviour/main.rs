@@ -8,6 +8,7 @@ mod kept;
 mod language;
 mod language_page;
 mod limits;
+mod optimised;
 mod output;
 mod parity;
 mod scheduling;

@@ -1,7 +1,8 @@
 //! Concurrent runs: limited, fair and independent of each other.
 
 use super::support::{engine, engine_with, job};
-use heapstead_engine::{Kind, Lane, Outcome, Refused};
+use heapstead_engine::{Kind, Outcome, Refused};
+use heapstead_types::BudgetHolder;
 use std::time::{Duration, Instant};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -35,7 +36,7 @@ async fn a_full_queue_refuses_and_recovers() {
     .await;
     let running: Vec<_> =
         (0..3).map(|_| engine.submit(job("await new Promise(r => setTimeout(r, 50))", Kind::Stateless)).expect("accepted")).collect();
-    assert_eq!(engine.submit(job("1", Kind::Stateless)).err(), Some(Refused::QueueFull { queued: 2 }));
+    assert_eq!(engine.submit(job("1", Kind::Stateless)).err(), Some(Refused::QueueFull { own: 2 }));
     for execution in running {
         assert!(matches!(execution.finish().await.1, Outcome::Completed { .. }));
     }
@@ -67,12 +68,15 @@ async fn lanes_take_turns_when_slots_are_few() {
     let engine = engine_with(|config| config.concurrent_max = 1).await;
     let submit = |lane, code: &str| {
         let mut job = job(code, Kind::Stateless);
-        job.lane = Lane(lane);
+        job.holder = BudgetHolder::network([127, 0, 0, lane].into());
         engine.submit(job).expect("accepted")
     };
-    let greedy: Vec<_> = (0..20).map(|_| submit(1, "const t = Date.now(); while (Date.now() - t < 30);")).collect();
+    // A completed run keeps its slot until its outcome is dropped.
+    for _ in 0..20 {
+        let execution = submit(1, "const t = Date.now(); while (Date.now() - t < 30);");
+        tokio::spawn(async move { drop(execution.finish().await) });
+    }
     assert!(matches!(submit(2, "1").finish().await.1, Outcome::Completed { .. }));
     let queued = engine.load().queued;
     assert!(queued >= 15, "the modest lane waited for {} of 20 jobs of the greedy one", 20 - queued);
-    drop(greedy);
 }

@@ -1,7 +1,7 @@
 //! An engine for tests, and short helpers to check the outcome of runs.
 
-use heapstead_engine::{Artifacts, Config, Engine, HeapImage, Job, Kind, Lane, Outcome};
-use heapstead_types::{Failure, Limits};
+use heapstead_engine::{Artifacts, Config, Engine, HeapImage, Job, Kind, Outcome};
+use heapstead_types::{BudgetHolder, Failure, Limits};
 
 pub async fn engine() -> Engine {
     engine_with(|_| {}).await
@@ -14,7 +14,13 @@ pub async fn engine_with(change: impl FnOnce(&mut Config)) -> Engine {
 }
 
 pub fn job(code: &str, kind: Kind) -> Job {
-    Job { code: code.to_owned(), kind, limits: Limits { timeout_secs: 20, ..Limits::default() }, headers: vec![], lane: Lane::default() }
+    Job {
+        code: code.into(),
+        kind,
+        limits: Limits { timeout_secs: 20, ..Limits::default() },
+        headers: vec![],
+        holder: BudgetHolder::default(),
+    }
 }
 
 pub async fn run(engine: &Engine, code: &str, kind: Kind) -> (String, Outcome) {

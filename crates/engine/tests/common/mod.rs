@@ -1,10 +1,11 @@
 //! Shared helpers for the tests of confinement, misbehaviour and death: a private engine, runs and their outcomes, and `/proc`.
 #![allow(dead_code, reason = "each test file needs its own part of this")]
 
+pub mod environments;
 pub mod processes;
 
-use heapstead_engine::{Artifacts, Config, Engine, Event, Execution, Job, Kind, Lane, Outcome, Spares};
-use heapstead_types::{Failure, Limits};
+use heapstead_engine::{Artifacts, Config, Engine, Event, Execution, Job, Kind, Outcome, SourceText, Spares};
+use heapstead_types::{BudgetHolder, Failure, Limits};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -55,7 +56,7 @@ pub async fn start_with(config: Config) -> Engine {
 /// A small run: the minimum heap, two seconds.
 pub fn job(code: impl Into<String>, kind: Kind) -> Job {
     let limits = Limits { heap_mb: 8, timeout_secs: 2, output_bytes_max: 2 << 20 };
-    Job { code: code.into(), kind, limits, headers: vec![], lane: Lane::default() }
+    Job { code: SourceText::from(code.into()), kind, limits, headers: vec![], holder: BudgetHolder::default() }
 }
 
 pub fn submit(engine: &Engine, job: Job) -> Execution {

@@ -22,12 +22,17 @@ pub fn this() -> i32 {
 
 /// The zygote that `server` started with this spelling of the base heap's path.
 pub fn zygote_of(server: i32, base_heap: &Path) -> Option<i32> {
+    zygotes_of(server, base_heap).first().copied()
+}
+
+/// All zygotes that `server` started with this spelling of the base heap's path.
+pub fn zygotes_of(server: i32, base_heap: &Path) -> Vec<i32> {
     let argument = base_heap.to_str().expect("a path in UTF-8");
     let is_it = |process: &Process| {
         let command_line = std::fs::read_to_string(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
         process.alive && process.parent == server && command_line.split('\0').any(|word| word == argument)
     };
-    all().into_iter().find(is_it).map(|process| process.pid)
+    all().into_iter().filter(is_it).map(|process| process.pid).collect()
 }
 
 /// The living children of a process.

@@ -1,11 +1,15 @@
 //! Runs code, and reads, cancels and lists executions: `run_js`, `get_execution`, `get_execution_output`, `cancel_execution`, `list_executions`.
 
+use super::answer_stream::Paged;
 use super::operation::{Arguments, Description, Done, FailureShape, LongText, NeedsSession, Operation, Pending, Shown};
 use super::{alias, schema};
-use heapstead_service::{ExecutionRecord, ListRequest, OnMissingHeap, OnStale, ResultPart, ResultRange, RunParameters, Service};
+use heapstead_service::{
+    Caller, ExecutionOutput, ExecutionRecord, ListRequest, LongAnswer, OnMissingHeap, OnStale, ResultPart, ResultRange, RunParameters,
+    Service, TextRest,
+};
 use heapstead_store::Tags;
 use heapstead_store::outputs::{BYTE_LIMIT_DEFAULT, BYTE_LIMIT_MAX, LINE_LIMIT_DEFAULT, LINE_LIMIT_MAX, PageRequest};
-use heapstead_types::{Status, limits};
+use heapstead_types::{LimitMaxima, Status, limits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -101,7 +105,7 @@ struct CancelExecution {
     execution_id: String,
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Clone, Deserialize, JsonSchema)]
 struct ListExecutions {
     /// Filter by status.
     #[schemars(schema_with = "heapstead_service::schema::status")]
@@ -120,6 +124,16 @@ struct ListExecutions {
     cursor: Option<String>,
 }
 
+impl Paged for ListExecutions {
+    fn limit(&self) -> Option<u32> {
+        self.limit
+    }
+
+    fn set_page(&mut self, cursor: String, limit: Option<u32>) {
+        (self.cursor, self.limit) = (Some(cursor), limit);
+    }
+}
+
 /// Only the id, or the record if the caller waited for it.
 #[derive(Serialize)]
 #[serde(untagged)]
@@ -128,8 +142,24 @@ enum RunAnswer {
     Record(Box<ExecutionRecord>),
 }
 
+impl LongAnswer for RunAnswer {
+    fn rest(&self) -> Option<&TextRest> {
+        match self {
+            Self::Id { .. } => None,
+            Self::Record(record) => record.rest(),
+        }
+    }
+}
+
 pub fn operations(service: &Service) -> Vec<Operation> {
-    vec![run_js(service), get_execution(service), get_execution_output(service), cancel_execution(service), list_executions(service)]
+    vec![
+        run_js(service),
+        get_execution(service),
+        get_execution_output(service),
+        cancel_execution(service),
+        delete_execution(service),
+        list_executions(service),
+    ]
 }
 
 fn run_js(service: &Service) -> Operation {
@@ -142,25 +172,31 @@ fn run_js(service: &Service) -> Operation {
         long_text: Some(RESULT),
         execution_links: &[("record", "get_execution"), ("output", "get_execution_output"), ("cancel", "cancel_execution")],
         aliases: &alias::RUN_JS,
+        maxima: run_maxima(service.policy().maxima),
         ..Description::tool("run_js", "Run JavaScript", include_str!("descriptions/run_js.md"), ("POST", "/api/exec"))
     };
-    Operation::with_output(service, description, run_js_output(), |service, caller, params: RunJs| async move {
+    Operation::long(service, description, run_js_output(), |service, caller, params: RunJs| async move {
         let wait_secs = params.wait_secs;
         let execution = service.run(&caller, params.into()).await?;
         let Some(wait_secs) = wait_secs else {
             return Ok(Pending { answer: RunAnswer::Id { execution_id: execution.id().to_string() }, pending: true });
         };
         let record = service.wait_for_run(&caller, &execution, seconds(Some(wait_secs))).await;
-        Ok(Pending { pending: !record.status.is_terminal(), answer: RunAnswer::Record(Box::new(record)) })
+        let pending = !record.status.is_terminal();
+        Ok(Pending { answer: RunAnswer::Record(Box::new(for_answer(record, &caller))), pending })
     })
 }
 
-/// `result` may be truncated.
-const RESULT: LongText = LongText { member: "result", part: result_part, shown: Shown::Preview };
+/// As the schema of `run_js` states them.
+pub fn run_maxima(maxima: LimitMaxima) -> Vec<(&'static str, u32)> {
+    vec![("heap_memory_max_mb", maxima.heap_mb), ("execution_timeout_secs", maxima.timeout_secs)]
+}
 
-fn result_part(record: &Value, shown_bytes: usize) -> Arguments {
-    let text = |member: &str| record[member].as_str().unwrap_or_default();
-    let part = ResultPart::new(text("execution_id"), 0..shown_bytes, text("result").len());
+/// `result` may be truncated.
+const RESULT: LongText = LongText { member: "result", part: result_part, whole_bytes: "result_bytes", shown: Shown::Preview };
+
+fn result_part(record: &Value, shown_bytes: usize, whole_bytes: usize) -> Arguments {
+    let part = ResultPart::new(record["execution_id"].as_str().unwrap_or_default(), 0..shown_bytes, whole_bytes);
     serde_json::to_value(part).ok().and_then(|part| part.as_object().cloned()).unwrap_or_default()
 }
 
@@ -196,6 +232,15 @@ fn seconds(secs: Option<f64>) -> Duration {
     Duration::try_from_secs_f64(secs.unwrap_or_default()).unwrap_or_default()
 }
 
+/// With as much of the result as one answer holds; what is streamed is read later.
+fn for_answer(record: ExecutionRecord, caller: &Caller) -> ExecutionRecord {
+    match caller.room {
+        None => record,
+        Some(room) if room.is_streamed() => record.streamed(),
+        Some(_) => record.for_message(),
+    }
+}
+
 fn get_execution(service: &Service) -> Operation {
     let description = Description {
         follows_execution: true,
@@ -209,12 +254,14 @@ fn get_execution(service: &Service) -> Operation {
         )
         .read_only()
     };
-    Operation::new(service, description, |service, caller, params: GetExecution| async move {
-        let record = service.execution(&caller, &params.execution_id, seconds(params.wait_secs)).await?;
-        Ok(match (params.result_offset, params.result_limit) {
-            (None, None) => record,
-            (offset, limit) => record.with_part(ResultRange { offset: offset.unwrap_or(0), limit }, caller.room),
-        })
+    let output = schema::output::<ExecutionRecord>();
+    Operation::long(service, description, output, |service, caller, params: GetExecution| async move {
+        let (id, wait) = (&params.execution_id, seconds(params.wait_secs));
+        let record = match (params.result_offset, params.result_limit) {
+            (None, None) => service.execution(&caller, id, wait).await?,
+            (offset, limit) => service.execution_part(&caller, id, wait, ResultRange { offset: offset.unwrap_or(0), limit }).await?,
+        };
+        Ok(Pending { answer: for_answer(record, &caller), pending: false })
     })
 }
 
@@ -230,12 +277,14 @@ fn get_execution_output(service: &Service) -> Operation {
         )
         .read_only()
     };
-    Operation::new(service, description, |service, caller, params: GetExecutionOutput| async move {
+    let output = schema::output::<ExecutionOutput>();
+    Operation::long(service, description, output, |service, caller, params: GetExecutionOutput| async move {
         let page = match params.byte_offset {
             Some(offset) => PageRequest::Bytes { offset, limit: params.byte_limit.unwrap_or(BYTE_LIMIT_DEFAULT) },
             None => PageRequest::lines(params.line_offset.unwrap_or(1), params.line_limit.unwrap_or(LINE_LIMIT_DEFAULT)),
         };
-        service.executions().output(&caller, &params.execution_id, page, seconds(params.wait_secs)).await
+        let answer = service.executions().output(&caller, &params.execution_id, page, seconds(params.wait_secs)).await?;
+        Ok(Pending { answer, pending: false })
     })
 }
 
@@ -256,6 +305,23 @@ fn cancel_execution(service: &Service) -> Operation {
     })
 }
 
+fn delete_execution(service: &Service) -> Operation {
+    let description = Description {
+        failure: FailureShape::Ok,
+        may_conflict: true,
+        ..Description::endpoint(
+            "delete_execution",
+            "Delete an execution",
+            "Deletes the record and the console output of an execution that has ended. Its heap stays until it is deleted or collected, and its \
+             log entry as long as its session.",
+            ("DELETE", "/api/executions/{execution_id}"),
+        )
+    };
+    Operation::new(service, description, |service, caller, params: CancelExecution| async move {
+        service.executions().delete(&caller, &params.execution_id).await.map(|()| Done::OK)
+    })
+}
+
 fn list_executions(service: &Service) -> Operation {
     let description = Description::tool(
         "list_executions",
@@ -264,7 +330,7 @@ fn list_executions(service: &Service) -> Operation {
         ("GET", "/api/executions"),
     )
     .read_only();
-    Operation::new(service, description, |service, caller, params: ListExecutions| async move {
+    Operation::list(service, description, |service, caller, params: ListExecutions| async move {
         let session = match params.session.as_deref() {
             None => None,
             named => service.sessions().log_name(&caller, named).await?,

@@ -18,9 +18,9 @@ fn description() -> Description {
 }
 
 pub fn stateful(service: &Service) -> Operation {
-    Operation::new(service, description(), |service, _, _: HealthCheck| async move { Ok(service.health().await) })
+    Operation::new(service, description(), |service, caller, _: HealthCheck| async move { Ok(service.health(&caller).await) })
 }
 
 pub fn stateless(stateless: &Stateless) -> Operation {
-    Operation::new(stateless, description(), |stateless, _, _: HealthCheck| async move { Ok(stateless.health().await) })
+    Operation::new(stateless, description(), |stateless, caller, _: HealthCheck| async move { Ok(stateless.health(&caller).await) })
 }

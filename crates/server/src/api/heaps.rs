@@ -1,6 +1,6 @@
-//! Heaps for operators: list, show, collect. They are not tools, because agents have no use for them.
+//! Heaps for operators: list, show, delete, collect. They are not tools, because agents have no use for them.
 
-use super::operation::{Description, Operation};
+use super::operation::{Description, Done, FailureShape, Operation};
 use heapstead_service::{CollectRequest, Service, parse_heap_key};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -14,10 +14,13 @@ struct ListHeaps {
     #[schemars(schema_with = "heapstead_service::schema::heap_key")]
     #[serde(default)]
     cursor: Option<String>,
+    /// Also heaps that are not in this server's database, which takes as long as listing the store. Has no effect for callers with credentials.
+    /// Default false.
+    unknown: Option<bool>,
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct ShowHeap {
+struct OneHeap {
     /// The heap's key: 64 lowercase hex digits.
     #[schemars(schema_with = "heapstead_service::schema::heap_key")]
     heap: String,
@@ -33,7 +36,7 @@ struct CollectHeaps {
 }
 
 pub fn operations(service: &Service) -> Vec<Operation> {
-    vec![list(service), show(service), collect(service)]
+    vec![list(service), show(service), delete(service), collect(service)]
 }
 
 fn list(service: &Service) -> Operation {
@@ -41,7 +44,8 @@ fn list(service: &Service) -> Operation {
         Description::endpoint("list_heaps", "List heaps", "Lists your heaps, ordered by key.", ("GET", "/api/heaps")).read_only();
     Operation::new(service, description, |service, caller, params: ListHeaps| async move {
         let after = params.cursor.as_deref().map(|cursor| parse_heap_key("cursor", cursor)).transpose()?;
-        service.heaps().list(&caller, after, params.limit).await
+        let request = heapstead_service::ListHeaps { after, limit: params.limit, unknown: params.unknown.unwrap_or_default() };
+        service.heaps().list(&caller, request).await
     })
 }
 
@@ -51,8 +55,25 @@ fn show(service: &Service) -> Operation {
         ..Description::endpoint("show_heap", "Show a heap", "Returns size, age and engine of a heap.", ("GET", "/api/heaps/{heap}"))
             .read_only()
     };
-    Operation::new(service, description, |service, caller, params: ShowHeap| async move {
+    Operation::new(service, description, |service, caller, params: OneHeap| async move {
         service.heaps().show(&caller, parse_heap_key("heap", &params.heap)?).await
+    })
+}
+
+fn delete(service: &Service) -> Operation {
+    let description = Description {
+        failure: FailureShape::Ok,
+        may_conflict: true,
+        ..Description::endpoint(
+            "delete_heap",
+            "Delete a heap",
+            "Deletes a heap of yours and its tags. Refused if it is the head of a session, if an execution that has not ended starts from it, or \
+             if it is being stored. Session logs that name it stay; a run on it is one on a heap that does not exist.",
+            ("DELETE", "/api/heaps/{heap}"),
+        )
+    };
+    Operation::new(service, description, |service, caller, params: OneHeap| async move {
+        service.heaps().delete(&caller, parse_heap_key("heap", &params.heap)?).await.map(|_in_background| Done::OK)
     })
 }
 

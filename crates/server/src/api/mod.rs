@@ -1,6 +1,7 @@
 //! Operations: everything that can be requested, in one table. MCP, REST and the documents are generated from it.
 
 mod alias;
+mod answer_stream;
 mod context;
 mod executions;
 mod health;
@@ -12,9 +13,11 @@ mod schema;
 mod sessions;
 mod stateless;
 mod tags;
+mod usage;
 
 pub use alias::Alias;
 pub use operation::{Arguments, Done, Failed, FailureShape, LongText, NeedsSession, Operation, Shown, Success, to_json};
+pub use parameters::Parameters;
 
 use heapstead_service::{Service, Stateless};
 
@@ -33,6 +36,7 @@ impl Api {
         if service.contexts().is_enabled() {
             operations.extend(context::operations(service));
         }
+        operations.push(usage::show(service));
         operations.push(health::stateful(service));
         let recorded = |operation: Operation| if operation.is_recorded { operation.recorded(service) } else { operation };
         Self { operations: operations.into_iter().map(recorded).collect() }

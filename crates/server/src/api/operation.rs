@@ -2,9 +2,10 @@
 //! documents are generated from this; nothing else compares operation names.
 
 use super::alias::Alias;
+use super::answer_stream::{self, AnswerStream, Paged};
 use super::parameters::Parameters;
 use super::schema;
-use heapstead_service::{Caller, Service, ServiceError};
+use heapstead_service::{Caller, ListPage, LongAnswer, PageRoom, Service, ServiceError};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -59,6 +60,8 @@ pub struct Description {
     pub execution_links: &'static [(&'static str, &'static str)],
     /// Other names of the tool, for hosts that were written for them.
     pub aliases: &'static [Alias],
+    /// Maxima of parameters that the operator chose, where they differ from those of the types.
+    pub maxima: Vec<(&'static str, u32)>,
 }
 
 /// When an operation needs a session.
@@ -77,7 +80,9 @@ pub struct LongText {
     /// The member of the answer that holds it.
     pub member: &'static str,
     /// Further members of an answer that shows only this many bytes of it.
-    pub part: fn(answer: &Value, shown_bytes: usize) -> Arguments,
+    pub part: fn(answer: &Value, shown_bytes: usize, whole_bytes: usize) -> Arguments,
+    /// The member with the length of the whole text, in an answer that has only the beginning of it.
+    pub whole_bytes: &'static str,
     pub shown: Shown,
 }
 
@@ -138,6 +143,7 @@ impl Description {
             long_text: None,
             execution_links: &[],
             aliases: &[],
+            maxima: Vec::new(),
         }
     }
 
@@ -169,6 +175,14 @@ impl Deref for Operation {
 pub struct Success {
     pub body: Value,
     pub pending: bool,
+    /// The whole answer, if `body` is only its first page or the beginning of a long text.
+    pub stream: Option<AnswerStream>,
+}
+
+impl Success {
+    pub fn whole(body: Value) -> Self {
+        Self { body, pending: false, stream: None }
+    }
 }
 
 /// An error, and the body that goes with it.
@@ -226,7 +240,74 @@ impl Operation {
         A: Serialize,
         F: Future<Output = Result<Pending<A>, ServiceError>> + Send + 'static,
     {
-        let input = schema::input::<P>();
+        Self::with_success(target, description, output, move |target, caller, parameters| {
+            let answer = work(target, caller, parameters);
+            async move {
+                let Pending { answer, pending } = answer.await?;
+                Ok(Success { pending, ..Success::whole(to_json(&answer)) })
+            }
+        })
+    }
+
+    /// Returns a list. A caller without a bound on messages gets it page by page while it is read.
+    pub fn list<P, A, F>(
+        service: &Service,
+        description: Description,
+        work: impl Fn(Service, Caller, P) -> F + Clone + Send + Sync + 'static,
+    ) -> Self
+    where
+        P: Paged + DeserializeOwned + JsonSchema + Send + 'static,
+        A: ListPage + JsonSchema + Send + 'static,
+        F: Future<Output = Result<A, ServiceError>> + Send + 'static,
+    {
+        Self::with_success(service, description, schema::output::<A>(), move |service, caller, parameters| {
+            let work = work.clone();
+            async move {
+                match caller.room {
+                    Some(_) => Ok(Success::whole(to_json(&work(service, caller, parameters).await?))),
+                    None => answer_stream::list(service, caller, parameters, work).await,
+                }
+            }
+        })
+    }
+
+    /// Returns one long text. A caller without a bound on messages gets it part by part while it is read.
+    pub fn long<P, A, F>(
+        service: &Service,
+        description: Description,
+        output: Value,
+        work: impl Fn(Service, Caller, P) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        P: DeserializeOwned + JsonSchema + Send + 'static,
+        A: LongAnswer + Send + 'static,
+        F: Future<Output = Result<Pending<A>, ServiceError>> + Send + 'static,
+    {
+        Self::with_success(service, description, output, move |service, caller, parameters| {
+            let caller = Caller { room: caller.room.or(Some(PageRoom::streamed())), ..caller };
+            let answer = work(service.clone(), caller.clone(), parameters);
+            async move {
+                let Pending { answer, pending } = answer.await?;
+                Ok(Success { pending, ..answer_stream::long_answer(&service, caller, &answer) })
+            }
+        })
+    }
+
+    fn with_success<D, P, F>(
+        target: &D,
+        description: Description,
+        output: Value,
+        work: impl Fn(D, Caller, P) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        D: Clone + Send + Sync + 'static,
+        P: DeserializeOwned + JsonSchema + Send + 'static,
+        F: Future<Output = Result<Success, ServiceError>> + Send + 'static,
+    {
+        let mut input = schema::input::<P>();
+        for (parameter, maximum) in &description.maxima {
+            input["properties"][parameter]["maximum"] = (*maximum).into();
+        }
         let (parameters, failure) = (Arc::new(Parameters::new(description.name, &input)), description.failure);
         let (target, work) = (target.clone(), Arc::new(work));
         let handler = move |caller, arguments| -> Answer {
@@ -234,10 +315,7 @@ impl Operation {
             let (target, work) = (target.clone(), work.clone());
             Box::pin(async move {
                 let done = async { work(target, caller, parsed?).await };
-                match done.await {
-                    Ok(Pending { answer, pending }) => Ok(Success { body: to_json(&answer), pending }),
-                    Err(error) => Err(Failed { body: failure.body(&error.to_string()), error }),
-                }
+                done.await.map_err(|error| Failed { body: failure.body(&error.to_string()), error })
             })
         };
         let of_alias = |alias: &Alias| Parameters::new(alias.name, &(alias.input)(input.clone()));
@@ -247,9 +325,9 @@ impl Operation {
 
     /// The same, with calls recorded in conversation contexts. This is the one place where that is done.
     pub fn recorded(self, service: &Service) -> Self {
-        let (service, name, reads, work) = (service.clone(), self.name, self.read_only, self.handler);
+        let (service, name, creates, work) = (service.clone(), self.name, self.runs_code, self.handler);
         let handler = move |caller: Caller, arguments: Arguments| -> Answer {
-            let Some(recording) = service.contexts().begin_call(name, reads, &caller, &arguments) else { return work(caller, arguments) };
+            let Some(recording) = service.contexts().begin_call(name, creates, &caller, &arguments) else { return work(caller, arguments) };
             let answer = work(Caller { call: Some(recording.call()), ..caller }, arguments);
             Box::pin(async move {
                 let answer = answer.await;

@@ -1,14 +1,17 @@
 //! Sessions: their logs (`list_sessions`, `list_session_snapshots`), and opened sessions: open, list, show, fork, end.
 
+use super::answer_stream::Paged;
 use super::operation::{Description, Done, Operation};
-use heapstead_service::{EntryField, LogRequest, NamesRequest, Service, SessionEntries, SessionEntry, SessionView, parse_heap_key};
+use heapstead_service::{
+    EndLogical, EntryField, LogRequest, NamesRequest, Service, SessionEntries, SessionEntry, SessionView, parse_heap_key,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// The error for a caller without a session.
 const NO_SESSION: &str = "no session ID available (send X-MCP-Session-Id header)";
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Clone, Deserialize, JsonSchema)]
 struct ListSessions {
     /// At most this many; `next_cursor` in the answer leads to the rest. If omitted, as many as fit in one answer.
     #[schemars(range(min = 1, max = 10_000))]
@@ -19,10 +22,20 @@ struct ListSessions {
     cursor: Option<String>,
 }
 
-#[derive(Deserialize, JsonSchema)]
+impl Paged for ListSessions {
+    fn limit(&self) -> Option<u32> {
+        self.limit
+    }
+
+    fn set_page(&mut self, cursor: String, limit: Option<u32>) {
+        (self.cursor, self.limit) = (Some(cursor), limit);
+    }
+}
+
+#[derive(Clone, Deserialize, JsonSchema)]
 struct ListSessionSnapshots {
     /// Fields of the entries, separated by commas: `index`, `input_heap`, `output_heap`, `code`, `timestamp`, `execution_id`. If omitted, all but
-    /// the last.
+    /// the last, and `code` that is longer than 64 KiB is cut and marked with `truncated`. `code` in `fields` returns all of it.
     #[schemars(regex(pattern = heapstead_service::schema::FIELDS_PATTERN))]
     fields: Option<String>,
     /// The session: its handle or its name. If omitted, the session of this connection.
@@ -36,6 +49,16 @@ struct ListSessionSnapshots {
     #[schemars(schema_with = "heapstead_service::schema::cursor")]
     #[serde(default)]
     cursor: Option<String>,
+}
+
+impl Paged for ListSessionSnapshots {
+    fn limit(&self) -> Option<u32> {
+        self.limit
+    }
+
+    fn set_page(&mut self, cursor: String, limit: Option<u32>) {
+        (self.cursor, self.limit) = (Some(cursor), limit);
+    }
 }
 
 pub fn operations(service: &Service) -> Vec<Operation> {
@@ -54,7 +77,7 @@ fn list_sessions(service: &Service) -> Operation {
     let description = Description::tool("list_sessions", "List sessions", "Lists your sessions with at least one completed run: named sessions by name, opened sessions by session id. Pass either as `session` \
          to `list_session_snapshots`; `run_js` continues opened sessions. Ended sessions are not listed. Without credentials, only the opened \
          sessions of this connection are listed, and all named ones.", ("GET", "/api/sessions")).read_only();
-    Operation::new(service, description, |service, caller, params: ListSessions| async move {
+    Operation::list(service, description, |service, caller, params: ListSessions| async move {
         service.sessions().list_names(&caller, NamesRequest { limit: params.limit, cursor: params.cursor }).await
     })
 }
@@ -67,8 +90,8 @@ fn list_session_snapshots(service: &Service) -> Operation {
         ("GET", "/api/session-snapshots"),
     )
     .read_only();
-    Operation::new(service, description, |service, caller, params: ListSessionSnapshots| async move {
-        let fields = params.fields.as_deref().map_or_else(|| Ok(EntryField::DEFAULT.to_vec()), EntryField::parse_list)?;
+    Operation::list(service, description, |service, caller, params: ListSessionSnapshots| async move {
+        let fields = params.fields.as_deref().map(EntryField::parse_list).transpose()?;
         let Some(session) = service.sessions().log_name(&caller, params.session.as_deref()).await? else {
             let entry = SessionEntry { error: Some(NO_SESSION.to_owned()), ..SessionEntry::default() };
             return Ok(SessionEntries { entries: vec![entry], next_cursor: None });
@@ -80,7 +103,7 @@ fn list_session_snapshots(service: &Service) -> Operation {
 #[derive(Deserialize, JsonSchema)]
 struct OpenSession {}
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Clone, Deserialize, JsonSchema)]
 struct ListOpened {
     /// At most this many; `next_cursor` in the answer leads to the rest. If omitted, all.
     #[schemars(range(min = 1, max = 10_000))]
@@ -89,6 +112,16 @@ struct ListOpened {
     #[schemars(schema_with = "heapstead_service::schema::session_cursor")]
     #[serde(default)]
     cursor: Option<String>,
+}
+
+impl Paged for ListOpened {
+    fn limit(&self) -> Option<u32> {
+        self.limit
+    }
+
+    fn set_page(&mut self, cursor: String, limit: Option<u32>) {
+        (self.cursor, self.limit) = (Some(cursor), limit);
+    }
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -128,7 +161,7 @@ fn list_opened(service: &Service) -> Operation {
         ("GET", "/api/sessions/opened"),
     )
     .read_only();
-    Operation::new(service, description, |service, caller, params: ListOpened| async move {
+    Operation::list(service, description, |service, caller, params: ListOpened| async move {
         service.sessions().list_opened(&caller, params.cursor.as_deref(), params.limit).await
     })
 }
@@ -159,15 +192,26 @@ fn fork_session(service: &Service) -> Operation {
     })
 }
 
+#[derive(Deserialize, JsonSchema)]
+struct EndSession {
+    /// The session: its id, its name, or `s0` and the like from `session_context`.
+    session: String,
+    /// For a session that was opened with an intent: delete it with its log, so that the intent opens a new session. Default false: it loses
+    /// its state and keeps its id and its log.
+    forget: Option<bool>,
+}
+
 fn end_session(service: &Service) -> Operation {
     let description = Description::endpoint(
         "end_session",
         "End a session",
-        "Ends a session: its executions are cancelled, and it can't be continued. A session that was opened with an intent keeps its id and \
-         starts with a fresh heap when it is used again. Heaps stay until they are collected.",
+        "Ends a session and deletes its log: its executions are cancelled, and it can't be continued. A named session is deleted, and its name \
+         is free again. A session that was opened with an intent keeps its id and its log and starts with a fresh heap when it is used again, \
+         unless `forget` is true. Heaps stay until they are deleted or collected.",
         ("DELETE", "/api/sessions/{session}"),
     );
-    Operation::new(service, description, |service, caller, params: NamedSession| async move {
-        service.sessions().end(&caller, &params.session).await.map(|()| Done::OK)
+    Operation::new(service, description, |service, caller, params: EndSession| async move {
+        let of_logical = if params.forget.unwrap_or_default() { EndLogical::Forget } else { EndLogical::ClearState };
+        service.sessions().end(&caller, &params.session, of_logical).await.map(|()| Done::OK)
     })
 }

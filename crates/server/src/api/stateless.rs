@@ -1,5 +1,6 @@
 //! `run_js` in stateless mode: waits for the run and returns its whole output.
 
+use super::executions::run_maxima;
 use super::operation::{Arguments, Description, LongText, Operation, Shown};
 use heapstead_service::{RunParameters, Stateless};
 use heapstead_types::limits;
@@ -25,7 +26,8 @@ pub fn run_js(stateless: &Stateless) -> Operation {
         runs_code: true,
         may_conflict: true,
         reports_failure: |answer| answer.get("error").is_some_and(|error| !error.is_null()),
-        long_text: Some(LongText { member: "output", part: output_part, shown: Shown::Whole }),
+        maxima: run_maxima(stateless.maxima()),
+        long_text: Some(LongText { member: "output", part: output_part, whole_bytes: "output_bytes", shown: Shown::Whole }),
         ..Description::tool("run_js", "Run JavaScript", include_str!("descriptions/run_js_stateless.md"), ("POST", "/api/exec"))
     };
     Operation::new(stateless, description, |stateless, caller, params: RunJs| async move {
@@ -39,8 +41,7 @@ pub fn run_js(stateless: &Stateless) -> Operation {
     })
 }
 
-fn output_part(answer: &Value, shown_bytes: usize) -> Arguments {
-    let output_bytes = answer["output"].as_str().map_or(0, str::len);
+fn output_part(_answer: &Value, shown_bytes: usize, output_bytes: usize) -> Arguments {
     let rest = format!(
         "the first {shown_bytes} of {output_bytes} bytes are shown, and a stateless server does not store the rest: run code that writes less, or use REST, \
          which returns the whole output"

@@ -1,5 +1,6 @@
 //! Tags on heaps: `get_heap_tags`, `set_heap_tags`, `delete_heap_tags`, `query_heaps_by_tags`.
 
+use super::answer_stream::Paged;
 use super::operation::{Description, Done, FailureShape, Operation};
 use heapstead_service::{Service, parse_heap_key};
 use heapstead_store::Tags;
@@ -35,7 +36,7 @@ struct DeleteHeapTags {
     keys: Option<String>,
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Clone, Deserialize, JsonSchema)]
 struct QueryHeapsByTags {
     /// Finds heaps whose tags contain every one of these pairs.
     #[schemars(schema_with = "heapstead_service::schema::tags")]
@@ -47,6 +48,16 @@ struct QueryHeapsByTags {
     #[schemars(schema_with = "heapstead_service::schema::heap_key")]
     #[serde(default)]
     cursor: Option<String>,
+}
+
+impl Paged for QueryHeapsByTags {
+    fn limit(&self) -> Option<u32> {
+        self.limit
+    }
+
+    fn set_page(&mut self, cursor: String, limit: Option<u32>) {
+        (self.cursor, self.limit) = (Some(cursor), limit);
+    }
 }
 
 pub fn operations(service: &Service) -> Vec<Operation> {
@@ -112,7 +123,7 @@ fn query(service: &Service) -> Operation {
         )
         .read_only()
     };
-    Operation::new(service, description, |service, caller, params: QueryHeapsByTags| async move {
+    Operation::list(service, description, |service, caller, params: QueryHeapsByTags| async move {
         let after = params.cursor.as_deref().map(|cursor| parse_heap_key("cursor", cursor)).transpose()?;
         service.heaps().find_by_tags(&caller, TagQuery { pairs: params.tags, after, limit: params.limit }).await
     })

@@ -207,7 +207,7 @@ mod tests {
         let url = format!("http://{}/keys", listener.local_addr().expect("an address")).parse().expect("an address");
         let routes = Router::new().route("/keys", get(answer));
         let shutdown = crate::http::Shutdown::new(tokio_util::sync::CancellationToken::new());
-        tokio::spawn(async move { crate::http::serve(listener, routes, &shutdown).await });
+        tokio::spawn(async move { crate::http::serve(listener, routes, 100, &shutdown).await });
         Issuer { url, published, fetches }
     }
 

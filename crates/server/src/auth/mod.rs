@@ -1,4 +1,4 @@
-//! Authentication: turns the headers of a request into a principal or a refusal. No other place does.
+//! Authentication: turns the headers of a request into an identity or a refusal. No other place does.
 //!
 //! ```text
 //! Authorization: Bearer hst_…   ─► valid_tokens ─► the file that `heapstead auth` writes
@@ -7,16 +7,19 @@
 //! Every request is authenticated, also on an open connection, because a token may have been revoked since.
 
 mod bearer;
+mod issuer;
 mod jwks;
 mod jwt;
 mod keys;
 mod refusal;
 mod signatures;
 mod token;
-mod token_file;
+pub mod token_file;
 mod valid_tokens;
 mod watch;
 
+pub use bearer::credentials;
+pub use issuer::Issuer;
 pub use jwks::{is_this_machine, probe as probe_keys};
 pub use jwt::{Jwt, JwtSettings};
 pub use refusal::Refusal;
@@ -24,10 +27,17 @@ pub use token::Token;
 pub use token_file::{Entry, TokenFile, TokenFileError};
 
 use axum::http::HeaderMap;
-use heapstead_types::Principal;
+use heapstead_types::{Permissions, Principal};
 use refusal::Reason;
 use std::path::PathBuf;
 use valid_tokens::ValidTokens;
+
+/// Who sent a request, and what the operator allows them beyond the ordinary.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Identity {
+    pub principal: Principal,
+    pub permissions: Permissions,
+}
 
 /// The operator's authentication settings.
 #[derive(Debug, Clone, Default)]
@@ -77,14 +87,14 @@ impl Authenticator {
         self.tokens.is_some() || self.jwt.is_some()
     }
 
-    pub async fn principal(&self, headers: &HeaderMap) -> Result<Principal, Refusal> {
+    pub async fn identity(&self, headers: &HeaderMap) -> Result<Identity, Refusal> {
         if !self.is_on() {
-            return Ok(Principal::anonymous());
+            return Ok(Identity::default());
         }
         let text = bearer::credentials(headers)?;
         match (Token::looks_like_one(text), &self.tokens, &self.jwt) {
-            (true, Some(tokens), _) => Ok(tokens.owner(text)?),
-            (false, _, Some(jwt)) => jwt.principal(text).await,
+            (true, Some(tokens), _) => Ok(tokens.identity(text)?),
+            (false, _, Some(jwt)) => jwt.identity(text).await,
             _ => Err(Reason::UnknownKind.into()),
         }
     }

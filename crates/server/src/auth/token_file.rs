@@ -8,11 +8,12 @@
 //! sha256 = "9f86d081…"
 //! created_at = "2026-11-16T02:21:37Z"
 //! expires_at = "2026-12-16T02:21:37Z"      # optional
+//! permissions = ["heaps:import"]           # optional
 //! ```
 //! The file is replaced atomically by a rename, so that a reader sees the old or the new version. Writers hold a lock file next to it.
 
 use super::token::TokenDigest;
-use heapstead_types::Principal;
+use heapstead_types::{Permissions, Principal};
 use jiff::Timestamp;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
@@ -57,6 +58,8 @@ pub struct Entry {
     pub created_at: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Permissions::is_empty", with = "as_texts")]
+    pub permissions: Permissions,
 }
 
 impl Entry {
@@ -97,9 +100,7 @@ impl TokenFile {
         if text.len() as u64 > FILE_BYTES_MAX {
             return Err(malformed(format!("it is longer than {FILE_BYTES_MAX} bytes")));
         }
-        let contents: Contents = toml::from_str(&text).map_err(|error| malformed(error.to_string()))?;
-        contents.tokens.iter().try_for_each(check).map_err(malformed)?;
-        Ok(contents.tokens)
+        parse(&text).map_err(malformed)
     }
 
     /// The file mode, if it allows access to other users.
@@ -134,9 +135,8 @@ impl TokenFile {
             read => read?,
         };
         let changed = change(&mut entries)?;
-        let text = toml::to_string(&Contents { tokens: entries });
-        let text = text.map_err(|error| TokenFileError::Malformed { path: self.path.clone(), why: error.to_string() })?;
-        self.replace(&format!("{HEAD}{text}")).map_err(|error| self.io("written", error))?;
+        let text = render(entries).map_err(|why| TokenFileError::Malformed { path: self.path.clone(), why })?;
+        self.replace(&text).map_err(|error| self.io("written", error))?;
         Ok(changed)
     }
 
@@ -164,6 +164,18 @@ impl TokenFile {
     }
 }
 
+/// The entries in the text of a token file.
+pub fn parse(text: &str) -> Result<Vec<Entry>, String> {
+    let contents: Contents = toml::from_str(text).map_err(|error| error.to_string())?;
+    contents.tokens.iter().try_for_each(check)?;
+    Ok(contents.tokens)
+}
+
+/// The text of a token file with these entries.
+pub fn render(tokens: Vec<Entry>) -> Result<String, String> {
+    Ok(format!("{HEAD}{}", toml::to_string(&Contents { tokens }).map_err(|error| error.to_string())?))
+}
+
 fn check(entry: &Entry) -> Result<(), String> {
     // A token cannot have one of the two owners without authentication.
     if entry.owner.tenant().is_none() {
@@ -174,6 +186,22 @@ fn check(entry: &Entry) -> Result<(), String> {
             Err(format!("the name of token `{}` has more than {NAME_CHARS_MAX} characters, or control characters", entry.id))
         }
         _ => Ok(()),
+    }
+}
+
+mod as_texts {
+    //! Serialises permissions by name.
+
+    use heapstead_types::Permissions;
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    pub fn serialize<S: Serializer>(permissions: &Permissions, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(permissions.iter().map(|permission| permission.as_str()))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Permissions, D::Error> {
+        let names = Vec::<String>::deserialize(deserializer)?;
+        names.iter().map(|name| name.parse().map_err(|error| de::Error::custom(format!("permission `{name}`: {error}")))).collect()
     }
 }
 

@@ -1,10 +1,10 @@
 //! The valid bearer tokens: the token file in memory, reloaded when it changes.
 
+use super::Identity;
 use super::refusal::Reason;
 use super::token::{Token, TokenDigest};
 use super::token_file::{Entry, TokenFile, TokenFileError};
 use super::watch::Watch;
-use heapstead_types::Principal;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -32,7 +32,7 @@ impl ValidTokens {
         Ok(Self { file, state: Mutex::new(State { watch, by_id }) })
     }
 
-    pub fn owner(&self, text: &str) -> Result<Principal, Reason> {
+    pub fn identity(&self, text: &str) -> Result<Identity, Reason> {
         let digest = Token::digest(text);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.watch.has_changed() {
@@ -44,7 +44,7 @@ impl ValidTokens {
         let is_it = bool::from(expected.ct_eq(&digest));
         match entry {
             Some(entry) if is_it && entry.has_expired() => Err(Reason::ExpiredToken { id: entry.id.clone() }),
-            Some(entry) if is_it => Ok(entry.owner.clone()),
+            Some(entry) if is_it => Ok(Identity { principal: entry.owner.clone(), permissions: entry.permissions.clone() }),
             _ => Err(Reason::UnknownToken),
         }
     }
@@ -68,6 +68,7 @@ fn by_id(entries: Vec<Entry>) -> HashMap<String, Entry> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use heapstead_types::Permissions;
     use jiff::{SignedDuration, Timestamp};
 
     fn add(file: &TokenFile, owner: &str, lasts: Option<SignedDuration>) -> Token {
@@ -79,9 +80,16 @@ mod tests {
             sha256: Token::digest(token.text()),
             created_at: Timestamp::now(),
             expires_at: lasts.map(|lasts| Timestamp::now() + lasts),
+            permissions: Permissions::new(),
         };
         file.add(entry).expect("added");
         token
+    }
+
+    impl ValidTokens {
+        fn owner(&self, text: &str) -> Result<heapstead_types::Principal, Reason> {
+            self.identity(text).map(|identity| identity.principal)
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::screen::Screen;
 use super::table::{self, Cell, Table};
 use crate::auth::{Entry, Token, TokenFile, TokenFileError};
 use clap::Subcommand;
-use heapstead_types::Principal;
+use heapstead_types::{Permission, Principal};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::io;
@@ -19,6 +19,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   heapstead auth add acme/ann --auth-tokens tokens.toml      prints the token once
   heapstead auth add acme/ci --expires 30d --name pipeline   with HEAPSTEAD_AUTH_TOKENS set
+  heapstead auth add acme/ann --permission heaps:import      may import heaps; needs `serve --allow-heap-import`
   heapstead auth ls                                          ids, owners and ages, never the tokens
   heapstead auth revoke ID                                   refuses it from the next request on
   heapstead serve --http-port 8420 --auth-tokens tokens.toml
@@ -55,6 +56,9 @@ struct AddOptions {
     /// Description of the token
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+    /// Grant this to the token; can be given several times. The only one is heaps:import
+    #[arg(long, value_name = "PERMISSION")]
+    permission: Vec<Permission>,
     #[command(flatten)]
     file: FileOptions,
 }
@@ -132,6 +136,7 @@ fn add(screen: &mut Screen, options: AddOptions) -> Result<(), Failed> {
         sha256: Token::digest(token.text()),
         created_at,
         expires_at: options.expires.map(|lasts| created_at + lasts),
+        permissions: options.permission.into_iter().collect(),
     };
     file.add(entry.clone())?;
     if options.file.json {
@@ -156,7 +161,7 @@ fn ls(screen: &mut Screen, options: &FileOptions) -> Result<(), Failed> {
         screen.aside("there are no tokens");
         return Ok(());
     }
-    let mut table = Table::new(Colours::of(&io::stdout()), ["ID", "OWNER", "CREATED (UTC)", "EXPIRES (UTC)", "NAME"]);
+    let mut table = Table::new(Colours::of(&io::stdout()), ["ID", "OWNER", "CREATED (UTC)", "EXPIRES (UTC)", "PERMISSIONS", "NAME"]);
     for entry in &entries {
         let end = entry.expires_at.map_or_else(|| "never".to_owned(), |end| table::time(&end.to_string()));
         table.row([
@@ -164,6 +169,7 @@ fn ls(screen: &mut Screen, options: &FileOptions) -> Result<(), Failed> {
             entry.owner.to_string().into(),
             table::time(&entry.created_at.to_string()).into(),
             if entry.has_expired() { Cell::painted(format!("{end} (past)"), Colours::red) } else { end.into() },
+            names(entry).join(" ").into(),
             entry.name.as_deref().unwrap_or_default().into(),
         ]);
     }
@@ -186,9 +192,17 @@ fn shown(entry: &Entry) -> Value {
     if let Some(name) = &entry.name {
         shown["name"] = name.as_str().into();
     }
+    if !entry.permissions.is_empty() {
+        shown["permissions"] = names(entry).into();
+    }
     if let Some(end) = entry.expires_at {
         shown["expires_at"] = end.to_string().into();
         shown["expired"] = entry.has_expired().into();
     }
     shown
+}
+
+/// The names of the token's permissions.
+fn names(entry: &Entry) -> Vec<&'static str> {
+    entry.permissions.iter().map(|permission| permission.as_str()).collect()
 }

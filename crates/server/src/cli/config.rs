@@ -51,10 +51,15 @@ fn chosen(matches: &ArgMatches) -> (Vec<String>, &ArgMatches) {
 }
 
 /// A flag's id, and its value as on the command line.
-type Setting = (String, String);
+pub type Setting = (String, String);
 
 fn read(path: &Path, command: &Command) -> Result<Vec<Setting>, ConfigError> {
     let text = std::fs::read_to_string(path).map_err(|error| ConfigError::Unreadable { path: path.into(), error })?;
+    parse(path, &text, command)
+}
+
+/// The settings in the text of a file. Errors name its path.
+pub fn parse(path: &Path, text: &str, command: &Command) -> Result<Vec<Setting>, ConfigError> {
     let table: toml::Table = text.parse().map_err(|error| ConfigError::NotToml { path: path.into(), error: Box::new(error) })?;
     table.into_iter().map(|(key, value)| setting(path, command, key, &value)).collect()
 }

@@ -3,12 +3,13 @@
 use super::colours::Colours;
 use super::flags::{HeapPlace, ServeOptions};
 use super::kernel;
+use super::memory_bound::MemoryBound;
 use super::screen::Screen;
-use super::serve;
+use super::{EXIT_BAD_INPUT, serve};
 use crate::auth::{self, TokenFile};
 use crate::startup::{self, StartupError};
-use heapstead_engine::Artifacts;
-use heapstead_service::{ContextPlace, ExecutionOutcome, OneShot, OneShotMode, OneShotRequest};
+use heapstead_engine::{Artifacts, OptionalLayer, StatefulJit, cgroup};
+use heapstead_service::{ContextPlace, ExecutionOutcome, OneShot, OneShotMode, OneShotRequest, Stores};
 use heapstead_types::Limits;
 use rustix::fs::{Access, access, statvfs};
 use std::net::SocketAddr;
@@ -23,6 +24,7 @@ Examples:
   heapstead doctor --http-port 8420            also checks that the port is free
   heapstead doctor --config heapstead.toml     checks what a server with this file needs
   heapstead doctor --json                      prints JSON
+  heapstead doctor --limits --max-queued 100   prints the memory that such a server can use at most
 
 Exit code: 0 if everything is present, 1 if something is missing.";
 
@@ -35,6 +37,9 @@ const FREE_MB_MIN: u64 = 256;
 pub struct DoctorOptions {
     #[command(flatten)]
     server: ServeOptions,
+    /// Print the most memory that a server with these flags can use, and what it consists of, instead of the checks
+    #[arg(long)]
+    limits: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -48,8 +53,11 @@ struct Report {
 
 #[derive(serde::Serialize)]
 struct Check {
-    name: &'static str,
+    name: String,
     ok: bool,
+    /// Everything works, but an optional layer of confinement is missing.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    warning: bool,
     /// The finding.
     detail: String,
     /// How to fix the problem.
@@ -58,16 +66,24 @@ struct Check {
 }
 
 impl Check {
-    fn new<E: std::fmt::Display>(name: &'static str, found: Result<String, E>, fix: &str) -> Self {
-        match found {
-            Ok(detail) => Self { name, ok: true, detail, fix: None },
-            Err(problem) => Self { name, ok: false, detail: problem.to_string(), fix: Some(fix.to_owned()) },
-        }
+    fn new<E: std::fmt::Display>(name: &str, found: Result<String, E>, fix: &str) -> Self {
+        let (ok, fix) = (found.is_ok(), found.is_err().then(|| fix.to_owned()));
+        let detail = found.unwrap_or_else(|problem| problem.to_string());
+        Self { name: name.to_owned(), ok, warning: false, detail, fix }
+    }
+
+    /// A layer of confinement that not every kernel has.
+    fn layer(layer: &OptionalLayer) -> Self {
+        let check = Self::new(&layer.name, layer.outcome.clone(), fix_of_layer(&layer.name));
+        Self { ok: true, warning: !check.ok, ..check }
     }
 }
 
 pub async fn doctor(options: DoctorOptions) -> ExitCode {
     let mut screen = Screen::new();
+    if options.limits {
+        return limits(&options, &mut screen);
+    }
     let mut report = Report { ok: true, checks: Vec::new() };
     let mut report_checks = |checks: Vec<Check>| {
         for check in checks {
@@ -81,9 +97,10 @@ pub async fn doctor(options: DoctorOptions) -> ExitCode {
     // Each result is shown as soon as it is known. The engine is slow, so it comes after the checks of what it needs.
     report_checks(parts());
     report_checks(kernel_checks());
-    report_checks(vec![engine().await]);
+    report_checks(engine(&options.server).await);
     report_checks(heaps(&options.server).await);
     report_checks(vec![database(&options.server).await]);
+    report_checks(signatures(&options.server).await);
     report_checks(contexts(&options.server).await);
     report_checks(authentication(&options.server).await);
     report_checks(ports(&options.server).await);
@@ -94,14 +111,39 @@ pub async fn doctor(options: DoctorOptions) -> ExitCode {
         }
     } else {
         let missing = report.checks.iter().filter(|check| !check.ok).count();
-        screen.aside(&if missing == 0 { "everything is present".to_owned() } else { format!("{missing} missing: see → above") });
+        let warnings = report.checks.iter().filter(|check| check.warning).count();
+        screen.aside(&match (missing, warnings) {
+            (0, 0) => "everything is present".to_owned(),
+            (0, _) => format!("everything required is present; {warnings} warnings: see → above"),
+            _ => format!("{missing} missing: see → above"),
+        });
     }
     if report.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+/// The memory that a server with these flags can use.
+fn limits(options: &DoctorOptions, screen: &mut Screen) -> ExitCode {
+    if let Err(error) = options.server.check_limits() {
+        screen.error(&error.to_string());
+        return ExitCode::from(EXIT_BAD_INPUT);
+    }
+    let bound = MemoryBound::new(&options.server);
+    let text =
+        if options.json { serde_json::to_string(&bound).map(|json| json + "\n") } else { Ok(bound.table(Colours::of(&std::io::stdout()))) };
+    match text {
+        Ok(text) => screen.output(text.as_bytes()),
+        Err(error) => screen.error(&format!("the report has no JSON form: {error}")),
+    }
+    ExitCode::SUCCESS
+}
+
 fn line(check: &Check) -> String {
     let colours = Colours::of(&std::io::stdout());
-    let mark = if check.ok { colours.green("✓") } else { colours.red("✗") };
+    let mark = match (check.ok, check.warning) {
+        (false, _) => colours.red("✗"),
+        (true, true) => colours.yellow("!"),
+        (true, false) => colours.green("✓"),
+    };
     let fix = check.fix.as_ref().map_or(String::new(), |fix| format!("\n    {} {fix}", colours.cyan("→")));
     format!("{mark} {}: {}{fix}\n", check.name, check.detail)
 }
@@ -160,13 +202,39 @@ fn kernel_checks() -> Vec<Check> {
             available(kernel::sealed_memory().map_err(|error| format!("not available: {error}"))),
             "use Linux 3.17 or newer; in a container, let the system call memfd_create through",
         ),
+        Check { name: "cgroup".to_owned(), ok: true, warning: false, detail: cgroup(), fix: None },
     ]
 }
 
-/// End to end: starts an engine and runs code in a confined worker.
-async fn engine() -> Check {
+/// Not required: without a cgroup, the limits of each worker hold, and the scheduler bounds their sum.
+fn cgroup() -> String {
+    match cgroup::delegated() {
+        Ok(group) => format!("{} is delegated: a server puts its workers into a group of their own", group.display()),
+        Err(why) => format!("not used: {why}. A service manager can delegate one, systemd with `Delegate=cpu memory pids` in the unit"),
+    }
+}
+
+/// How an operator can make a layer of confinement available.
+fn fix_of_layer(name: &str) -> &'static str {
+    match name {
+        "speculation" => "the kernel decides: boot without `mitigations=off`, or update the processor's microcode",
+        "user id" => "start the server as a user without privileges, or as root with CAP_KILL, CAP_SETGID and CAP_SETUID",
+        _ => {
+            "allow unprivileged user namespaces (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns); in a container, let clone with CLONE_NEWUSER, mount and pivot_root through; not in a chroot"
+        }
+    }
+}
+
+/// End to end: starts an engine and runs code in a confined worker. Also the layers of confinement that the kernel may lack.
+async fn engine(server: &ServeOptions) -> Vec<Check> {
     let began = Instant::now();
-    let found = match startup::start_engine(|| Screen::new().aside("starting the engine …")).await {
+    let started = match server.confinement.config() {
+        Ok(config) => startup::start_engine(config, || Screen::new().aside("starting the engine …")).await,
+        Err(error) => Err(error.into()),
+    };
+    let layers: Vec<Check> = started.iter().flat_map(|engine| engine.layers()).map(Check::layer).collect();
+    let compilers: Vec<Check> = started.iter().map(|engine| stateful_jit(engine.stateful_jit())).collect();
+    let found = match started {
         Err(error) => Err(format!("it does not start: {error}")),
         Ok(engine) => {
             let started_ms = began.elapsed().as_millis();
@@ -183,7 +251,19 @@ async fn engine() -> Check {
             }
         }
     };
-    Check::new("engine", found, "fix what is missing above; if nothing is, rebuild the parts with `make build`")
+    let engine = Check::new("engine", found, "fix what is missing above; if nothing is, rebuild the parts with `make build`");
+    std::iter::once(engine).chain(compilers).chain(layers).collect()
+}
+
+/// Not required: without it, stateful code is slower.
+fn stateful_jit(state: &StatefulJit) -> Check {
+    let found = match state {
+        StatefulJit::On => Ok("optimised".to_owned()),
+        StatefulJit::Off => Ok("interpreted, because of `--stateful-jit=off` or `--jitless`".to_owned()),
+        StatefulJit::Unavailable { why } => Err(format!("interpreted: {why}")),
+    };
+    let check = Check::new("stateful code", found, "rebuild the worker library and the V8 host together with `make build`");
+    Check { ok: true, warning: !check.ok, ..check }
 }
 
 async fn heaps(server: &ServeOptions) -> Vec<Check> {
@@ -227,7 +307,7 @@ fn heap_folder(folder: &Path) -> Vec<Check> {
 }
 
 async fn database(server: &ServeOptions) -> Check {
-    let folder = &server.stores.session_db_path;
+    let folder = &server.stores.database.session_db_path;
     let found = match startup::open_database(folder) {
         Ok(database) => database.records.check().await.map_err(StartupError::from),
         Err(error) => Err(error),
@@ -236,9 +316,25 @@ async fn database(server: &ServeOptions) -> Check {
     Check::new("database", found.map(|()| format!("{} can be read and written", folder.display())), fix)
 }
 
+/// Whether heaps of an earlier version have to be signed. If the stores can't be read, other checks say so.
+async fn signatures(server: &ServeOptions) -> Vec<Check> {
+    if server.stateless {
+        return Vec::new();
+    }
+    let (Ok(heaps), Ok(database)) = (server.stores.heaps.open(), startup::open_database(&server.stores.database.session_db_path)) else {
+        return Vec::new();
+    };
+    let found = match Stores::open(heaps, database, server.policy()).heaps().count_unsigned().await {
+        Err(_) => return Vec::new(),
+        Ok(0) => Ok("no unsigned heap was found".to_owned()),
+        Ok(_) => Err("some heaps have no signature, and are not restored"),
+    };
+    vec![Check::new("heap signatures", found, "if you trust all heaps in the store, run `heapstead heaps sign --all` with the same flags")]
+}
+
 /// The context store, if there is one.
 async fn contexts(server: &ServeOptions) -> Vec<Check> {
-    let settings = match server.contexts.settings(&server.stores.session_db_path) {
+    let settings = match server.contexts.settings(&server.stores.database.session_db_path) {
         Err(error) => return vec![Check::new("contexts", Err(error), "correct the flags")],
         Ok(settings) => settings.filter(|_| !server.stateless),
     };

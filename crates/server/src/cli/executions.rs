@@ -1,4 +1,4 @@
-//! `heapstead executions`: lists executions, shows their records, follows their output and cancels them.
+//! `heapstead executions`: lists executions, shows their records, follows their output, cancels and deletes them.
 
 use super::backend::{Backend, BackendError, ExecutionQuery, Needs};
 use super::colours::Colours;
@@ -19,6 +19,7 @@ Examples:
   heapstead executions show ID --url URL                the record of an execution on a running server
   heapstead executions output ID --follow               follows the output until the run ends
   heapstead executions cancel ID                        cancels it, whichever local process runs it
+  heapstead executions rm ID                            deletes its record and its output
 
 Exit code: 0 success, 1 failure, 2 invalid input. With `output --follow`, that of the run:
 0 completed, 1 failed, 124 timed out, 130 cancelled.";
@@ -49,6 +50,9 @@ enum ExecutionsCommand {
     /// Cancel an execution
     #[command(after_help = EXAMPLES)]
     Cancel(Box<OneOptions>),
+    /// Delete the record and the output of an execution that has ended
+    #[command(after_help = EXAMPLES)]
+    Rm(Box<OneOptions>),
 }
 
 #[derive(clap::Args)]
@@ -101,6 +105,7 @@ pub async fn executions(options: ExecutionsOptions) -> ExitCode {
         ExecutionsCommand::Show(options) => show(&mut screen, *options).await,
         ExecutionsCommand::Output(options) => output(&mut screen, *options).await,
         ExecutionsCommand::Cancel(options) => cancel(&mut screen, *options).await,
+        ExecutionsCommand::Rm(options) => rm(&mut screen, *options).await,
     };
     done.unwrap_or_else(|error| failed(&screen, &error))
 }
@@ -207,6 +212,15 @@ async fn cancel(screen: &mut Screen, options: OneOptions) -> Result<ExitCode, Ba
     match options.common.json {
         true => print_json(screen, &answer),
         false => screen.note(&format!("cancelled {}", options.execution)),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn rm(screen: &mut Screen, options: OneOptions) -> Result<ExitCode, BackendError> {
+    let answer = Backend::open(&options.common.place, Needs::Database).await?.delete_execution(&options.execution).await?;
+    match options.common.json {
+        true => print_json(screen, &answer),
+        false => screen.note(&format!("deleted {}", options.execution)),
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! `heapstead heaps`: lists, shows, exports and imports heaps, and removes unreferenced ones.
+//! `heapstead heaps`: lists, shows, exports, imports, signs and deletes heaps, and removes unreferenced ones.
 
 use super::EXIT_BAD_INPUT;
 use super::backend::{Backend, BackendError, HeapFile, Needs};
@@ -7,7 +7,7 @@ use super::flags::{WhereOptions, heap_key};
 use super::screen::Screen;
 use super::table::{self, Table};
 use clap::Subcommand;
-use heapstead_service::CollectRequest;
+use heapstead_service::{CollectRequest, SignRequest};
 use heapstead_types::{EngineId, HeapKey};
 use serde_json::{Value, json};
 use std::io::{self, Read, Write};
@@ -21,8 +21,13 @@ Examples:
   heapstead heaps show KEY --json                  size, age, engine and tags as JSON
   heapstead heaps export KEY my.heap               writes my.heap, and my.heap.json with the engine id
   heapstead heaps import my.heap --url URL         imports it on another server
+  heapstead heaps rm KEY                           deletes it with its tags, unless a session or an execution needs it
   heapstead heaps gc --dry-run                     prints what would be removed
   heapstead heaps gc --unknown --dry-run           also heaps of `heapstead run`, which no database knows
+  heapstead heaps sign --all --dry-run             prints which heaps have no signature, e.g. of an earlier version
+  heapstead heaps sign KEY                         accepts a heap, wherever it came from
+  heapstead heaps rotate-key                       signs new heaps with a new key
+  heapstead heaps export-keys heaps.keys           for `import-keys` on another database that shares the heaps
 
 Exit code: 0 success, 1 failure, 2 invalid input.";
 
@@ -52,9 +57,24 @@ enum HeapsCommand {
     /// Import an exported heap after verifying it
     #[command(after_help = EXAMPLES)]
     Import(Box<ImportOptions>),
+    /// Delete heaps with their tags; those that a session or an unfinished execution needs are refused
+    #[command(after_help = EXAMPLES)]
+    Rm(Box<RmOptions>),
     /// Remove expired heaps that no tag, session, recent log entry or running execution refers to
     #[command(after_help = EXAMPLES)]
     Gc(Box<GcOptions>),
+    /// Sign heaps that are in the store, so that they can be restored; whoever signs a heap vouches for where it came from
+    #[command(after_help = EXAMPLES)]
+    Sign(Box<SignOptions>),
+    /// Sign new heaps with a new key; heaps that older keys signed stay valid
+    #[command(after_help = EXAMPLES)]
+    RotateKey(Box<CommonOptions>),
+    /// Write the keys that heaps are signed with to a file, for servers with another database on the same folder or bucket
+    #[command(after_help = EXAMPLES)]
+    ExportKeys(Box<KeyFileOptions>),
+    /// Add the keys of another database, so that its heaps are restored; the newest of them signs new heaps
+    #[command(after_help = EXAMPLES)]
+    ImportKeys(Box<KeyFileOptions>),
 }
 
 #[derive(clap::Args)]
@@ -106,6 +126,15 @@ struct ImportOptions {
 }
 
 #[derive(clap::Args)]
+struct RmOptions {
+    /// Keys of the heaps: 64 lowercase hex digits each
+    #[arg(value_name = "KEY", value_parser = heap_key, required = true)]
+    heaps: Vec<HeapKey>,
+    #[command(flatten)]
+    common: CommonOptions,
+}
+
+#[derive(clap::Args)]
 struct GcOptions {
     /// Only print what would be removed
     #[arg(long)]
@@ -113,6 +142,30 @@ struct GcOptions {
     /// Also remove heaps that this database does not know; use it only if no other server shares the store
     #[arg(long)]
     unknown: bool,
+    #[command(flatten)]
+    common: CommonOptions,
+}
+
+#[derive(clap::Args)]
+struct SignOptions {
+    /// Keys of heaps to sign, whatever their signature is now
+    #[arg(value_name = "KEY", value_parser = heap_key, required_unless_present = "all", conflicts_with = "all")]
+    heaps: Vec<HeapKey>,
+    /// Sign all heaps that have no signature or one of an older key; heaps with an invalid signature, or one of another database, are only listed
+    #[arg(long)]
+    all: bool,
+    /// Only print what would be signed
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    common: CommonOptions,
+}
+
+#[derive(clap::Args)]
+struct KeyFileOptions {
+    /// File with the keys, which are secret: whoever has them can make heaps that these servers restore
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
     #[command(flatten)]
     common: CommonOptions,
 }
@@ -133,7 +186,12 @@ pub async fn heaps(options: HeapsOptions) -> ExitCode {
         HeapsCommand::Show(options) => show(&mut screen, *options).await,
         HeapsCommand::Export(options) => export(&mut screen, *options).await,
         HeapsCommand::Import(options) => import(&mut screen, *options).await,
+        HeapsCommand::Rm(options) => rm(&mut screen, *options).await,
         HeapsCommand::Gc(options) => gc(&mut screen, *options).await,
+        HeapsCommand::Sign(options) => sign(&mut screen, *options).await,
+        HeapsCommand::RotateKey(options) => rotate_key(&mut screen, *options).await,
+        HeapsCommand::ExportKeys(options) => export_keys(&mut screen, *options).await,
+        HeapsCommand::ImportKeys(options) => import_keys(&mut screen, *options).await,
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -291,6 +349,19 @@ fn read_engine(sidecar: &Path) -> Result<Option<EngineId>, BackendError> {
     text(&value["engine"]).parse().map(Some).map_err(|error: <EngineId as std::str::FromStr>::Err| bad(error.to_string()))
 }
 
+/// Those before one that is refused are deleted.
+async fn rm(screen: &mut Screen, options: RmOptions) -> Result<(), BackendError> {
+    let backend = Backend::open(&options.common.place, Needs::Database).await?;
+    for heap in options.heaps {
+        let answer = backend.delete_heap(heap).await?;
+        match options.common.json {
+            true => print_json(screen, &answer),
+            false => screen.note(&format!("deleted {heap}")),
+        }
+    }
+    Ok(())
+}
+
 async fn gc(screen: &mut Screen, options: GcOptions) -> Result<(), BackendError> {
     let request = CollectRequest { dry_run: options.dry_run, unknown: options.unknown };
     let collected = Backend::open(&options.common.place, Needs::Heaps).await?.collect(request).await?;
@@ -305,5 +376,63 @@ async fn gc(screen: &mut Screen, options: GcOptions) -> Result<(), BackendError>
     let verb = if options.dry_run { "would remove" } else { "removed" };
     let size = table::size(collected["removed_bytes"].as_u64().unwrap_or_default());
     screen.note(&format!("{verb} {} heaps ({size}), kept {}", removed.len(), collected["kept"]));
+    Ok(())
+}
+
+async fn sign(screen: &mut Screen, options: SignOptions) -> Result<(), BackendError> {
+    let are_named = !options.heaps.is_empty();
+    let request = SignRequest { heaps: options.heaps, dry_run: options.dry_run };
+    let done = Backend::open(&options.common.place, Needs::Heaps).await?.sign(request).await?;
+    if options.common.json {
+        print_json(screen, &done);
+        return Ok(());
+    }
+    let of = |field: &str| done[field].as_array().map(Vec::as_slice).unwrap_or_default();
+    for key in of("signed") {
+        screen.output(format!("{}\n", text(key)).as_bytes());
+    }
+    for skipped in of("skipped") {
+        screen.error(&format!("not signed: {}", text(&skipped["why"])));
+    }
+    let verb = if options.dry_run { "would sign" } else { "signed" };
+    screen.note(&format!(
+        "{verb} {} heaps, {} were signed already, {} left as they are",
+        of("signed").len(),
+        done["unchanged"],
+        of("skipped").len()
+    ));
+    match of("skipped").len() {
+        count @ 1.. if are_named => Err(BackendError::NotSigned { count }),
+        _ => Ok(()),
+    }
+}
+
+async fn rotate_key(screen: &mut Screen, options: CommonOptions) -> Result<(), BackendError> {
+    let answer = Backend::open(&options.place, Needs::Database).await?.rotate_heap_key().await?;
+    match options.json {
+        true => print_json(screen, &answer),
+        false => screen.note("new heaps are signed with a new key: by running servers within a minute, by others from now on; `heapstead heaps sign --all` signs the others again"),
+    }
+    Ok(())
+}
+
+async fn export_keys(screen: &mut Screen, options: KeyFileOptions) -> Result<(), BackendError> {
+    let keys = Backend::open(&options.common.place, Needs::Database).await?.export_heap_keys().await?;
+    // With mode 0600.
+    write_whole(&options.file, keys.as_bytes())?;
+    match options.common.json {
+        true => print_json(screen, &json!({ "file": options.file, "keys": keys.lines().count() })),
+        false => screen.note(&format!("wrote {} keys to {}: keep them secret", keys.lines().count(), options.file.display())),
+    }
+    Ok(())
+}
+
+async fn import_keys(screen: &mut Screen, options: KeyFileOptions) -> Result<(), BackendError> {
+    let text = String::from_utf8(read_file(&options.file)?).unwrap_or_default();
+    let answer = Backend::open(&options.common.place, Needs::Nothing).await?.import_heap_keys(&text).await?;
+    match options.common.json {
+        true => print_json(screen, &answer),
+        false => screen.note(&format!("added {} keys", answer["added"])),
+    }
     Ok(())
 }

@@ -19,6 +19,9 @@ pub fn next_step(end: &ExecutionOutcome) -> Option<String> {
         Failure::HeapDamaged { .. } => {
             "the file is left as it is for inspection; continue from another heap with `--heap`, or start fresh without it".into()
         }
+        Failure::HeapUnsigned { .. } => {
+            "name the database of the server that wrote it with `--session-db-path DIR`; or, if you trust it, sign it with `heapstead heaps sign KEY`".into()
+        }
         Failure::HeapOfAnotherEngine { .. } => "use the heapstead that wrote the heap, or start fresh without `--heap`".into(),
         Failure::Store(_) => "`heapstead doctor` checks the heap folder; `--directory-path DIR` chooses another".into(),
         Failure::NoWorker(_) => "`heapstead doctor` shows what is missing and how to fix it".into(),

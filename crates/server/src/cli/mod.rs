@@ -13,6 +13,7 @@ mod hints;
 mod interrupts;
 mod kernel;
 mod lines;
+mod memory_bound;
 mod reference;
 mod repl;
 mod run;
@@ -21,6 +22,7 @@ mod serve;
 mod sessions;
 mod source;
 mod table;
+mod usage;
 mod welcome;
 
 pub use flags::FlagError;
@@ -28,6 +30,7 @@ pub use flags::FlagError;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::sync::LazyLock;
 
 /// Runs JavaScript and keeps its state between runs: each run has its own sandboxed V8 and can continue from the heap of an earlier run.
 ///
@@ -60,6 +63,9 @@ enum Command {
     /// List, show, fork and end sessions
     #[command(after_help = sessions::EXAMPLES)]
     Sessions(sessions::SessionsOptions),
+    /// Show how much is stored, and how much may be
+    #[command(after_help = usage::EXAMPLES)]
+    Usage(Box<usage::UsageOptions>),
     /// Add, list and revoke the tokens that authenticate clients of a server
     #[command(after_help = auth::EXAMPLES)]
     Auth(auth::AuthOptions),
@@ -100,10 +106,17 @@ pub fn main() -> ExitCode {
         Command::Heaps(options) => runtime.block_on(heaps::heaps(options)),
         Command::Executions(options) => runtime.block_on(executions::executions(options)),
         Command::Sessions(options) => runtime.block_on(sessions::sessions(options)),
+        Command::Usage(options) => runtime.block_on(usage::usage(*options)),
         Command::Auth(options) => auth::auth(options),
         Command::Doctor(options) => runtime.block_on(doctor::doctor(*options)),
         Command::Reference(options) => runtime.block_on(reference::reference(options)),
     }
+}
+
+/// The flags that the text of a `--config` file sets.
+pub fn parse_config(text: &str) -> Result<Vec<(String, String)>, String> {
+    static COMMAND: LazyLock<clap::Command> = LazyLock::new(Cli::command);
+    config::parse("config.toml".as_ref(), text, &COMMAND).map_err(|error| error.to_string())
 }
 
 /// Precedence: arguments, environment variables, the `--config` file, defaults. clap reports invalid arguments itself and exits.

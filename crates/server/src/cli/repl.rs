@@ -1,12 +1,12 @@
 //! `heapstead repl`: every input is one run that continues from the heap of the previous one.
 
 use super::completeness::ended_early;
-use super::flags::{HeapStoreOptions, LimitOptions, OriginOptions};
+use super::flags::{ConfinementOptions, DatabaseOptions, HeapStoreOptions, LimitOptions, OriginOptions};
 use super::interrupts::{Interrupts, WhenIdle};
 use super::lines::{Line, Lines};
 use super::screen::Screen;
 use super::source;
-use crate::startup;
+use crate::startup::{self, StartupError};
 use heapstead_engine::Engine;
 use heapstead_service::{ExecutionOutcome, FinishedRun, HeapCache, InputHeap, OnMissingHeap, OneShot, OneShotMode, OneShotRequest};
 use heapstead_types::{Failure, Limits, limits};
@@ -45,7 +45,11 @@ pub struct ReplOptions {
     #[command(flatten)]
     limits: LimitOptions,
     #[command(flatten)]
+    confinement: ConfinementOptions,
+    #[command(flatten)]
     heaps: HeapStoreOptions,
+    #[command(flatten)]
+    database: DatabaseOptions,
 }
 
 pub fn repl(runtime: &Runtime, options: ReplOptions) -> ExitCode {
@@ -123,9 +127,10 @@ impl Session {
     async fn open(options: &ReplOptions, on_terminal: bool) -> Result<Self, Failure> {
         let screen = Screen::new();
         let interrupts = Interrupts::listen(if on_terminal { WhenIdle::Ignore } else { WhenIdle::Exit })?;
-        let heaps = options.heaps.open()?;
-        let engine = startup::start_engine(|| screen.aside("starting the engine …")).await?;
-        let heaps = HeapCache::new(heaps, engine.info().clone());
+        let (heaps, keys) = (options.heaps.open()?, options.database.heap_keys()?);
+        let config = options.confinement.config().map_err(StartupError::from)?;
+        let engine = startup::start_engine(config, || screen.aside("starting the engine …")).await?;
+        let heaps = HeapCache::new(heaps, engine.info().clone(), keys);
         Ok(Self { engine, heaps, limits: options.limits.limits(), interrupts, screen, input: options.input.input(), before: Vec::new() })
     }
 

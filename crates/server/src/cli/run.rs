@@ -1,7 +1,7 @@
 //! `heapstead run`: runs code once; the exit code reports how it ended.
 
 use super::EXIT_BAD_INPUT;
-use super::flags::{FlagError, HeapStoreOptions, LimitOptions, OriginOptions};
+use super::flags::{ConfinementOptions, DatabaseOptions, FlagError, HeapStoreOptions, LimitOptions, OriginOptions};
 use super::interrupts::{EXIT_INTERRUPTED, Interrupts, WhenIdle};
 use super::screen::Screen;
 use super::source::{SourceError, SourceOptions};
@@ -37,7 +37,11 @@ pub struct RunOptions {
     #[command(flatten)]
     limits: LimitOptions,
     #[command(flatten)]
+    confinement: ConfinementOptions,
+    #[command(flatten)]
     heaps: HeapStoreOptions,
+    #[command(flatten)]
+    database: DatabaseOptions,
     /// Print one JSON object: the record of the run and its output
     #[arg(long)]
     json: bool,
@@ -47,8 +51,16 @@ pub struct RunOptions {
 struct Plan {
     code: String,
     limits: Limits,
-    /// The heap store and the heap to start from. `None` if stateless.
-    state: Option<(HeapStoreOptions, InputHeap)>,
+    confinement: ConfinementOptions,
+    /// `None` if stateless.
+    state: Option<State>,
+}
+
+/// Where heaps are stored, the database with the keys that they are signed with, and the heap to start from.
+struct State {
+    heaps: HeapStoreOptions,
+    database: DatabaseOptions,
+    input: InputHeap,
 }
 
 /// Why a run is not started.
@@ -70,10 +82,10 @@ impl RunOptions {
             (true, InputHeap::Fresh) => None,
             (false, input) => {
                 self.heaps.place()?;
-                Some((self.heaps, input))
+                Some(State { heaps: self.heaps, database: self.database, input })
             }
         };
-        Ok(Plan { code: self.source.read()?, limits: self.limits.limits(), state })
+        Ok(Plan { code: self.source.read()?, limits: self.limits.limits(), confinement: self.confinement, state })
     }
 }
 
@@ -109,7 +121,7 @@ pub async fn run(options: RunOptions) -> ExitCode {
 
 /// Executes the plan and passes output on as it arrives.
 async fn execute(plan: Plan, mut output: impl FnMut(&[u8])) -> FinishedRun {
-    let (engine, mode, interrupts) = match prepare(plan.state).await {
+    let (engine, mode, interrupts) = match prepare(&plan.confinement, plan.state).await {
         Ok(prepared) => prepared,
         Err(failure) => return FinishedRun::never_began(failure),
     };
@@ -123,14 +135,16 @@ async fn execute(plan: Plan, mut output: impl FnMut(&[u8])) -> FinishedRun {
     finished
 }
 
-async fn prepare(state: Option<(HeapStoreOptions, InputHeap)>) -> Result<(Engine, OneShotMode, Interrupts), Failure> {
+async fn prepare(confinement: &ConfinementOptions, state: Option<State>) -> Result<(Engine, OneShotMode, Interrupts), Failure> {
     let interrupts = Interrupts::listen(WhenIdle::Exit)?;
-    // The store is opened first, so that its errors are reported immediately.
-    let state = state.map(|(heaps, input)| Ok::<_, StartupError>((heaps.open()?, input))).transpose()?;
-    let engine = startup::start_engine(|| Screen::new().aside("starting the engine …")).await?;
+    // The stores are opened first, so that their errors are reported immediately.
+    let open = |State { heaps, database, input }| Ok::<_, StartupError>((heaps.open()?, database.heap_keys()?, input));
+    let state = state.map(open).transpose()?;
+    let config = confinement.config().map_err(StartupError::from)?;
+    let engine = startup::start_engine(config, || Screen::new().aside("starting the engine …")).await?;
     let mode = match state {
         None => OneShotMode::Stateless,
-        Some((heaps, input)) => OneShotMode::Stateful { heaps: HeapCache::new(heaps, engine.info().clone()), input },
+        Some((heaps, keys, input)) => OneShotMode::Stateful { heaps: HeapCache::new(heaps, engine.info().clone(), keys), input },
     };
     Ok((engine, mode, interrupts))
 }

@@ -6,12 +6,12 @@ use super::{EXIT_BAD_INPUT, welcome};
 use crate::api::Api;
 use crate::auth::{AuthError, Authenticator, Settings};
 use crate::edge::{Access, Edge, Mode};
-use crate::http::{self, Shutdown};
+use crate::http::{self, Budgets, Shutdown};
 use crate::startup::{self, StartupError};
 use crate::{mcp, rest};
 use axum::Router;
 use heapstead_catalog::{CatalogError, Catalogs};
-use heapstead_engine::{Artifacts, Config, Engine};
+use heapstead_engine::Engine;
 use heapstead_service::{ContextStoreError, OpenContexts, Service, ServiceError, Stateless};
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -82,9 +82,9 @@ pub async fn serve(options: ServeOptions) -> ExitCode {
 
 async fn try_serve(options: ServeOptions) -> Result<(), ServeError> {
     start_log(&options.log)?;
-    options.check_memory().map_err(StartupError::Flags)?;
+    options.check_limits().map_err(StartupError::Flags)?;
     options.stores.heaps.place().map_err(StartupError::Flags)?;
-    options.contexts.settings(&options.stores.session_db_path).map_err(StartupError::Flags)?;
+    options.contexts.settings(&options.stores.database.session_db_path).map_err(StartupError::Flags)?;
     let mut auth_settings = options.auth.settings().map_err(StartupError::Flags)?;
     match options.http_port.or(options.sse_port) {
         Some(_) => options.auth.check_exposure(options.bind_host).map_err(StartupError::Flags)?,
@@ -151,19 +151,19 @@ async fn listen(options: &ServeOptions, port: Option<u16>) -> Result<Option<TcpL
 async fn answer(listener: Option<TcpListener>, mcp: impl Fn() -> Router, edge: &Arc<Edge>, shutdown: &Shutdown) {
     let Some(listener) = listener else { return };
     let routes = http::guarded(rest::router(edge.clone(), shutdown.clone()).merge(mcp()), edge);
-    http::serve(listener, routes, shutdown).await;
+    http::serve(listener, routes, edge.budgets.limits.connections_max, shutdown).await;
 }
 
 async fn open(options: &ServeOptions, authenticator: Authenticator) -> Result<Edge, ServeError> {
-    let contexts = options.contexts.settings(&options.stores.session_db_path).map_err(StartupError::Flags)?;
+    let contexts = options.contexts.settings(&options.stores.database.session_db_path).map_err(StartupError::Flags)?;
     let engine = start_engine(options).await?;
     let limits = options.limits.limits();
     let (api, mode) = if options.stateless {
-        let stateless = Stateless::new(engine, limits);
-        (Api::stateless(&stateless), Mode::Stateless(stateless))
+        let stateless = Stateless::new(engine, limits, options.capacity.maxima(options.sharing()));
+        (Api::stateless(&stateless), Mode::Stateless(Box::new(stateless)))
     } else {
         let heaps = options.stores.heaps.open()?;
-        let database = startup::open_database(&options.stores.session_db_path)?;
+        let database = startup::open_database(&options.stores.database.session_db_path)?;
         let catalogs = Catalogs::load(&options.sessions.catalog)?;
         let contexts = match contexts {
             Some(settings) => Some(OpenContexts::open(settings).await?),
@@ -180,17 +180,21 @@ async fn open(options: &ServeOptions, authenticator: Authenticator) -> Result<Ed
         plasm_names: options.sessions.plasm_names && !options.stateless,
         access: Access { hosts: options.allowed_hosts.clone(), origins: options.allowed_origins.clone() },
         authenticator,
+        budgets: Budgets::new(options.clients.limits()),
     })
 }
 
 async fn start_engine(options: &ServeOptions) -> Result<Engine, StartupError> {
-    let mut config = Config::new(Artifacts::find()?);
-    config.concurrent_max = options.max_concurrent_executions as usize;
-    config.queued_max = options.max_queued as usize;
+    let mut config = options.confinement.config()?;
+    config.concurrent_max = options.capacity.max_concurrent_executions as usize;
+    config.queued_max = options.capacity.max_queued as usize;
+    config.source_bytes_max = options.capacity.max_source_mb << 20;
+    config.answer_bytes_max = options.capacity.max_answer_mb << 20;
+    config.memory_mb_max = options.capacity.memory_mb();
+    config.sharing = options.sharing();
+    config.uses_cgroup = true;
+    config.zygote_per_owner = options.zygote_per_owner;
     config.spares.heap_mb = options.limits.limits().heap_mb;
-    if let Some(memory_mb) = options.max_memory_mb {
-        config.memory_mb_max = memory_mb;
-    }
     Ok(Engine::start(config).await?)
 }
 

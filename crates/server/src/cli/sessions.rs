@@ -6,6 +6,7 @@ use super::heaps::{CommonOptions, failed, print_json, text};
 use super::screen::Screen;
 use super::table::{self, Table};
 use clap::Subcommand;
+use heapstead_service::EndLogical;
 use heapstead_types::HeapKey;
 use serde_json::Value;
 use std::collections::HashSet;
@@ -18,6 +19,7 @@ Examples:
   heapstead sessions log SESSION               the runs of a session, with their heaps
   heapstead sessions fork SESSION --heap KEY   a new session that continues from an earlier heap
   heapstead sessions end SESSION --url URL     ends a session on a running server
+  heapstead sessions rm NAME                   deletes a named session with its log
   heapstead sessions rotate-key                seals session state held by clients with a new key
 
 Exit code: 0 success, 1 failure, 2 invalid input.";
@@ -47,9 +49,9 @@ enum SessionsCommand {
     /// Create a session that continues from a heap of another
     #[command(after_help = EXAMPLES)]
     Fork(Box<ForkOptions>),
-    /// End a session and cancel its executions
-    #[command(after_help = EXAMPLES)]
-    End(Box<OneOptions>),
+    /// End a session, cancel its executions and delete its log
+    #[command(after_help = EXAMPLES, visible_alias = "rm")]
+    End(Box<EndOptions>),
     /// Rotate the key that seals session state held by clients; state sealed with older keys stays valid
     #[command(after_help = EXAMPLES)]
     RotateKey(Box<KeyOptions>),
@@ -72,6 +74,18 @@ struct OneOptions {
     /// The session: its id, its logical id or, for its log, its name
     #[arg(value_name = "SESSION")]
     session: String,
+    #[command(flatten)]
+    common: CommonOptions,
+}
+
+#[derive(clap::Args)]
+struct EndOptions {
+    /// The session: its id, its logical id or its name
+    #[arg(value_name = "SESSION")]
+    session: String,
+    /// Delete a session that was opened with an intent, with its log; otherwise it loses its state and keeps its id
+    #[arg(long)]
+    forget: bool,
     #[command(flatten)]
     common: CommonOptions,
 }
@@ -213,8 +227,9 @@ async fn fork(screen: &mut Screen, options: ForkOptions) -> Result<(), BackendEr
     Ok(())
 }
 
-async fn end(screen: &mut Screen, options: OneOptions) -> Result<(), BackendError> {
-    let answer = Backend::open(&options.common.place, Needs::Database).await?.end_session(&options.session).await?;
+async fn end(screen: &mut Screen, options: EndOptions) -> Result<(), BackendError> {
+    let of_logical = if options.forget { EndLogical::Forget } else { EndLogical::ClearState };
+    let answer = Backend::open(&options.common.place, Needs::Database).await?.end_session(&options.session, of_logical).await?;
     match options.common.json {
         true => print_json(screen, &answer),
         false => screen.note(&format!("ended {}", options.session)),

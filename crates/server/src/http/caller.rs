@@ -5,10 +5,8 @@ use crate::edge::Edge;
 use axum::extract::ConnectInfo;
 use axum::http::request::Parts;
 use axum::http::{Extensions, StatusCode};
-use heapstead_engine::Lane;
 use heapstead_service::Caller;
-use heapstead_types::{Principal, SessionName};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use heapstead_types::{BudgetHolder, Permissions, Principal};
 use std::net::{IpAddr, SocketAddr};
 
 /// Names the session that a call belongs to.
@@ -18,6 +16,7 @@ const PASSED_ON: &str = "x-mcp-";
 
 pub fn caller(edge: &Edge, parts: &Parts) -> Result<Caller, Problem> {
     let principal = principal(&parts.extensions)?.clone();
+    let permissions = parts.extensions.get::<Permissions>().cloned().unwrap_or_default();
     let mut headers = Vec::new();
     for (name, value) in parts.headers.iter().filter(|(name, _)| name.as_str().starts_with(PASSED_ON)) {
         headers.push((name.as_str().to_owned(), text(value.as_bytes())));
@@ -30,9 +29,7 @@ pub fn caller(edge: &Edge, parts: &Parts) -> Result<Caller, Problem> {
         ),
         (None, _) => edge.session.clone(),
     };
-    let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(address)| address.ip());
-    let lane = lane(&principal, session.as_ref(), peer);
-    Ok(Caller { principal, session, headers, lane, ..Caller::default() })
+    Ok(Caller { principal, permissions, address: address(&parts.extensions), session, headers, ..Caller::default() })
 }
 
 /// The principal that authentication attached. A request without one is refused, not treated as `anonymous`.
@@ -48,13 +45,12 @@ fn text(bytes: &[u8]) -> String {
     }
 }
 
-/// The queue lane of a client: its principal, else its session, else its address. A client has one lane, however many connections it opens.
-fn lane(principal: &Principal, session: Option<&SessionName>, peer: Option<IpAddr>) -> Lane {
-    let mut hasher = DefaultHasher::new();
-    match session {
-        _ if !principal.is_anonymous() => principal.hash(&mut hasher),
-        Some(session) => session.hash(&mut hasher),
-        None => peer.hash(&mut hasher),
-    }
-    Lane(hasher.finish())
+/// The remote address of the request's connection.
+pub fn address(extensions: &Extensions) -> Option<IpAddr> {
+    extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(address)| address.ip())
+}
+
+/// Under whom the resources that an authenticated request takes are counted.
+pub fn budget_holder(extensions: &Extensions) -> Result<BudgetHolder, Problem> {
+    Ok(BudgetHolder::new(principal(extensions)?, address(extensions)))
 }

@@ -43,10 +43,10 @@ pub async fn guard(State(edge): State<Arc<Edge>>, request: Request, next: Next) 
 }
 
 /// The origin to allow in the response. `None` if the request has no foreign origin.
-fn check(access: &Access, uri: &Uri, headers: &HeaderMap) -> Result<Option<HeaderValue>, Problem> {
-    let host = only(headers, header::HOST)?;
-    let named = host.and_then(|value| value.to_str().ok()).or_else(|| uri.authority().map(Authority::as_str));
-    let Some(named) = named else { return Err(Problem::bad_input("the request has no readable `Host` header")) };
+pub fn check(access: &Access, uri: &Uri, headers: &HeaderMap) -> Result<Option<HeaderValue>, Problem> {
+    let unreadable = || Problem::bad_input("the request has no readable `Host` header");
+    let host = only(headers, header::HOST)?.map(HeaderValue::to_str).transpose().map_err(|_| unreadable())?;
+    let named = host.or_else(|| uri.authority().map(Authority::as_str)).ok_or_else(unreadable)?;
     // An absolute request target such as http://other/ names a host too.
     for name in [Some(named), uri.authority().map(Authority::as_str)].into_iter().flatten() {
         if !allowed(&access.hosts, without_port(name)) {
@@ -120,6 +120,18 @@ mod tests {
             [("localhost:8420", "localhost"), ("localhost", "localhost"), ("[::1]:80", "[::1]"), ("[::1]", "[::1]"), ("a:b", "a:b")]
         {
             assert_eq!(without_port(authority), host);
+        }
+    }
+
+    /// Such a header was ignored if the request target named a host.
+    #[test]
+    fn an_unreadable_host_is_refused() {
+        let access = Access { hosts: vec!["localhost".into()], origins: Vec::new() };
+        let uri = Uri::from_static("http://localhost/");
+        let with = |host: &[u8]| HeaderMap::from_iter([(header::HOST, HeaderValue::from_bytes(host).expect("a value"))]);
+        assert!(check(&access, &uri, &HeaderMap::new()).is_ok() && check(&access, &uri, &with(b"localhost:1")).is_ok());
+        for host in [b"\xff".as_slice(), b"localhost\xff", b"other", b""] {
+            assert!(check(&access, &uri, &with(host)).is_err(), "{host:?}");
         }
     }
 }

@@ -6,11 +6,15 @@ use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use std::cell::Cell;
 use std::fmt;
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::task::block_in_place;
 
 /// A custom context value may be 32 deep. The arguments and the request add their own levels.
-const DEPTH_MAX: usize = 40;
+pub const DEPTH_MAX: usize = 40;
 /// A value takes ten times the memory of its shortest text, so the number of values is limited too.
-const VALUES_MAX: usize = 10_000;
+pub const VALUES_MAX: usize = 10_000;
+/// Parsing this much takes about a millisecond.
+const LONG_BYTES: usize = 1 << 20;
 
 /// Parses the text as an object.
 pub fn object(bytes: &[u8]) -> Result<Map<String, Value>, Problem> {
@@ -22,6 +26,17 @@ pub fn object(bytes: &[u8]) -> Result<Map<String, Value>, Problem> {
 
 /// Parses the text as a value.
 pub fn value(bytes: &[u8]) -> Result<Value, Problem> {
+    aside(bytes.len(), || parse(bytes))
+}
+
+/// Does work that takes as long as the text is. For a long text, the other tasks of this thread are moved to another one: a few threads serve
+/// everybody.
+pub fn aside<T>(text_bytes: usize, work: impl FnOnce() -> T) -> T {
+    let is_shared = || Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if text_bytes > LONG_BYTES && is_shared() { block_in_place(work) } else { work() }
+}
+
+fn parse(bytes: &[u8]) -> Result<Value, Problem> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| Problem::bad_input(format!("the body is not UTF-8: byte {} is not valid", error.valid_up_to())))?;
     let mut deserializer = serde_json::Deserializer::from_str(text);

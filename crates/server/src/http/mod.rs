@@ -1,26 +1,35 @@
 //! The HTTP layer that every request passes, whatever its protocol: access, limits, timeouts and error responses.
 //!
 //! ```text
-//! listener (connection limit, timeouts) ─► catch panics ─► guard (Host, Origin) ─► authenticate ─► routes ─► body (size, rate, total memory) ─► handler
+//! listener (connections per address, timeouts, reading rate) ─► catch panics ─► guard (Host, Origin) ─► authenticate (requests per owner)
+//! ─► routes ─► body (size, rate, memory per owner) ─► handler
 //! ```
 
 mod accept;
 mod authenticate;
 mod body;
+mod budgets;
 mod caller;
+mod connection_place;
 mod guard;
 mod json;
 mod listener;
+mod pace;
 mod problem;
+mod sent_body;
 mod shutdown;
 mod write_stall_timeout;
 
 pub use accept::require as require_accept;
-pub use body::{JSON_BYTES_MAX, buffered};
-pub use caller::{caller, principal};
-pub use json::{object as json_object, value as json_value};
-pub use listener::serve;
+pub use body::{BodyLimits, IncomingBody, JSON_BYTES_MAX, buffered};
+pub use budgets::{Budgets, ClientLimits};
+pub use caller::{budget_holder, caller, principal};
+pub use guard::check as check_access;
+pub use json::{DEPTH_MAX as JSON_DEPTH_MAX, VALUES_MAX as JSON_VALUES_MAX, aside, object as json_object, value as json_value};
+pub use listener::{HEAD_BYTES_MAX, serve};
+pub use pace::SEND_PACE;
 pub use problem::{Problem, TYPE_PREFIX as PROBLEM_TYPE_PREFIX};
+pub use sent_body::{SHORT_RESPONSE_BYTES, no_room};
 pub use shutdown::Shutdown;
 
 use crate::edge::Edge;

@@ -1,35 +1,40 @@
-//! A connection with a write stall timeout: a client that does not read its response for too long is disconnected.
+//! A connection whose client must read: one that reads nothing for too long, or slower than the minimum rate, is disconnected.
 
+use super::pace::{Pace, WaitAllowance};
 use std::future::Future;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::{Sleep, sleep};
-
-/// Maximum time that the send buffer may stay full. An idle event stream sends nothing, so it does not stall.
-const STALL_MAX: Duration = Duration::from_secs(60);
+use tokio::time::{Instant, Sleep, sleep};
 
 pub struct WriteStallTimeout {
     stream: TcpStream,
-    /// The timeout, which runs while writes block.
-    stalled: Option<Pin<Box<Sleep>>>,
+    allowance: WaitAllowance,
+    /// Since when the send buffer is full, and the timeout. An idle event stream sends nothing, so it does not stall.
+    stalled: Option<(Instant, Pin<Box<Sleep>>)>,
 }
 
 impl WriteStallTimeout {
-    pub fn new(stream: TcpStream) -> Self {
-        Self { stream, stalled: None }
+    pub fn new(stream: TcpStream, pace: Pace) -> Self {
+        Self { stream, allowance: WaitAllowance::new(pace), stalled: None }
     }
 
-    fn check_stall<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        if written.is_ready() {
-            self.stalled = None;
-            return written;
+    /// Sends small responses at once.
+    pub fn set_nodelay(&self) {
+        // An error means that the connection has already ended.
+        let _ = self.stream.set_nodelay(true);
+    }
+
+    fn check_stall(&mut self, context: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(result) = written {
+            let waited = self.stalled.take().map(|(since, _)| since.elapsed()).unwrap_or_default();
+            self.allowance.waited(waited, *result.as_ref().unwrap_or(&0));
+            return Poll::Ready(result);
         }
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(STALL_MAX)));
-        ready!(stalled.as_mut().poll(context));
+        let (_, timeout) = self.stalled.get_or_insert_with(|| (Instant::now(), Box::pin(sleep(self.allowance.left()))));
+        ready!(timeout.as_mut().poll(context));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
@@ -56,8 +61,8 @@ impl AsyncWrite for WriteStallTimeout {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let flushed = Pin::new(&mut self.stream).poll_flush(context);
-        self.check_stall(context, flushed)
+        // Never blocks: a TCP stream has no buffer of its own.
+        Pin::new(&mut self.stream).poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

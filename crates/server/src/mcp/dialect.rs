@@ -1,7 +1,7 @@
 //! The tasks of MCP 2025-11-25 and the `sessions` capability, which rmcp does not support. Task requests are renamed to custom methods before
 //! rmcp reads them. The results of `initialize` and `tools/list` get the missing members before they are sent.
 
-use super::error;
+use super::{error, initialize};
 use rmcp::model::{CustomResult, InitializeResult, JsonRpcMessage, ListToolsResult, ProtocolVersion, ServerResult};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -44,7 +44,7 @@ pub fn original_name(method: &str) -> &str {
     RENAMED.iter().find(|(_, renamed)| *renamed == method).map_or(method, |(name, _)| name)
 }
 
-/// A transport that completes outgoing results and errors.
+/// A transport that completes outgoing results and errors, and shortens an incoming `initialize`.
 pub struct Dialect<T> {
     inner: T,
     /// Whether the client negotiated 2025-11-25 and the server has tasks.
@@ -127,8 +127,8 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Dialect<T> {
         self.inner.send(message)
     }
 
-    fn receive(&mut self) -> impl Future<Output = Option<RxJsonRpcMessage<RoleServer>>> + Send {
-        self.inner.receive()
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        self.inner.receive().await.map(initialize::without_unused)
     }
 
     fn close(&mut self) -> impl Future<Output = Result<(), Self::Error>> + Send {

@@ -3,7 +3,7 @@
 use heapstead_service::ServiceError;
 use heapstead_types::ErrorCode;
 use rmcp::ErrorData;
-use rmcp::model::ErrorCode as RpcCode;
+use rmcp::model::{ErrorCode as RpcCode, JsonRpcMessage, ServerJsonRpcMessage};
 use serde_json::{Map, Value, json};
 
 /// The member of `data` that holds the stable code.
@@ -30,6 +30,12 @@ pub fn invalid_request(text: impl Into<String>) -> ErrorData {
 
 pub fn request_too_large(text: impl Into<String>) -> ErrorData {
     build(RpcCode::INVALID_REQUEST, ErrorCode::TooLarge, text, json!({}))
+}
+
+/// Whether a message is the error of `request_too_large`.
+pub fn is_too_large(message: &ServerJsonRpcMessage) -> bool {
+    let JsonRpcMessage::Error(error) = message else { return false };
+    error.error.data.as_ref().is_some_and(|data| data[CODE] == json!(ErrorCode::TooLarge))
 }
 
 pub fn invalid_params(text: impl Into<String>) -> ErrorData {

@@ -64,9 +64,9 @@ pub async fn cancel(edge: &Edge, caller: &Caller, id: &str) -> Result<(), ErrorD
 /// The result that `run_js` would have returned at the end of the run.
 pub fn result(edge: &Edge, record: ExecutionRecord) -> Result<CallToolResult, ErrorData> {
     let run_tool = edge.api.run_tool().ok_or_else(no_tasks)?;
-    let body = serde_json::to_value(&record).unwrap_or_default();
+    let body = serde_json::to_value(record.for_message()).unwrap_or_default();
     // Every version that has tasks has structured content.
-    Ok(tool_result::from_outcome(run_tool, Ok(Success { body, pending: false }), ClientFormat::new(edge.inline_chars_max, None)))
+    Ok(tool_result::from_outcome(run_tool, Ok(Success::whole(body)), ClientFormat::new(edge.inline_chars_max, None)))
 }
 
 pub fn service(edge: &Edge) -> Result<&Service, ErrorData> {

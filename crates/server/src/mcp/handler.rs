@@ -10,7 +10,6 @@ use crate::api::{Arguments, Failed, NeedsSession, Operation, Success, to_json};
 use crate::edge::Edge;
 use crate::http;
 use axum::http::request::Parts;
-use heapstead_engine::Lane;
 use heapstead_service::{Caller, Connection, EnteredSession, PageRoom, ServiceError};
 use heapstead_types::Principal;
 use rmcp::ErrorData;
@@ -23,7 +22,6 @@ use rmcp::model::{
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use tokio::runtime::Handle;
 
@@ -34,14 +32,11 @@ pub struct Handler {
     edge: Arc<Edge>,
     /// The caller of `initialize`. Since 2026-07-28 each request has its own caller.
     initialized_by: OnceLock<Caller>,
-    /// Connections of anonymous callers are scheduled round-robin.
-    lane: Lane,
 }
 
 impl Handler {
     pub fn new(edge: Arc<Edge>) -> Self {
-        static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
-        Self { edge, initialized_by: OnceLock::new(), lane: Lane(CONNECTIONS.fetch_add(1, Relaxed)) }
+        Self { edge, initialized_by: OnceLock::new() }
     }
 
     /// The caller and the session of a request.
@@ -56,7 +51,7 @@ impl Handler {
     fn read_caller(&self, context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
         match context.extensions.get::<Parts>() {
             Some(parts) => http::caller(&self.edge, parts).map_err(|problem| error::invalid_params(problem.detail())),
-            None => Ok(Caller { principal: Principal::local(), session: self.edge.session.clone(), lane: self.lane, ..Caller::default() }),
+            None => Ok(Caller { principal: Principal::local(), session: self.edge.session.clone(), ..Caller::default() }),
         }
     }
 
@@ -158,11 +153,19 @@ impl Handler {
             let running = service.executions().running(&caller, id);
             let record = reporter.during(running, service.execution(&caller, id, wait)).await;
             let record = record.map_err(|error| Failed { body: operation.failure.body(&error.to_string()), error })?;
-            return Ok(Success { pending: !record.status.is_terminal(), body: to_json(&record) });
+            return Ok(Success { pending: !record.status.is_terminal(), ..Success::whole(to_json(&record.for_message())) });
         }
         let followed = arguments.get("execution_id").and_then(Value::as_str).filter(|_| operation.follows_execution);
         let running = followed.and_then(|id| service.executions().running(&caller, id));
         reporter.during(running, operation.call(caller, arguments)).await
+    }
+}
+
+/// For lists that are one page: no response has a cursor, so the client made it up.
+fn refuse_cursor(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
+    match request.and_then(|request| request.cursor) {
+        None => Ok(()),
+        Some(cursor) => Err(error::from_service(ServiceError::bad_cursor(&cursor))),
     }
 }
 
@@ -201,10 +204,6 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
         let mut caller = self.read_caller(&context)?;
-        // Authenticated callers have one lane for all their connections.
-        if caller.principal.is_anonymous() {
-            caller.lane = self.lane;
-        }
         // Over HTTP the connection was created with the transport session.
         caller.connection = Some(context.extensions.get::<Arc<Connection>>().cloned().unwrap_or_default());
         // A second `initialize` on the same connection does not change the caller.
@@ -218,9 +217,10 @@ impl ServerHandler for Handler {
 
     async fn list_tools(
         &self,
-        _: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        refuse_cursor(request)?;
         let mut tools = tools::all(&self.edge.api);
         if self.declares_tasks(&context) {
             for tool in tools.iter_mut().filter(|tool| self.runs_code(&tool.name)) {
@@ -277,10 +277,11 @@ impl ServerHandler for Handler {
 
     async fn list_resource_templates(
         &self,
-        _: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         self.require_state("resources/templates/list")?;
+        refuse_cursor(request)?;
         Ok(resources::templates())
     }
 

@@ -3,11 +3,12 @@
 use super::connections::Connections;
 use super::json_rpc::{self, Batches, ErrorMessage, Incoming, Received};
 use super::listen_http::{self, Subscription};
+use super::pending_place::PendingPlace;
 use super::session_handler::SessionHandler;
 use super::session_metadata::Era;
 use super::{KEEP_ALIVE, error, listen, rmcp_http_errors};
 use crate::edge::Edge;
-use crate::http::{self, JSON_BYTES_MAX, Problem, Shutdown};
+use crate::http::{self, BodyLimits, JSON_BYTES_MAX, Problem, Shutdown};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
@@ -30,14 +31,20 @@ use tokio_util::sync::CancellationToken;
 
 /// The id of a connection, in versions before 2026-07-28.
 const CONNECTION_HEADER: &str = "mcp-session-id";
+/// No connection has this id.
+const UNKNOWN_CONNECTION: &str = "unknown";
 const VERSION_HEADER: &str = "mcp-protocol-version";
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 
 pub fn router(edge: Arc<Edge>, shutdown: &Shutdown) -> Router {
-    let bounded = middleware::from_fn_with_state(JSON_BYTES_MAX, http::buffered);
+    let bounded = middleware::from_fn_with_state(BodyLimits::new(&edge, JSON_BYTES_MAX), http::buffered);
     Router::new().route("/mcp", any(serve).layer(bounded)).with_state(Arc::new(Mcp::new(edge, shutdown.streams_end())))
 }
+
+/// What `Mcp-Session-Id` had, if it is not an open connection of the caller.
+#[derive(Clone)]
+struct UnknownConnection(HeaderValue);
 
 struct Mcp {
     edge: Arc<Edge>,
@@ -60,22 +67,25 @@ impl Mcp {
             .with_sse_retry(None)
             .with_json_response(true)
             .with_cancellation_token(streams_end.clone());
-        let (handlers, connections) = (edge.clone(), Arc::new(Connections::new()));
+        let connections_max = usize::try_from(edge.budgets.limits.mcp_connections_max()).unwrap_or(usize::MAX);
+        let (handlers, connections) = (edge.clone(), Arc::new(Connections::at_most(connections_max)));
         let handler = move || Ok(SessionHandler::new(handlers.clone()));
         let unconnected = StreamableHttpService::new(handler.clone(), Arc::default(), config.clone().with_legacy_session_mode(false));
         let service = StreamableHttpService::new(handler, connections.clone(), config);
         Self { edge, service, unconnected, connections, streams_end, pending: Arc::default() }
     }
 
-    /// A connection of another principal is treated as unknown: its id is replaced by one that does not exist.
-    fn hide_connections_of_others(&self, request: &mut Request) -> Result<(), Problem> {
+    /// Unless `Mcp-Session-Id` is an open connection of this caller, it is replaced by one that does not exist. So rmcp never decides whether a
+    /// connection exists, and one of another principal can't be told from an unknown one.
+    fn hide_unusable_connection(&self, request: &mut Request) -> Result<(), Problem> {
         let caller = http::principal(request.extensions())?;
-        let named = request.headers().get(CONNECTION_HEADER).and_then(|value| value.to_str().ok());
-        let hidden =
-            named.filter(|id| self.connections.belongs_to_other(id, caller)).map(|id| HeaderValue::from_str(&format!("{id}-of-another")));
-        if let Some(Ok(hidden)) = hidden {
-            request.headers_mut().insert(CONNECTION_HEADER, hidden);
+        let Some(named) = request.headers().get(CONNECTION_HEADER) else { return Ok(()) };
+        if named.to_str().is_ok_and(|id| self.connections.find(id, caller).is_some()) {
+            return Ok(());
         }
+        let named = UnknownConnection(named.clone());
+        request.headers_mut().insert(CONNECTION_HEADER, HeaderValue::from_static(UNKNOWN_CONNECTION));
+        request.extensions_mut().insert(named);
         Ok(())
     }
 
@@ -85,21 +95,19 @@ impl Mcp {
             return Err(problem.into_response());
         }
         http::caller(&self.edge, &parts).map_err(IntoResponse::into_response)?;
-        match json_rpc::read(body, self.batches(&parts.headers)).map_err(|error| bad_request(&error))? {
+        match json_rpc::read(body, self.batches(&parts)).map_err(|error| refusal(&error))? {
             Received::Single(incoming) => self.post_one(parts, incoming).await,
             Received::Batch(items) => self.post_batch(parts, items).await,
         }
     }
 
     /// Batches are accepted on connections that negotiated 2025-03-26, unless the request names another version.
-    fn batches(&self, headers: &HeaderMap) -> Batches {
-        let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    fn batches(&self, parts: &Parts) -> Batches {
+        let text = |name: &str| parts.headers.get(name).map(|value| value.to_str().unwrap_or_default());
         let is_other_version = text(VERSION_HEADER).is_some_and(|version| version != ProtocolVersion::V_2025_03_26.as_str());
-        match text(CONNECTION_HEADER) {
-            _ if is_other_version => Batches::Refused,
-            Some(connection) => self.connections.batches(connection),
-            None => Batches::Refused,
-        }
+        let caller = http::principal(&parts.extensions).ok();
+        let open = text(CONNECTION_HEADER).zip(caller).and_then(|(id, caller)| self.connections.find(id, caller));
+        open.filter(|_| !is_other_version).map_or(Batches::Refused, |open| open.batches)
     }
 
     /// Sends the responses to a batch on one stream, in the order in which they are ready.
@@ -130,48 +138,30 @@ impl Mcp {
         Ok((headers, Body::from_stream(stream::select_all(streams))).into_response())
     }
 
-    /// Whether a message needs the service with connections. A message of an earlier version that names its session in `_meta` does not. It may
-    /// repeat the session in `Mcp-Session-Id`, which otherwise has the id of a connection.
-    fn is_connected(&self, parts: &mut Parts, message: &ClientJsonRpcMessage) -> Result<bool, Box<Response>> {
-        let era = if is_modern(message) { Era::Modern } else { Era::Legacy };
-        let (meta, id, may_be_unconnected) = match message {
-            JsonRpcMessage::Request(request) => {
-                let may_be_unconnected = era == Era::Legacy && !matches!(request.request, ClientRequest::InitializeRequest(_));
-                (request.request.get_meta().deref().deref(), Some(request.id.clone()), may_be_unconnected)
-            }
-            JsonRpcMessage::Notification(notification) => (notification.notification.get_meta().deref().deref(), None, true),
-            _ => return Ok(true),
-        };
-        let Some(session) = era.session_in(meta) else { return Ok(true) };
-        let Some(header) = parts.headers.get(CONNECTION_HEADER) else { return Ok(!may_be_unconnected) };
-        let header = header.to_str().unwrap_or_default();
-        let caller = http::principal(&parts.extensions).map_err(|problem| Box::new(problem.into_response()))?;
-        if self.connections.connection(header, caller).is_some() {
-            return Ok(true);
-        }
-        if session.is_some_and(|session| session != header) {
-            let text = "`Mcp-Session-Id` is neither the session in `_meta` nor an open connection: send one of them, or omit the header";
-            return Err(Box::new(bad_request(&json_rpc::error_message(error::invalid_request(text), id))));
-        }
-        // The header repeats the session. If `_meta` has no valid session id, the handler refuses the message.
-        parts.headers.remove(CONNECTION_HEADER);
-        Ok(!may_be_unconnected)
-    }
-
     async fn post_one(&self, mut parts: Parts, Incoming { message, bytes }: Incoming) -> Result<Response, Response> {
-        let is_connected = self.is_connected(&mut parts, &message).map_err(|error| *error)?;
+        let is_connected = is_connected(&mut parts, &message).map_err(|error| *error)?;
         if let Some((id, meta)) = listen_request(&message)
             && let Some(subscription) = self.subscription(&parts).map_err(IntoResponse::into_response)?
             && (subscription.caller.connection.is_some() || !is_connected)
         {
             return listen_http::listen(subscription, id, meta, &parts.headers).await;
         }
+        if let JsonRpcMessage::Request(request) = &message {
+            let holder = http::budget_holder(&parts.extensions).map_err(IntoResponse::into_response)?;
+            // rmcp hands the parts to the handler.
+            parts.extensions.insert(PendingPlace::take(&self.edge, holder).map_err(|refused| {
+                let error = json_rpc::error_message(error::from_service(refused), Some(request.id.clone()));
+                json_response(StatusCode::TOO_MANY_REQUESTS, &error)
+            })?);
+        }
         if !is_connected {
             let response = self.unconnected.handle(Request::from_parts(parts, Body::from(bytes))).await;
             return Ok(rmcp_http_errors::add_codes(response.map(Body::new)).await);
         }
         let pending_request = match &message {
-            JsonRpcMessage::Request(request) if request.request.get_meta().protocol_version().is_none() => {
+            JsonRpcMessage::Request(request)
+                if request.request.get_meta().protocol_version().is_none() && parts.extensions.get::<UnknownConnection>().is_none() =>
+            {
                 let connection = parts.headers.get(CONNECTION_HEADER).and_then(|value| value.to_str().ok());
                 connection.map(|connection| (connection.to_owned(), request.id.clone()))
             }
@@ -196,7 +186,7 @@ impl Mcp {
         let Some(service) = self.edge.service() else { return Ok(None) };
         let mut caller = http::caller(&self.edge, parts)?;
         let header = parts.headers.get(CONNECTION_HEADER).and_then(|value| value.to_str().ok());
-        caller.connection = header.and_then(|id| self.connections.connection(id, &caller.principal));
+        caller.connection = header.and_then(|id| self.connections.find(id, &caller.principal)).map(|open| open.connection);
         Ok(Some(Subscription { service, caller, end: self.streams_end.clone() }))
     }
 
@@ -224,7 +214,7 @@ impl Mcp {
 }
 
 async fn serve(State(mcp): State<Arc<Mcp>>, mut request: Request) -> Response {
-    if let Err(problem) = mcp.hide_connections_of_others(&mut request) {
+    if let Err(problem) = mcp.hide_unusable_connection(&mut request) {
         return problem.into_response();
     }
     if request.method() == Method::GET && listen_http::is_resumption(request.headers()) {
@@ -242,6 +232,34 @@ async fn serve(State(mcp): State<Arc<Mcp>>, mut request: Request) -> Response {
         Ok(body) => mcp.post(parts, body.to_bytes()).await.unwrap_or_else(|error| error),
         Err(error) => Problem::bad_input(format!("the body can't be read: {error}")).into_response(),
     }
+}
+
+/// Whether a message needs the service with connections. A message of an earlier version that names its session in `_meta` does not. It may
+/// repeat the session in `Mcp-Session-Id`, which otherwise has the id of a connection.
+fn is_connected(parts: &mut Parts, message: &ClientJsonRpcMessage) -> Result<bool, Box<Response>> {
+    let era = if is_modern(message) { Era::Modern } else { Era::Legacy };
+    let (meta, id, may_be_unconnected) = match message {
+        JsonRpcMessage::Request(request) => {
+            let may_be_unconnected = era == Era::Legacy && !matches!(request.request, ClientRequest::InitializeRequest(_));
+            (request.request.get_meta().deref().deref(), Some(request.id.clone()), may_be_unconnected)
+        }
+        JsonRpcMessage::Notification(notification) => (notification.notification.get_meta().deref().deref(), None, true),
+        _ => return Ok(true),
+    };
+    let Some(session) = era.session_in(meta) else { return Ok(true) };
+    if !parts.headers.contains_key(CONNECTION_HEADER) {
+        return Ok(!may_be_unconnected);
+    }
+    // Without an unknown connection it is an open one of this caller.
+    let Some(UnknownConnection(header)) = parts.extensions.get() else { return Ok(true) };
+    let header = header.to_str().unwrap_or_default();
+    if session.is_some_and(|session| session != header) {
+        let text = "`Mcp-Session-Id` is neither the session in `_meta` nor an open connection: send one of them, or omit the header";
+        return Err(Box::new(bad_request(&json_rpc::error_message(error::invalid_request(text), id))));
+    }
+    // The header repeats the session. If `_meta` has no valid session id, the handler refuses the message.
+    parts.headers.remove(CONNECTION_HEADER);
+    Ok(!may_be_unconnected)
 }
 
 /// Whether a message is of a version without connections.
@@ -268,9 +286,22 @@ pub fn is_json(headers: &HeaderMap) -> bool {
     kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
+/// The response to a message that could not be read.
+pub fn refusal(error: &ErrorMessage) -> Response {
+    let mut response = bad_request(error);
+    if error::is_too_large(error) {
+        *response.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
+    }
+    response
+}
+
 /// A response with status 400 and a JSON-RPC error, or a batch of them.
 pub fn bad_request(message: &impl Serialize) -> Response {
-    (StatusCode::BAD_REQUEST, [(header::CONTENT_TYPE, JSON)], to_json(message)).into_response()
+    json_response(StatusCode::BAD_REQUEST, message)
+}
+
+fn json_response(status: StatusCode, message: &impl Serialize) -> Response {
+    (status, [(header::CONTENT_TYPE, JSON)], to_json(message)).into_response()
 }
 
 fn to_json(message: &impl Serialize) -> String {

@@ -1,6 +1,7 @@
 //! Parses JSON-RPC messages strictly, and connects the channels of a transport to rmcp with one response per request id.
 
 use super::batch::{self, Batch, Outgoing};
+use super::response_room::{Queued, ResponseRoom};
 use super::{dialect, error, initialize};
 use crate::http::{self, Problem};
 use bytes::Bytes;
@@ -19,7 +20,12 @@ use tokio::sync::mpsc;
 pub const QUEUED_MAX: usize = 64;
 
 /// Messages in one batch.
-const BATCH_MAX: usize = QUEUED_MAX;
+pub const BATCH_MAX: usize = QUEUED_MAX;
+
+/// Longest request id, and longest progress token.
+const LABEL_BYTES_MAX: usize = 1 << 10;
+/// Values in the `_meta` of a message. They are kept while the request waits, and take more memory than their text.
+const META_VALUES_MAX: usize = 256;
 
 /// A message and its JSON.
 pub struct Incoming {
@@ -46,8 +52,13 @@ pub enum Batches {
 
 /// Parses a message or a batch.
 pub fn read(bytes: Bytes, batches: Batches) -> Result<Received<Incoming>, ErrorMessage> {
+    http::aside(bytes.len(), || read_now(bytes, batches))
+}
+
+fn read_now(bytes: Bytes, batches: Batches) -> Result<Received<Incoming>, ErrorMessage> {
     let invalid = |text: &str| Box::new(error_message(error::invalid_request(text), None));
     if !bytes.trim_ascii_start().starts_with(b"[") {
+        initialize::check_length(&bytes).map_err(|error| Box::new(error_message(error, None)))?;
         return read_one(http::json_object(&bytes).map_err(parse_error)?, bytes).map(Received::Single);
     }
     if batches == Batches::Refused {
@@ -81,6 +92,9 @@ fn read_one(mut object: Map<String, Value>, bytes: Bytes) -> Result<Incoming, Er
         true => serde_json::to_vec(&object).map(Bytes::from).unwrap_or(bytes),
         false => bytes,
     };
+    if let Err(error) = check_labels(&object) {
+        return Err(error_message(error, None).into());
+    }
     let id = object.get("id").and_then(|id| serde_json::from_value(id.clone()).ok());
     if let Err(error) = initialize::check(&object) {
         return Err(error_message(error, id).into());
@@ -88,6 +102,31 @@ fn read_one(mut object: Map<String, Value>, bytes: Bytes) -> Result<Incoming, Er
     match serde_json::from_value(Value::Object(object)) {
         Ok(message) => Ok(Incoming { message, bytes }),
         Err(error) => Err(error_message(error::invalid_request(format!("this is not a JSON-RPC message: {error}")), id).into()),
+    }
+}
+
+/// Bounds what is repeated in responses and notifications, or kept as long as a request lasts.
+fn check_labels(message: &Map<String, Value>) -> Result<(), ErrorData> {
+    let meta = message.get("params").and_then(|params| params.get("_meta"));
+    for (name, label) in [("id", message.get("id")), ("progressToken", meta.and_then(|meta| meta.get("progressToken")))] {
+        if let Some(bytes) = label.and_then(Value::as_str).map(str::len).filter(|bytes| *bytes > LABEL_BYTES_MAX) {
+            return Err(error::invalid_request(format!("`{name}` has {bytes} bytes: at most {LABEL_BYTES_MAX} are allowed")));
+        }
+    }
+    match meta.map_or(0, count_values) {
+        count if count > META_VALUES_MAX => {
+            Err(error::invalid_request(format!("`_meta` has {count} values: at most {META_VALUES_MAX} are allowed")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The nesting of a parsed message is bounded.
+fn count_values(value: &Value) -> usize {
+    1 + match value {
+        Value::Array(items) => items.iter().map(count_values).sum(),
+        Value::Object(members) => members.values().map(count_values).sum(),
+        _ => 0,
     }
 }
 
@@ -112,7 +151,9 @@ pub fn error_message(error: ErrorData, id: Option<RequestId>) -> ServerJsonRpcMe
 /// A transport for rmcp over two channels, for stdio and SSE.
 pub struct ChannelTransport {
     incoming: mpsc::Receiver<Received<ClientJsonRpcMessage>>,
-    outgoing: mpsc::Sender<Outgoing>,
+    outgoing: mpsc::Sender<Queued>,
+    /// Where long responses count until they are sent. None if the only client is the one that started the server.
+    room: Option<ResponseRoom>,
     version: Arc<Version>,
     pending: HashSet<RequestId>,
     /// Messages of a batch that rmcp has not received yet.
@@ -147,8 +188,18 @@ pub fn has_batches(version: &ProtocolVersion) -> bool {
 pub struct Disconnected;
 
 impl ChannelTransport {
-    pub fn new(incoming: mpsc::Receiver<Received<ClientJsonRpcMessage>>, outgoing: mpsc::Sender<Outgoing>, version: Arc<Version>) -> Self {
-        Self { incoming, outgoing, version, pending: HashSet::new(), unread: VecDeque::new(), batches: Vec::new() }
+    pub fn new(incoming: mpsc::Receiver<Received<ClientJsonRpcMessage>>, outgoing: mpsc::Sender<Queued>, version: Arc<Version>) -> Self {
+        Self { incoming, outgoing, room: None, version, pending: HashSet::new(), unread: VecDeque::new(), batches: Vec::new() }
+    }
+
+    /// Counts long responses: a client that does not read its stream gets errors instead.
+    pub fn with_room(self, room: ResponseRoom) -> Self {
+        Self { room: Some(room), ..self }
+    }
+
+    fn queued(&mut self, message: Outgoing) -> Queued {
+        let rooms = self.room.as_mut().map(|room| room.rooms_of(&message)).unwrap_or_default();
+        Queued::new(message, rooms)
     }
 
     /// Queues the messages of a batch. Its invalid items are answered together with the others.
@@ -174,9 +225,10 @@ impl ChannelTransport {
     /// Cancellation-safe: responses are removed only after a slot is reserved.
     async fn send_complete_batches(&mut self) {
         while batch::is_any_complete(&mut self.batches) {
-            let Ok(room) = self.outgoing.reserve().await else { return };
+            let outgoing = self.outgoing.clone();
+            let Ok(place) = outgoing.reserve().await else { return };
             if let Some(responses) = batch::take_complete(&mut self.batches) {
-                room.send(Outgoing::Batch(responses));
+                place.send(self.queued(Outgoing::Batch(responses)));
             }
         }
     }
@@ -199,11 +251,16 @@ impl Transport<RoleServer> for ChannelTransport {
         if let Some(id) = id {
             self.pending.remove(id);
         }
+        let message = match &mut self.room {
+            Some(room) => room.admit(message),
+            None => message,
+        };
         let answer = match batch::add(&mut self.batches, message) {
             Some(message) => Some(Outgoing::Single(message.into())),
             None if batch::is_any_complete(&mut self.batches) => batch::take_complete(&mut self.batches).map(Outgoing::Batch),
             None => None,
         };
+        let answer = answer.map(|answer| self.queued(answer));
         let outgoing = self.outgoing.clone();
         async move {
             match answer {
@@ -224,7 +281,7 @@ impl Transport<RoleServer> for ChannelTransport {
                         continue;
                     }
                     Received::Single(JsonRpcMessage::Request(request)) if !self.pending.insert(request.id.clone()) => {
-                        let _ = self.outgoing.send(Outgoing::Single(duplicate_id(&request.id).into())).await;
+                        let _ = self.outgoing.send(Queued::new(Outgoing::Single(duplicate_id(&request.id).into()), Vec::new())).await;
                         continue;
                     }
                     Received::Single(message) => message,

@@ -63,7 +63,7 @@ pub async fn on_connection(
         context.ct.cancelled().await;
         return Err(cancelled());
     };
-    let (mut subscriber, _) = service.events().of_session(session, None).map_err(from_service)?;
+    let (mut subscriber, _) = service.events().of_session(caller, session, None).map_err(from_service)?;
     notify(&context.peer, (STARTED, json!({}))).await?;
     loop {
         let delivery = tokio::select! {
@@ -101,9 +101,9 @@ pub struct Forwarder {
 }
 
 impl Forwarder {
-    pub fn start(service: &Service, scope: Scope, peer: Peer<RoleServer>) -> Result<Self, ErrorData> {
-        let (subscriber, _) = service.events().receive(scope.clone(), None).map_err(from_service)?;
-        let task = tokio::spawn(forward(service.clone(), scope.clone(), subscriber, peer)).abort_handle();
+    pub fn start(service: &Service, caller: &Caller, scope: Scope, peer: Peer<RoleServer>) -> Result<Self, ErrorData> {
+        let (subscriber, _) = service.events().receive(caller, scope.clone(), None).map_err(from_service)?;
+        let task = tokio::spawn(forward(service.clone(), caller.clone(), scope.clone(), subscriber, peer)).abort_handle();
         Ok(Self { service: service.clone(), scope, task })
     }
 }
@@ -115,12 +115,12 @@ impl Drop for Forwarder {
     }
 }
 
-async fn forward(service: Service, scope: Scope, mut subscriber: Subscriber, peer: Peer<RoleServer>) {
+async fn forward(service: Service, caller: Caller, scope: Scope, mut subscriber: Subscriber, peer: Peer<RoleServer>) {
     loop {
         let notifications = match subscriber.next().await {
             Delivery::Event(_, event) => vec![notification(event)],
             Delivery::Ended => return,
-            Delivery::Lagged => match service.events().receive(scope.clone(), None) {
+            Delivery::Lagged => match service.events().receive(&caller, scope.clone(), None) {
                 Ok((again, _)) => {
                     subscriber = again;
                     update_all(&service, &scope)
@@ -145,7 +145,7 @@ pub async fn on_request(
     context: &SubscriptionContext,
 ) -> Result<(), ErrorData> {
     let own = RequestScope { service, scope: service.events().request_scope() };
-    let (mut subscriber, _) = service.events().receive(own.scope.clone(), None).map_err(from_service)?;
+    let (mut subscriber, _) = service.events().receive(caller, own.scope.clone(), None).map_err(from_service)?;
     for uri in context.accepted().resource_subscriptions.iter().flatten() {
         if let Some(topic) = resources::topic(uri) {
             // For a resource that does not exist or belongs to another owner there are no events.
@@ -153,7 +153,7 @@ pub async fn on_request(
         }
     }
     let mut of_session = match session {
-        Some(session) => Some(service.events().of_session(session, None).map_err(from_service)?.0),
+        Some(session) => Some(service.events().of_session(caller, session, None).map_err(from_service)?.0),
         None => None,
     };
     let level_min = context.request_context().meta.log_level().map(level);

@@ -40,7 +40,7 @@ pub struct Subscription<'a> {
 
 /// The id of an event: its stream and its position.
 #[derive(Debug, Clone, PartialEq)]
-struct EventId {
+pub struct EventId {
     session: Option<SessionId>,
     position: Position,
     request: RequestId,
@@ -82,8 +82,12 @@ pub async fn listen(subscription: Subscription<'_>, id: RequestId, meta: &JsonOb
     // A position is only valid in the buffer of the same scope.
     let after = last_event(headers).and_then(|id| id.parse::<EventId>().ok()).filter(|id| id.session == scope_id).map(|id| id.position);
     let subscribed = match &session {
-        Some(session) => subscription.service.events().of_session(session.session(), after),
-        None => subscription.service.events().receive(connection_scope(&subscription.caller).ok_or_else(no_connection)?, after),
+        Some(session) => subscription.service.events().of_session(&subscription.caller, session.session(), after),
+        None => subscription.service.events().receive(
+            &subscription.caller,
+            connection_scope(&subscription.caller).ok_or_else(no_connection)?,
+            after,
+        ),
     };
     let (subscriber, missed) = subscribed.map_err(|error| refuse(error::from_service(error)))?;
     Ok(subscription.stream(EventStream::new(subscriber, scope_id, id), missed, vec![(listen::STARTED, json!({}))]))
@@ -95,11 +99,13 @@ pub async fn resume(subscription: Subscription<'_>, headers: &HeaderMap) -> Resu
     let last = last_event(headers).and_then(|id| id.parse::<EventId>().ok());
     let last = last.ok_or_else(|| Problem::bad_input("`Last-Event-ID` is not a valid event id").into_response())?;
     let subscribed = match last.session {
-        None => {
-            subscription.service.events().receive(connection_scope(&subscription.caller).ok_or_else(no_connection)?, Some(last.position))
-        }
+        None => subscription.service.events().receive(
+            &subscription.caller,
+            connection_scope(&subscription.caller).ok_or_else(no_connection)?,
+            Some(last.position),
+        ),
         Some(id) => match methods::find(subscription.service, &subscription.caller, &id.to_string(), Era::Legacy, Refresh::Now).await {
-            Ok(session) => subscription.service.events().of_session(session.session(), Some(last.position)),
+            Ok(session) => subscription.service.events().of_session(&subscription.caller, session.session(), Some(last.position)),
             Err(_) => match subscription.service.events().of_ended_session(&subscription.caller, id, last.position).await {
                 Ok(Some(subscriber)) => Ok((subscriber, false)),
                 Err(error) => Err(error),
@@ -199,7 +205,7 @@ impl fmt::Display for EventId {
 
 /// Not a valid event id.
 #[derive(Debug, PartialEq, Eq)]
-struct InvalidEventId;
+pub struct InvalidEventId;
 
 impl FromStr for EventId {
     type Err = InvalidEventId;

@@ -7,6 +7,8 @@
 //! ```
 
 mod batch;
+mod connection_memory;
+mod connection_table;
 mod connections;
 mod dialect;
 mod error;
@@ -19,8 +21,10 @@ mod legacy_tasks;
 mod listen;
 mod listen_http;
 mod message_size;
+mod pending_place;
 mod progress;
-mod resources;
+pub mod resources;
+mod response_room;
 mod result_metadata;
 mod rmcp_http_errors;
 mod run_log;
@@ -32,9 +36,14 @@ pub mod stdio;
 mod tool_result;
 mod tools;
 
+pub use connection_memory::CONNECTION_BYTES_MAX;
+pub use json_rpc::{BATCH_MAX, Batches, Received, read as read_message};
+pub use listen_http::EventId;
+pub use session_metadata::{Era, SESSION_ID_CHARS_MAX};
+
 use std::time::Duration;
 
 /// The interval of keep-alive comments on an idle stream, so that proxies do not close it.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// Open connections per transport.
-const CONNECTIONS_MAX: usize = 2_000;
+/// Messages that rmcp keeps per stream of a connection, for a client that resumes it.
+const REPLAYED_MAX: usize = 4;

@@ -2,7 +2,7 @@
 
 use super::error::{self, truncated_uri};
 use super::execution_task;
-use super::message_size::{MESSAGE_BYTES_MAX, RESULT_BYTES_MAX, shorten};
+use super::message_size::{BoundedBody, MESSAGE_BYTES_MAX, RESULT_BYTES_MAX};
 use crate::api::to_json;
 use crate::edge::Edge;
 use heapstead_service::{Caller, ListRequest, ResultRange, ServiceError, Topic};
@@ -83,11 +83,9 @@ pub async fn read(edge: &Edge, caller: &Caller, uri: &str) -> Result<ReadResourc
     let service = execution_task::service(edge)?;
     let contents = match part {
         Part::Record => {
-            let record = to_json(&service.execution(caller, id, Duration::ZERO).await.map_err(|error| service_error(uri, error))?);
-            let record = match edge.api.run_tool().and_then(|tool| tool.long_text) {
-                Some(long_text) => shorten(&record, &long_text, JsonMeasure::NestedBytes, RESULT_BYTES_MAX),
-                None => record,
-            };
+            let record = service.execution(caller, id, Duration::ZERO).await.map_err(|error| service_error(uri, error))?.for_message();
+            let record = BoundedBody::new(to_json(&record), edge.api.run_tool().and_then(|tool| tool.long_text));
+            let record = record.shortened(JsonMeasure::NestedBytes, RESULT_BYTES_MAX);
             ResourceContents::text(record.to_string(), uri).with_mime_type("application/json")
         }
         Part::Output { byte_offset } => {
@@ -96,8 +94,8 @@ pub async fn read(edge: &Edge, caller: &Caller, uri: &str) -> Result<ReadResourc
             TextPart::of(&page.data, page.start_byte, page.total_bytes).contents(uri, &format!("{PREFIX}{id}/output"))
         }
         Part::Result { byte_offset } => {
-            let record = service.execution(caller, id, Duration::ZERO).await.map_err(|error| service_error(uri, error))?;
-            let record = record.with_part(ResultRange { offset: byte_offset, limit: None }, caller.room);
+            let range = ResultRange { offset: byte_offset, limit: None };
+            let record = service.execution_part(caller, id, Duration::ZERO, range).await.map_err(|error| service_error(uri, error))?;
             let (Some(result), Some(part)) = (&record.result, &record.part) else {
                 return Err(not_found(format!("execution `{id}` has no result: it is {}", record.status.as_str())));
             };

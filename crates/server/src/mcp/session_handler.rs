@@ -147,10 +147,10 @@ impl SessionHandler {
     }
 
     /// Starts forwarding events to the connection, unless it is running or the scope is a session.
-    fn start_forwarder(&self, service: &Service, scope: &Scope, peer: Peer<RoleServer>) -> Result<(), ErrorData> {
+    fn start_forwarder(&self, service: &Service, caller: &Caller, scope: &Scope, peer: Peer<RoleServer>) -> Result<(), ErrorData> {
         let mut forwarder = self.forwarder.lock().unwrap_or_else(PoisonError::into_inner);
         if forwarder.is_none() && matches!(scope, Scope::Connection(_)) {
-            *forwarder = Some(Forwarder::start(service, scope.clone(), peer)?);
+            *forwarder = Some(Forwarder::start(service, caller, scope.clone(), peer)?);
         }
         Ok(())
     }
@@ -217,7 +217,7 @@ impl ServerHandler for SessionHandler {
     async fn subscribe(&self, request: SubscribeRequestParams, context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
         let peer = context.peer.clone();
         let (service, caller, scope, topic) = self.subscription("resources/subscribe", &request.uri, context).await?;
-        self.start_forwarder(service, &scope, peer)?;
+        self.start_forwarder(service, &caller, &scope, peer)?;
         service.events().subscribe(&caller, &scope, topic).await.map_err(|error| resources::service_error(&request.uri, error))
     }
 
@@ -232,8 +232,8 @@ impl ServerHandler for SessionHandler {
         self.enter_session(&mut context, Refresh::Now).await?;
         let caller = self.handler.caller(&context)?;
         let Some(scope) = Scope::of(&caller) else { return Ok(()) };
-        self.start_forwarder(service, &scope, context.peer.clone())?;
-        service.events().set_log_level(&scope, listen::level(request.level));
+        self.start_forwarder(service, &caller, &scope, context.peer.clone())?;
+        service.events().set_log_level(&caller, &scope, listen::level(request.level));
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
 
 /// Longer ids are refused without a lookup. Ids have 64 characters.
-const SESSION_ID_CHARS_MAX: usize = 256;
+pub const SESSION_ID_CHARS_MAX: usize = 256;
 const LEGACY_KEY: &str = "io.modelcontextprotocol/session";
 const MODERN_KEY: &str = "dev.heapstead/session";
 /// The name of the extension in the capabilities of 2026-07-28.

@@ -1,13 +1,14 @@
 //! The older HTTP+SSE transport: `GET /sse` for messages to the client, `POST /message` for messages to the server.
 
-use super::batch::Outgoing;
+use super::KEEP_ALIVE;
 use super::dialect::Dialect;
-use super::http::{bad_request, is_json};
+use super::http::{is_json, refusal};
 use super::json_rpc::{self, ChannelTransport, QUEUED_MAX, Received, Version};
+use super::pending_place::PendingPlace;
+use super::response_room::{Queued, ResponseRoom};
 use super::session_handler::SessionHandler;
-use super::{CONNECTIONS_MAX, KEEP_ALIVE};
 use crate::edge::Edge;
-use crate::http::{self, JSON_BYTES_MAX, Problem, Shutdown};
+use crate::http::{self, BodyLimits, JSON_BYTES_MAX, Problem, Shutdown};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, Request, State};
 use axum::http::StatusCode;
@@ -16,6 +17,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Router, middleware};
 use futures_util::{StreamExt, stream};
+use heapstead_service::{Budget, Exhausted, Portion};
 use heapstead_types::{Principal, random_bytes};
 use http_body_util::BodyExt;
 use rmcp::model::{ClientJsonRpcMessage, GetExtensions, JsonRpcMessage};
@@ -28,8 +30,9 @@ use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub fn router(edge: Arc<Edge>, shutdown: &Shutdown) -> Router {
-    let bounded = middleware::from_fn_with_state(JSON_BYTES_MAX, http::buffered);
-    let state = Arc::new(Connections { edge, end: shutdown.streams_end(), open: Mutex::default() });
+    let bounded = middleware::from_fn_with_state(BodyLimits::new(&edge, JSON_BYTES_MAX), http::buffered);
+    let places = Budget::new(edge.budgets.limits.mcp_connections_max());
+    let state = Arc::new(Connections { edge, end: shutdown.streams_end(), open: Mutex::default(), places });
     Router::new().route("/sse", get(listen)).route("/message", post(receive).layer(bounded)).with_state(state)
 }
 
@@ -38,6 +41,7 @@ struct Connections {
     end: CancellationToken,
     /// By connection id.
     open: Mutex<HashMap<String, Open>>,
+    places: Arc<Budget>,
 }
 
 #[derive(Clone)]
@@ -58,6 +62,7 @@ impl Connections {
 struct OpenStream {
     connections: Arc<Connections>,
     id: String,
+    _place: Portion,
     _serving: DropGuard,
 }
 
@@ -69,9 +74,11 @@ impl Drop for OpenStream {
 
 async fn listen(State(connections): State<Arc<Connections>>, request: Request) -> Result<Response, Problem> {
     let owner = http::principal(request.extensions())?.clone();
-    if connections.open().len() >= CONNECTIONS_MAX {
-        return Err(Problem::unavailable(format!("the maximum of {CONNECTIONS_MAX} open connections is reached")));
-    }
+    let holder = http::budget_holder(request.extensions())?;
+    let place = connections.places.take(holder.clone(), 1).map_err(|exhausted| match exhausted {
+        Exhausted::ByHolder => Problem::busy("you have as many open connections as are left for other owners: close some"),
+        Exhausted::ByAll => Problem::unavailable(format!("the maximum of {} open connections is reached", connections.places.total())),
+    })?;
     // Random, because a client that knows the id of a connection may send on it.
     let id = hex::encode(random_bytes::<16>());
     let (sender, incoming) = mpsc::channel(QUEUED_MAX);
@@ -79,12 +86,14 @@ async fn listen(State(connections): State<Arc<Connections>>, request: Request) -
     let serving = connections.end.child_token();
     let version = Arc::new(Version::default());
     connections.open().insert(id.clone(), Open { incoming: sender, version: version.clone(), owner });
-    let open_stream = OpenStream { connections: connections.clone(), id: id.clone(), _serving: serving.clone().drop_guard() };
+    let open_stream =
+        OpenStream { connections: connections.clone(), id: id.clone(), _place: place, _serving: serving.clone().drop_guard() };
     let handler = SessionHandler::new(connections.edge.clone());
+    let room = ResponseRoom::new(connections.edge.budgets.responses.clone(), holder);
+    let transport = Dialect::new(ChannelTransport::new(incoming, outgoing, version).with_room(room));
     tokio::spawn(async move {
         // A failed `initialize` closes the connection too.
-        if let Ok(running) = serve_server_with_ct(handler, Dialect::new(ChannelTransport::new(incoming, outgoing, version)), serving).await
-        {
+        if let Ok(running) = serve_server_with_ct(handler, transport, serving).await {
             drop(running.waiting().await);
         }
     });
@@ -98,8 +107,8 @@ async fn listen(State(connections): State<Arc<Connections>>, request: Request) -
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response())
 }
 
-fn event(message: &Outgoing) -> Event {
-    Event::default().event("message").data(serde_json::to_string(message).unwrap_or_default())
+fn event(queued: &Queued) -> Event {
+    Event::default().event("message").data(serde_json::to_string(&queued.message).unwrap_or_default())
 }
 
 #[derive(Deserialize)]
@@ -126,13 +135,15 @@ async fn receive(
     let closed = || problem(Problem::new(StatusCode::NOT_FOUND, "this connection is not open: open one with GET /sse"));
     // A connection of another principal is treated as unknown.
     let connection = connections.open().get(&session_id).filter(|open| open.owner == caller.principal).cloned().ok_or_else(closed)?;
-    let mut received = json_rpc::read(body.to_bytes(), connection.version.batches()).map_err(|error| bad_request(&error))?.messages();
+    let mut received = json_rpc::read(body.to_bytes(), connection.version.batches()).map_err(|error| refusal(&error))?.messages();
     let messages: &mut dyn Iterator<Item = _> = match &mut received {
         Received::Single(message) => &mut std::iter::once(message),
         Received::Batch(items) => &mut items.iter_mut().flatten(),
     };
     for message in messages {
         if let JsonRpcMessage::Request(request) = message {
+            let place = PendingPlace::take(&connections.edge, caller.budget_holder()).map_err(|refused| problem(refused.into()))?;
+            request.request.extensions_mut().insert(place);
             request.request.extensions_mut().insert(parts.clone());
         }
     }

@@ -3,12 +3,15 @@
 use super::batch::Outgoing;
 use super::dialect::Dialect;
 use super::error;
-use super::json_rpc::{self, ChannelTransport, QUEUED_MAX, Received, Version};
+use super::json_rpc::{self, ChannelTransport, ErrorMessage, QUEUED_MAX, Received, Version};
+use super::pending_place::PendingPlace;
+use super::response_room::Queued;
 use super::session_handler::SessionHandler;
 use crate::edge::Edge;
 use crate::http::{JSON_BYTES_MAX, Shutdown};
 use bytes::Bytes;
-use rmcp::model::ClientJsonRpcMessage;
+use heapstead_types::{BudgetHolder, Principal};
+use rmcp::model::{ClientJsonRpcMessage, GetExtensions, JsonRpcMessage};
 use rmcp::service::{ServerInitializeError, serve_server_with_ct};
 use std::io::{self, BufRead, Read, Write};
 use std::sync::Arc;
@@ -26,11 +29,11 @@ pub async fn serve(edge: Arc<Edge>, shutdown: &Shutdown) -> io::Result<()> {
     let (done, all_written) = oneshot::channel();
     // Separate threads: blocking reads and writes must not prevent the exit of the process.
     let (responses, version) = (outgoing.clone(), Arc::new(Version::default()));
-    let negotiated = version.clone();
+    let (negotiated, counting) = (version.clone(), edge.clone());
     let disconnected = CancellationToken::new();
     let on_end_of_input = disconnected.clone();
     std::thread::Builder::new().name("stdin".into()).spawn(move || {
-        read_lines(&read, &responses, &negotiated);
+        read_lines(&counting, &read, &responses, &negotiated);
         on_end_of_input.cancel();
     })?;
     std::thread::Builder::new().name("stdout".into()).spawn(move || {
@@ -48,25 +51,44 @@ pub async fn serve(edge: Arc<Edge>, shutdown: &Shutdown) -> io::Result<()> {
     Ok(())
 }
 
-fn read_lines(read: &mpsc::Sender<Received<ClientJsonRpcMessage>>, responses: &mpsc::Sender<Outgoing>, version: &Version) {
+fn read_lines(edge: &Edge, read: &mpsc::Sender<Received<ClientJsonRpcMessage>>, responses: &mpsc::Sender<Queued>, version: &Version) {
     let mut input = io::stdin().lock();
     loop {
         let sent = match next_line(&mut input) {
             Ok(Some(line)) if line.trim_ascii().is_empty() => continue,
-            Ok(Some(line)) => match json_rpc::read(Bytes::from(line), version.batches()) {
-                Ok(received) => read.blocking_send(received.messages()).is_ok(),
-                Err(error) => responses.blocking_send(Outgoing::Single(error)).is_ok(),
-            },
+            Ok(Some(line)) => {
+                match json_rpc::read(Bytes::from(line), version.batches()).and_then(|received| counted(edge, received.messages())) {
+                    Ok(received) => read.blocking_send(received).is_ok(),
+                    Err(error) => responses.blocking_send(Queued::new(Outgoing::Single(error), Vec::new())).is_ok(),
+                }
+            }
             Ok(None) => return,
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
                 let too_long = format!("the line exceeds the maximum of {JSON_BYTES_MAX} bytes");
-                responses.blocking_send(Outgoing::Single(json_rpc::error_message(error::request_too_large(too_long), None).into())).is_ok()
+                let error = json_rpc::error_message(error::request_too_large(too_long), None);
+                responses.blocking_send(Queued::new(Outgoing::Single(error.into()), Vec::new())).is_ok()
             }
             Err(error) => return tracing::error!(%error, "standard input can't be read"),
         };
         if !sent {
             return;
         }
+    }
+}
+
+/// The message or batch, whose requests have places among the pending ones. Items of a batch that are refused are errors.
+fn counted(edge: &Edge, received: Received<ClientJsonRpcMessage>) -> Result<Received<ClientJsonRpcMessage>, ErrorMessage> {
+    let count = |mut message: ClientJsonRpcMessage| {
+        if let JsonRpcMessage::Request(request) = &mut message {
+            let place = PendingPlace::take(edge, BudgetHolder::from(&Principal::local()));
+            let place = place.map_err(|refused| json_rpc::error_message(error::from_service(refused), Some(request.id.clone())))?;
+            request.request.extensions_mut().insert(place);
+        }
+        Ok(message)
+    };
+    match received {
+        Received::Single(message) => count(message).map(Received::Single),
+        Received::Batch(items) => Ok(Received::Batch(items.into_iter().map(|item| item.and_then(count)).collect())),
     }
 }
 
@@ -83,10 +105,10 @@ fn next_line(input: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(line))
 }
 
-fn write_lines(mut written: mpsc::Receiver<Outgoing>) {
+fn write_lines(mut written: mpsc::Receiver<Queued>) {
     let mut output = io::stdout().lock();
-    while let Some(message) = written.blocking_recv() {
-        let line = serde_json::to_string(&message).unwrap_or_default() + "\n";
+    while let Some(queued) = written.blocking_recv() {
+        let line = serde_json::to_string(&queued.message).unwrap_or_default() + "\n";
         // The client has closed standard output. It will close standard input too.
         if output.write_all(line.as_bytes()).and_then(|()| output.flush()).is_err() {
             return;

@@ -1,8 +1,8 @@
 //! The result of a tool call: the same JSON as text and as structured content. Lists and pages are already limited in size. A long text is
 //! truncated in the text block, and in the structured content only if the message would be too large.
 
-use super::message_size::{RESULT_BYTES_MAX, shorten};
-use crate::api::{Failed, LongText, Operation, Shown, Success};
+use super::message_size::{BoundedBody, RESULT_BYTES_MAX};
+use crate::api::{Failed, Operation, Shown, Success};
 use heapstead_service::ServiceError;
 use heapstead_types::JsonMeasure;
 use rmcp::model::{CallToolResult, ContentBlock, ProtocolVersion, Resource};
@@ -62,19 +62,17 @@ fn from_body(operation: &Operation, mut body: Value, format: ClientFormat) -> Ca
     if let Some(notice) = notice(&body) {
         body[NOTICE] = notice.into();
     }
-    let parts = match operation.long_text.filter(|long| body[long.member].is_string()) {
-        Some(long_text) => Parts::shortened(&body, &long_text, format),
-        None => Parts { text: body.clone(), structured: Some(body.clone()) },
-    };
+    let body = BoundedBody::new(body, operation.long_text);
+    let parts = Parts::shortened(&body, format);
     let text = parts.text();
     let Some(parts) = parts.fitting(&text, format) else { return too_large(operation) };
     let shown_chars = text.chars().count();
-    let is_shortened = parts.text != body;
+    let is_shortened = parts.text != body.body;
     let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
     result.structured_content = parts.structured;
     if is_shortened {
-        let chars = JsonMeasure::Chars.json(&body.to_string());
-        result.content.extend(link_to_result(&body).map(ContentBlock::resource_link));
+        let chars = body.whole_chars();
+        result.content.extend(link_to_result(&body.body).map(ContentBlock::resource_link));
         set_meta(
             &mut result,
             PLASM,
@@ -96,23 +94,23 @@ struct Parts {
 
 impl Parts {
     /// The text has what a model should read. The structured content has as much as fits into the message.
-    fn shortened(body: &Value, long_text: &LongText, format: ClientFormat) -> Self {
+    fn shortened(body: &BoundedBody, format: ClientFormat) -> Self {
+        let Some(long_text) = body.long_text() else { return Self { text: body.body.clone(), structured: Some(body.body.clone()) } };
         let text = match long_text.shown {
-            Shown::Preview => shorten(body, long_text, JsonMeasure::Chars, format.chars_max),
-            Shown::Whole => body.clone(),
+            Shown::Preview => body.shortened(JsonMeasure::Chars, format.chars_max),
+            Shown::Whole => body.shortened(JsonMeasure::Chars, usize::MAX),
         };
         let text_bytes = JsonMeasure::NestedBytes.json(&text.to_string());
         if !format.needs_structured_content {
-            let text =
-                if text_bytes > RESULT_BYTES_MAX { shorten(body, long_text, JsonMeasure::NestedBytes, RESULT_BYTES_MAX) } else { text };
-            return Self { text, structured: Some(body.clone()) };
+            let text = if text_bytes > RESULT_BYTES_MAX { body.shortened(JsonMeasure::NestedBytes, RESULT_BYTES_MAX) } else { text };
+            return Self { text, structured: Some(body.body.clone()) };
         }
         // The other members, such as the error, have priority over the long text.
-        let frame_bytes = JsonMeasure::NestedBytes.json(&shorten(body, long_text, JsonMeasure::NestedBytes, 0).to_string());
+        let frame_bytes = JsonMeasure::NestedBytes.json(&body.shortened(JsonMeasure::NestedBytes, 0).to_string());
         let text_reserve = text_bytes.min(frame_bytes + RESULT_BYTES_MAX / 4);
-        let structured = shorten(body, long_text, JsonMeasure::Bytes, RESULT_BYTES_MAX.saturating_sub(text_reserve));
+        let structured = body.shortened(JsonMeasure::Bytes, RESULT_BYTES_MAX.saturating_sub(text_reserve));
         let left = RESULT_BYTES_MAX.saturating_sub(structured.to_string().len());
-        let text = if text_bytes > left { shorten(body, long_text, JsonMeasure::NestedBytes, left) } else { text };
+        let text = if text_bytes > left { body.shortened(JsonMeasure::NestedBytes, left) } else { text };
         Self { text, structured: Some(structured) }
     }
 
@@ -169,9 +167,9 @@ fn too_large(operation: &Operation) -> CallToolResult {
 mod tests {
     use super::super::message_size::MESSAGE_BYTES_MAX;
     use super::*;
+    use crate::api::LongText;
 
-    fn part(answer: &Value, shown: usize) -> crate::api::Arguments {
-        let whole = answer["result"].as_str().map_or(0, str::len);
+    fn part(_answer: &Value, shown: usize, whole: usize) -> crate::api::Arguments {
         let rest = if shown < whole { "how to read the rest, only in truncated results" } else { "" };
         let part = json!({ "truncated": shown < whole, "next_result_offset": shown, "result_bytes": whole, "rest": rest });
         part.as_object().cloned().expect("an object")
@@ -179,8 +177,8 @@ mod tests {
 
     fn parts(result: &str, shown: Shown, format: ClientFormat) -> (Value, Parts) {
         let body = json!({ "execution_id": "e", "result": result, "status": "completed" });
-        let long_text = LongText { member: "result", part, shown };
-        let parts = Parts::shortened(&body, &long_text, format);
+        let long_text = LongText { member: "result", part, whole_bytes: "result_bytes", shown };
+        let parts = Parts::shortened(&BoundedBody::new(body.clone(), Some(long_text)), format);
         let text = parts.text();
         (body, parts.fitting(&text, format).expect("it fits"))
     }
@@ -225,9 +223,9 @@ mod tests {
     /// Regression: an error of 64 KiB, escaped twice, left no room for the text, and the whole result was lost.
     #[test]
     fn a_long_error_beside_a_long_text_leaves_room_for_both() {
-        let long_text = LongText { member: "result", part, shown: Shown::Whole };
+        let long_text = LongText { member: "result", part, whole_bytes: "result_bytes", shown: Shown::Whole };
         let body = json!({ "error": "\"".repeat(65_000), "result": "\n".repeat(500_000) });
-        let parts = Parts::shortened(&body, &long_text, BOTH);
+        let parts = Parts::shortened(&BoundedBody::new(body.clone(), Some(long_text)), BOTH);
         let text = parts.text();
         let parts = parts.fitting(&text, BOTH).expect("it fits");
         assert_eq!(parts.text["error"], body["error"]);

@@ -22,15 +22,7 @@ pub async fn collect(operation: &Operation, parts: &mut Parts, body: Body) -> Re
             }
             json(&parts.headers, body).await?
         }
-        _ => {
-            let known = operation.input.get("properties");
-            let mut arguments = Arguments::new();
-            for (name, text) in query(parts)? {
-                let value = coerce(known.and_then(|known| known.get(&name)), text);
-                insert(&mut arguments, name, value)?;
-            }
-            arguments
-        }
+        _ => from_query(&operation.input, parts)?,
     };
     for (name, text) in path(parts).await? {
         insert(&mut arguments, name, Value::String(text))?;
@@ -44,13 +36,24 @@ pub async fn path(parts: &mut Parts) -> Result<Vec<(String, String)>, Problem> {
     path.map(|Path(values)| values).map_err(|_| Problem::bad_input("the path is not UTF-8 after percent-decoding"))
 }
 
-pub fn query(parts: &Parts) -> Result<Vec<(String, String)>, Problem> {
+fn query(parts: &Parts) -> Result<Vec<(String, String)>, Problem> {
     let query = parts.uri.query().unwrap_or_default();
     // `form_urlencoded` replaces invalid UTF-8 instead of refusing it.
     if percent_decode_str(query).decode_utf8().is_err() {
         return Err(Problem::bad_input(format!("the query `{}` is not UTF-8 after percent-decoding", shown(query))));
     }
     Ok(form_urlencoded::parse(query.as_bytes()).into_owned().collect())
+}
+
+/// The arguments in the query, with the types that this schema gives them.
+pub fn from_query(schema: &Value, parts: &Parts) -> Result<Arguments, Problem> {
+    let known = schema.get("properties");
+    let mut arguments = Arguments::new();
+    for (name, text) in query(parts)? {
+        let value = coerce(known.and_then(|known| known.get(&name)), text);
+        insert(&mut arguments, name, value)?;
+    }
+    Ok(arguments)
 }
 
 /// Refuses any query parameter, for an endpoint that takes none.

@@ -1,43 +1,42 @@
-//! Export and import of heaps as files. Both verify the file completely.
+//! Export and import of heaps as files, piece by piece. Both verify the file completely: an export before its first byte is sent, an import
+//! before the heap gets its name.
 
 use super::{Rest, arguments, json};
 use crate::api::to_json;
-use crate::http::{self, Problem};
+use crate::http::{self, IncomingBody, Problem, SEND_PACE};
+use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use axum::{Router, middleware};
-use bytes::Bytes;
-use heapstead_service::{Service, parse_heap_key};
+use futures_util::{Stream, stream};
+use heapstead_service::{Caller, Exhausted, ExportedHeap, Portion, Service, ServiceError, parse_heap_key};
+use heapstead_store::S3_PART_BYTES;
 use heapstead_types::EngineId;
-use http_body_util::BodyExt;
-use std::sync::Arc;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub const EXPORT_PATH: &str = "/api/heaps/{heap}/file";
 pub const IMPORT_PATH: &str = "/api/heaps";
 pub const MEDIA_TYPE: &str = "application/octet-stream";
 /// The id of the engine that wrote the heap.
 pub const ENGINE_HEADER: &str = "x-heapstead-engine";
-/// Files are held in memory during a transfer. For larger heaps, run `heapstead heaps import` on the server's machine.
+/// Larger heaps are imported with `heapstead heaps import` on the server's machine.
 pub const FILE_BYTES_MAX: usize = 512 << 20;
 /// Maximum number of concurrent transfers.
-const TRANSFERS_MAX: usize = 4;
+pub const TRANSFERS_MAX: u64 = 4;
+/// Memory of one transfer: the piece that is being read or written, the one that is being sent or received, and a part of an upload to S3.
+pub const TRANSFER_BYTES_MAX: u64 = (2 << 20) + S3_PART_BYTES;
 
 #[derive(Clone)]
 struct Transfers {
     rest: Rest,
-    slots: Arc<Semaphore>,
 }
 
 pub fn router(rest: &Rest) -> Router {
-    let transfers = Transfers { rest: rest.clone(), slots: Arc::new(Semaphore::new(TRANSFERS_MAX)) };
+    let transfers = Transfers { rest: rest.clone() };
     let importing = transfers.clone();
     Router::new()
         .route(IMPORT_PATH, post(move |request: Request| import(importing.clone(), request)))
-        .layer(middleware::from_fn_with_state(FILE_BYTES_MAX, http::buffered))
         .route(EXPORT_PATH, get(move |request: Request| export(transfers.clone(), request)))
 }
 
@@ -48,21 +47,27 @@ async fn export(transfers: Transfers, request: Request) -> Result<Response, Prob
     arguments::no_query(&parts)?;
     let key = arguments::path(&mut parts).await?.into_iter().map(|(_, key)| key).next().unwrap_or_default();
     let key = parse_heap_key("heap", &key)?;
-    let slot = transfers.slot()?;
+    let slot = transfers.slot(&caller)?;
     let heap = transfers.service()?.heaps().export(&caller, key).await?;
-    let engine = heap.engine().and_then(|engine| HeaderValue::from_str(&engine.to_string()).ok());
+    let engine = heap.engine.as_ref().and_then(|engine| HeaderValue::from_str(&engine.to_string()).ok());
     let named = HeaderValue::from_str(&format!("attachment; filename=\"{key}\""));
-    let file = Bytes::from_owner(OutgoingFile { file: heap.into_file(), _slot: slot });
-    let mut response = Body::from(file).into_response();
+    let bytes = heap.bytes();
+    let mut response = Body::from_stream(pieces(heap, slot)).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(bytes));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.extend(engine.map(|engine| (header::HeaderName::from_static(ENGINE_HEADER), engine)));
     headers.extend(named.map(|named| (header::CONTENT_DISPOSITION, named)));
     Ok(response)
 }
 
+/// A refusal closes the connection, because the rest of the file may follow on it.
 async fn import(transfers: Transfers, request: Request) -> Result<Response, Problem> {
+    receive(transfers, request).await.map_err(Problem::closing)
+}
+
+async fn receive(transfers: Transfers, request: Request) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
     http::require_accept(&parts.headers, super::JSON)?;
     let caller = http::caller(&transfers.rest.edge, &parts)?;
@@ -73,10 +78,15 @@ async fn import(transfers: Transfers, request: Request) -> Result<Response, Prob
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
     }
     let engine = engine(&parts.headers)?;
-    let _slot = transfers.slot()?;
+    let _slot = transfers.slot(&caller)?;
     let service = transfers.service()?;
-    let file = body.collect().await.map_err(|error| Problem::bad_input(format!("the body can't be read: {error}")))?.to_bytes();
-    let imported = service.heaps().import(&caller, file.into(), engine).await?;
+    let announced = parts.headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+    let mut body = IncomingBody::new(body, &parts.headers, FILE_BYTES_MAX, SEND_PACE)?;
+    let mut import = service.heaps().begin_import(&caller, engine, announced).await?;
+    while let Some(bytes) = body.next().await? {
+        import = import.write(&bytes).await?;
+    }
+    let imported = import.finish().await?;
     Ok(json(StatusCode::OK, to_json(&imported).to_string()))
 }
 
@@ -88,9 +98,13 @@ fn engine(headers: &HeaderMap) -> Result<Option<EngineId>, Problem> {
 }
 
 impl Transfers {
-    fn slot(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        let slot = self.slots.clone().try_acquire_owned();
-        slot.map_err(|_| Problem::busy(format!("{TRANSFERS_MAX} heap files are being transferred, which is the maximum")))
+    fn slot(&self, caller: &Caller) -> Result<Portion, Problem> {
+        self.rest.edge.budgets.transfers.take(caller.budget_holder(), 1).map_err(|exhausted| {
+            Problem::busy(match exhausted {
+                Exhausted::ByHolder => "your other transfers of heap files take as many places as are left for other owners".to_owned(),
+                Exhausted::ByAll => format!("{TRANSFERS_MAX} heap files are being transferred, which is the maximum"),
+            })
+        })
     }
 
     fn service(&self) -> Result<&Service, Problem> {
@@ -101,14 +115,16 @@ impl Transfers {
     }
 }
 
-/// A file that is being sent. It holds its transfer slot until it is sent or the connection closes.
-struct OutgoingFile {
-    file: Vec<u8>,
-    _slot: OwnedSemaphorePermit,
-}
-
-impl AsRef<[u8]> for OutgoingFile {
-    fn as_ref(&self) -> &[u8] {
-        &self.file
-    }
+/// The file, read while it is sent. It holds its transfer slot until its last piece is read, or the connection closes: a client that has that
+/// piece may ask for another file at once.
+fn pieces(heap: ExportedHeap, slot: Portion) -> impl Stream<Item = Result<Vec<u8>, ServiceError>> {
+    stream::try_unfold((heap, 0, Some(slot)), |(heap, offset, slot)| async move {
+        if offset == heap.bytes() {
+            return Ok(None);
+        }
+        let piece = heap.piece(offset).await?;
+        let next = offset + piece.len() as u64;
+        let slot = slot.filter(|_| next < heap.bytes());
+        Ok(if piece.is_empty() { None } else { Some((piece, (heap, next, slot))) })
+    })
 }

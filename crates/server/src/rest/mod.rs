@@ -7,11 +7,12 @@ mod monitoring;
 mod openapi;
 mod web_pages;
 
-pub use heap_files::ENGINE_HEADER;
+pub use arguments::from_query;
+pub use heap_files::{ENGINE_HEADER, TRANSFER_BYTES_MAX, TRANSFERS_MAX};
 
 use crate::api::{Operation, Success};
 use crate::edge::Edge;
-use crate::http::{self, JSON_BYTES_MAX, Problem, Shutdown};
+use crate::http::{self, BodyLimits, JSON_BYTES_MAX, Problem, Shutdown};
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -40,7 +41,7 @@ pub fn router(edge: Arc<Edge>, shutdown: Shutdown) -> Router {
         endpoints.insert(operation.route.path, existing.merge(endpoint));
     }
     let mut routes = endpoints.into_iter().fold(Router::new(), |routes, (path, endpoint)| routes.route(path, endpoint));
-    routes = routes.layer(middleware::from_fn_with_state(JSON_BYTES_MAX, http::buffered));
+    routes = routes.layer(middleware::from_fn_with_state(BodyLimits::new(&rest.edge, JSON_BYTES_MAX), http::buffered));
     if rest.edge.service().is_some() {
         routes = routes.merge(events::router(&rest)).merge(heap_files::router(&rest));
     }
@@ -68,8 +69,12 @@ async fn try_answer(rest: Rest, operation: Operation, request: Request) -> Resul
     http::require_accept(&parts.headers, JSON)?;
     let caller = Caller { names_sessions: true, ..http::caller(&rest.edge, &parts)? };
     let arguments = arguments::collect(&operation, &mut parts, body).await?;
-    let Success { body, pending } = rest.in_time(operation.call(caller, arguments)).await??;
-    Ok(json(if pending { StatusCode::ACCEPTED } else { StatusCode::OK }, body.to_string()))
+    let Success { body, pending, stream } = rest.in_time(operation.call(caller, arguments)).await??;
+    let body = match stream {
+        Some(stream) => Body::from_stream(stream.into_stream()),
+        None => Body::from(body.to_string()),
+    };
+    Ok(json(if pending { StatusCode::ACCEPTED } else { StatusCode::OK }, body))
 }
 
 impl Rest {

@@ -222,3 +222,24 @@ async fn the_owner_is_the_tenant_and_subject_of_the_jwt() {
     same.headers = vec![("authorization", bearer(&with(claims("ann"), "https://id.example/org", "default")))];
     assert_eq!(same.send(&request("tools/list", json!({}))).await.status(), 200);
 }
+
+/// The issuer grants the permission to import heaps in the claim `scope`.
+#[tokio::test]
+async fn the_scope_of_a_jwt_grants_permissions() {
+    let key = Key::ed25519("one");
+    let issuer = Issuer::publishing(&[&key]);
+    let server = issuer.server(&["--allow-heap-import"]);
+    for (scope, expected) in [
+        (None, 403),
+        (Some(json!("")), 403),
+        (Some(json!("heaps:imports heaps")), 403),
+        (Some(json!(["heaps:import"])), 403),
+        // Allowed, and then refused because it is not a heap.
+        (Some(json!("openid heaps:import")), 400),
+    ] {
+        let claims = scope.iter().fold(claims("ann"), |claims, scope| with(claims, "scope", scope.clone()));
+        let request = server.client.post(format!("{}/api/heaps", server.url)).header("content-type", "application/octet-stream");
+        let answer = request.bearer_auth(key.token(&claims)).body("no heap").send().await.expect("an answer");
+        assert_eq!(answer.status().as_u16(), expected, "{scope:?}");
+    }
+}

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 /// A flag, a valid value, and an invalid value with part of its error. Without an invalid value, any text is valid.
 type Flag = (&'static str, &'static str, Option<(&'static str, &'static str)>);
 
-const FLAGS: [Flag; 52] = [
+const FLAGS: [Flag; 67] = [
     ("http-port", "8420", Some(("65536", "0..=65535"))),
     ("sse-port", "8421", Some(("x", "invalid digit"))),
     ("bind-host", "::1", Some(("localhost", "invalid IP address"))),
@@ -14,6 +14,9 @@ const FLAGS: [Flag; 52] = [
     ("allowed-origins", "http://a,http://b", None),
     ("session-id", "mine", Some(("a\nb", "none of them a control character"))),
     ("max-inline-chars", "1000", Some(("999", "allowed are 1000 to"))),
+    ("max-connections", "40", Some(("39", "allowed are 40 to 1000000"))),
+    ("max-body-mb", "200", Some(("199", "allowed are 200 to 1048576"))),
+    ("max-response-mb", "16", Some(("15", "allowed are 16 to 1048576"))),
     ("auth-tokens", "tokens.toml", None),
     ("jwks-url", "https://id.example/keys", Some(("http://id.example/keys", "expected https://"))),
     ("jwt-issuer", "https://id.example/", None),
@@ -23,9 +26,18 @@ const FLAGS: [Flag; 52] = [
     ("insecure-no-auth", "true", Some(("perhaps", "allowed are true and false"))),
     ("heap-memory-max", "4096", Some(("7", "allowed are 8 to 4096 MB"))),
     ("execution-timeout", "300", Some(("0", "allowed are 1 to 300 seconds"))),
+    ("heap-memory-limit", "4096", Some(("4097", "allowed are 8 to 4096 MB"))),
+    ("execution-timeout-limit", "300", Some(("301", "allowed are 1 to 300 seconds"))),
+    ("stateful-jit", "false", Some(("perhaps", "allowed are true and false"))),
+    ("jitless", "true", Some(("perhaps", "allowed are true and false"))),
+    ("timer-resolution-us", "1000000", Some(("0", "allowed are 1 to 1000000"))),
+    ("namespaces", "required", Some(("perhaps", "auto, required"))),
+    ("zygote-per-owner", "true", Some(("perhaps", "allowed are true and false"))),
     ("output-max-mb", "1", Some(("4097", "allowed are 1 to 4096 MB"))),
     ("max-concurrent-executions", "4096", Some(("0", "allowed are 1 to 4096"))),
     ("max-queued", "1", Some(("1000001", "allowed are 1 to 1000000"))),
+    ("max-source-mb", "16", Some(("15", "allowed are 16 to 1048576"))),
+    ("max-answer-mb", "128", Some(("127", "allowed are 128 to 1048576"))),
     ("max-memory-mb", "8", Some(("7", "allowed are 8 to"))),
     ("on-missing-heap", "fail", Some(("cry", "fresh, fail"))),
     ("stateless", "true", Some(("perhaps", "allowed are true and false"))),
@@ -34,6 +46,8 @@ const FLAGS: [Flag; 52] = [
     ("require-session", "true", Some(("perhaps", "allowed are true and false"))),
     ("plasm-names", "true", Some(("perhaps", "allowed are true and false"))),
     ("max-sessions-per-owner", "1", Some(("0", "allowed are 1 to 1000000000"))),
+    ("retain-sessions", "36500", Some(("0", "allowed are 1 to 36500"))),
+    ("max-stored-mb-per-owner", "1", Some(("0", "allowed are 1 to 1073741824"))),
     ("max-heap-mb-per-owner", "1", Some(("0", "allowed are 1 to 1073741824"))),
     ("max-running-per-owner", "1", Some(("1000001", "allowed are 1 to 1000000"))),
     ("context-store", "memory", Some(("disk", "memory, sqlite, redis, none"))),
@@ -43,6 +57,7 @@ const FLAGS: [Flag; 52] = [
     ("context-flush", "10s", Some(("0s", "expected a number from 1 to 9999 and s, m, h, d or w"))),
     ("redis-url", "redis://127.0.0.1:6379", None),
     ("context-key-file", "keys", None),
+    ("allow-heap-import", "true", Some(("perhaps", "allowed are true and false"))),
     ("directory-path", "heaps", None),
     ("s3-bucket", "heaps", Some(("a/b", "3 to 63 letters, digits, dots, dashes and underscores"))),
     ("s3-endpoint", "https://s3.example", None),
@@ -125,8 +140,12 @@ fn invalid_values_are_refused_from_every_source() {
             flag,
             "config"
                 | "log"
+                | "jitless"
+                | "stateful-jit"
+                | "zygote-per-owner"
                 | "stateless"
                 | "insecure-no-auth"
+                | "allow-heap-import"
                 | "require-session"
                 | "plasm-names"
                 | "s3-path-style"
@@ -146,12 +165,26 @@ fn a_memory_limit_below_one_run_is_refused_at_the_start() {
     // A port in use, so that the server would not stay up if the flags were accepted.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = taken.local_addr().expect("its address").port().to_string();
-    for arguments in [&["--max-memory-mb", "63"][..], &["--max-memory-mb", "100", "--heap-memory-max", "101"]] {
+    for arguments in [&["--max-memory-mb", "351"][..], &["--max-memory-mb", "400", "--heap-memory-max", "81"]] {
         let ran = Place::new().ran([&["serve", "--http-port", &port], arguments].concat());
         assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{arguments:?}: {ran:?}");
         for part in ["`--max-memory-mb` is ", "`--heap-memory-max` is "] {
             assert!(ran.err.contains(part), "{arguments:?}: `{part}` is not in {ran:?}");
         }
+    }
+}
+
+#[test]
+fn a_default_above_its_limit_is_refused_at_the_start() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("its address").port().to_string();
+    for (limit, text) in [
+        (["--heap-memory-limit", "63"], "`--heap-memory-max` is 64, and `--heap-memory-limit` is 63"),
+        (["--execution-timeout-limit", "29"], "`--execution-timeout` is 30, and `--execution-timeout-limit` is 29"),
+    ] {
+        let ran = Place::new().ran([&["serve", "--http-port", &port][..], &limit].concat());
+        assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{ran:?}");
+        assert!(ran.err.contains(text), "{ran:?}");
     }
 }
 

@@ -76,7 +76,8 @@ async fn the_state_key_is_rotated_on_the_local_stores() {
     let refused = Place::new().ran(["sessions", "rotate-key", "--url", &server.url]);
     assert_eq!(refused.code, Some(2), "{refused:?}");
     let database = rusqlite::Connection::open(server.folders().database().join("heapstead.db")).expect("the database");
-    let keys: i64 = database.query_row("SELECT count(*) FROM state_keys", [], |row| row.get(0)).expect("a count");
+    let keys: i64 =
+        database.query_row("SELECT count(*) FROM server_keys WHERE purpose = 'session_state'", [], |row| row.get(0)).expect("a count");
     assert!(keys >= 1, "{keys}");
 }
 

@@ -19,6 +19,7 @@ mod isolation;
 mod kill;
 mod load;
 mod metrics;
+mod quota;
 mod recording;
 mod redis;
 mod removal;

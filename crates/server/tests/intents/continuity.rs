@@ -3,7 +3,6 @@
 use crate::fixture::Server;
 use crate::owner::{Owner, Site, table};
 use serde_json::{Value, json};
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// Ways to lose the state of a session.
@@ -34,7 +33,6 @@ impl Loss {
     /// Applies the loss to a session with this head.
     async fn apply(self, site: &Site, ann: &Owner, server: Server, session: &str, head: &str) -> Server {
         let heap = site.folders.heaps().join(head);
-        let sidecar: PathBuf = site.folders.heaps().join(".meta").join(format!("{head}.json"));
         match self {
             Self::Expired => tokio::time::sleep(Duration::from_millis(2500)).await,
             Self::HeapCollected => std::fs::remove_file(heap).expect("removed"),
@@ -45,8 +43,11 @@ impl Loss {
                 std::fs::write(&heap, bytes).expect("written");
             }
             Self::EngineChanged => {
-                let text = std::fs::read_to_string(&sidecar).expect("the sidecar");
-                std::fs::write(&sidecar, text.replace("v8-14", "v8-13")).expect("written");
+                drop(server);
+                let database = rusqlite::Connection::open(site.folders.database().join("heapstead.db")).expect("the database");
+                let changed = database.execute("UPDATE heaps SET engine = replace(engine, 'v8-14', 'v8-13') WHERE key = ?", [head]);
+                assert_eq!(changed, Ok(1));
+                return site.start(&[]);
             }
             Self::CatalogChanged => {
                 drop(server);

@@ -189,3 +189,23 @@ async fn a_call_whose_seed_throws_creates_no_session() {
     assert!(ann.post(&server, "/api/session-context", context("a task", &[("statistics", "mean")])).await.0 >= 400);
     assert_eq!(ann.context(&server, "a task", &[("dates", "addDays")]).await["wave"]["mode"], "noop");
 }
+
+/// A task could not be deleted: ending its session only cleared its state.
+#[tokio::test]
+async fn a_task_is_cleared_or_forgotten() {
+    let site = Site::new();
+    let (ann, bob) = (Owner::new(&site.token("acme/ann")), Owner::new(&site.token("acme/bob")));
+    let server = site.start(&[]);
+    let open = async || ann.post(&server, "/api/session-context", json!({ "intent": "plan" })).await.1;
+    let first = open().await;
+    let path = format!("/api/sessions/{}", first["logical_session_id"].as_str().expect("an id"));
+    assert_eq!(ann.delete(&server, &path).await.0, 200);
+    assert_eq!(open().await["logical_session_id"], first["logical_session_id"], "it keeps its id");
+    let forget = format!("{path}?forget=true");
+    assert_eq!(bob.delete(&server, &forget).await.0, 404, "of another owner");
+    assert_eq!(ann.delete(&server, &forget).await.0, 200);
+    assert_eq!(ann.delete(&server, &forget).await.0, 404, "it is gone");
+    let next = open().await;
+    assert_ne!(next["logical_session_id"], first["logical_session_id"]);
+    assert_ne!(next["logical_session_ref"], first["logical_session_ref"], "a ref never changes its meaning");
+}

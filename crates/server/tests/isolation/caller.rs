@@ -97,6 +97,10 @@ fn plain(value: &Value) -> String {
 }
 
 impl Caller {
+    pub async fn rest(owner: &Owner) -> Self {
+        Self::Rest { owner: owner.clone(), routes: Routes::of(owner).await }
+    }
+
     /// An owner on every HTTP transport.
     pub async fn all_of(servers: &TestServers, owner: &Owner) -> Vec<Self> {
         let authorization = owner.authorization();
@@ -104,7 +108,7 @@ impl Caller {
         let mut sse = Sse::open_with(servers.sse_server(owner), &headers).await;
         sse.initialize(LEGACY).await;
         vec![
-            Self::Rest { owner: owner.clone(), routes: Routes::of(owner).await },
+            Self::rest(owner).await,
             Self::Legacy(Http::connect(servers.server(owner), LEGACY, &headers).await),
             Self::Modern(Http::modern(servers.server(owner), &headers)),
             Self::Sse(Box::new(sse), authorization),

@@ -9,7 +9,7 @@ use std::io::Read;
 use std::process::Stdio;
 
 /// Everything that can be read without naming an object.
-const LISTS: [&str; 10] = [
+const LISTS: [&str; 11] = [
     "/api/executions",
     "/api/executions?limit=1",
     "/api/heaps",
@@ -18,6 +18,7 @@ const LISTS: [&str; 10] = [
     "/api/session-snapshots",
     "/api/catalogs/search",
     "/api/health",
+    "/api/usage",
     "/api-doc/openapi.json",
     "/metrics",
 ];

@@ -18,8 +18,13 @@ async fn answers(caller: &mut Caller, row: &Row, foreign: &str, missing: &str) -
 
 /// Requests every object of an owner. Returns the requests whose responses differ.
 async fn check(caller: &mut Caller, who: &str, whose: &OwnedObjects) -> Vec<String> {
+    check_rows(caller, who, whose, |_| true).await
+}
+
+/// As `check`, for some of the rows.
+pub async fn check_rows(caller: &mut Caller, who: &str, whose: &OwnedObjects, which: impl Fn(&Row) -> bool) -> Vec<String> {
     let mut differences = Vec::new();
-    for row in rows() {
+    for row in rows().into_iter().filter(which) {
         let (Some(foreign), Some(missing)) = (whose.name(row.kind), whose.missing(row.kind)) else { continue };
         let Some((foreign_answer, missing_answer)) = answers(caller, &row, foreign, &missing).await else { continue };
         if foreign_answer != missing_answer {
@@ -34,16 +39,24 @@ async fn check(caller: &mut Caller, who: &str, whose: &OwnedObjects) -> Vec<Stri
 async fn inventory(owner: &Owner, of: &OwnedObjects) -> Value {
     let name = |kind: ObjectKind| of.name(kind).expect("a name");
     let mut seen = json!({
-        "execution": owner.get(&format!("/api/executions/{}", name(ObjectKind::Execution))).await,
+        "execution": owner.ask("GET", &format!("/api/executions/{}", name(ObjectKind::Execution)), None).await.1,
         "running": owner.get(&format!("/api/executions/{}", name(ObjectKind::Running))).await,
         "tags": owner.get(&format!("/api/heaps/{}/tags", name(ObjectKind::Heap))).await,
-        "heap": owner.get(&format!("/api/heaps/{}", name(ObjectKind::Heap))).await["bytes"],
+        "heap": owner.ask("GET", &format!("/api/heaps/{}", name(ObjectKind::Heap)), None).await.1["bytes"],
+        "head": owner.ask("GET", &format!("/api/heaps/{}", name(ObjectKind::Head)), None).await.1["bytes"],
         "log": owner.get(&format!("/api/session-snapshots?session={}", name(ObjectKind::Log))).await,
     });
-    for kind in [ObjectKind::Session, ObjectKind::Logical] {
-        seen[format!("{kind:?}")] = owner.get(&format!("/api/sessions/{}", name(kind))).await["head"].clone();
-        seen[format!("log of {kind:?}")] = owner.get(&format!("/api/session-snapshots?session={}", name(kind))).await;
+    for kind in [ObjectKind::Session, ObjectKind::Logical, ObjectKind::Log] {
+        let (status, session) = owner.ask("GET", &format!("/api/sessions/{}", name(kind)), None).await;
+        seen[format!("{kind:?}")] = json!([status, session["head"]]);
+        seen[format!("log of {kind:?}")] = owner.ask("GET", &format!("/api/session-snapshots?session={}", name(kind)), None).await.1;
+        let (status, context) = owner.ask("GET", &format!("/api/context?session={}", name(kind)), None).await;
+        seen[format!("context of {kind:?}")] = json!([status, context["custom"], context["searches"]]);
     }
+    let over_mcp = owner.request("POST", "/mcp").header("mcp-session-id", name(ObjectKind::Connection));
+    let over_mcp = over_mcp.header("accept", "application/json, text/event-stream").header("mcp-protocol-version", LEGACY);
+    let over_mcp = over_mcp.json(&json!({ "jsonrpc": "2.0", "id": 7, "method": "ping" })).send().await.expect("an answer");
+    seen["connection"] = over_mcp.status().as_u16().into();
     seen
 }
 
@@ -79,7 +92,7 @@ async fn every_row_distinguishes_existing_from_missing() {
     let ann = servers.owner("acme/ann");
     let anns = OwnedObjects::of(&servers, &ann).await;
     let mut callers = Caller::all_of(&servers, &ann).await;
-    for row in rows().iter().filter(|row| row.control != Control::Skipped) {
+    for row in rows().iter().filter(|row| matches!(row.control, Control::Differs | Control::Same)) {
         let (name, missing) = (anns.name(row.kind).expect("a name"), anns.missing(row.kind).expect("a name"));
         let mut differs = false;
         for caller in &mut callers {
@@ -87,6 +100,38 @@ async fn every_row_distinguishes_existing_from_missing() {
         }
         assert_eq!(differs, row.control == Control::Differs, "{:?} {:?}", row.kind, (row.ask)(name));
     }
+}
+
+/// That a stranger's destructive request changed nothing proves nothing, unless the same request by the owner changes what the test looks at, and
+/// does so because the object exists: for a missing one it changes nothing.
+#[tokio::test]
+async fn every_destructive_row_changes_what_its_owner_sees() {
+    let servers = TestServers::start();
+    let mut ineffective = Vec::new();
+    for (number, row) in rows().iter().filter(|row| row.control == Control::Changes).enumerate() {
+        // An owner of its own for each row, so that its objects are its first ones.
+        let ann = servers.owner(Box::leak(format!("acme/ann{number}").into_boxed_str()));
+        let mut callers = Caller::all_of(&servers, &ann).await;
+        let anns = OwnedObjects::of(&servers, &ann).await;
+        let before = inventory(&ann, &anns).await;
+        for (name, changes) in [(anns.missing(row.kind).expect("a name"), false), (anns.name(row.kind).expect("a name").to_owned(), true)] {
+            let (ask, mut asked) = ((row.ask)(&name), false);
+            for caller in &mut callers {
+                asked |= caller.ask(&ask).await.is_some();
+            }
+            assert!(asked, "{ask:?}");
+            if (inventory(&ann, &anns).await != before) != changes {
+                ineffective.push(format!("{:?} {ask:?} for {}", row.kind, if changes { "its object" } else { "a missing object" }));
+            }
+        }
+        let running = anns.name(ObjectKind::Running).expect("a name");
+        ann.ask("POST", &format!("/api/executions/{running}/cancel"), None).await;
+    }
+    assert!(
+        ineffective.is_empty(),
+        "these rows do not change what the test sees, or change it without their object:\n{}",
+        ineffective.join("\n")
+    );
 }
 
 /// Every operation of the API must have a row.

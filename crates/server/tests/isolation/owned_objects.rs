@@ -13,6 +13,8 @@ pub enum ObjectKind {
     /// A running execution.
     Running,
     Heap,
+    /// The heap that an opened session continues from.
+    Head,
     /// An opened session.
     Session,
     /// An opened session that was ended.
@@ -55,7 +57,7 @@ impl OwnedObjects {
         let begun = owner.get(&format!("/api/executions/{id}/output?wait_secs=60")).await;
         assert_eq!(begun["data"], "begun\n");
         let session = owner.post("/api/sessions", json!({})).await["session_id"].clone();
-        owner.run(json!({ "code": format!("let kept = '{secret}'"), "session": session })).await;
+        let head = owner.run(json!({ "code": format!("let kept = '{secret}'"), "session": session })).await["heap"].clone();
         let ended = owner.post("/api/sessions", json!({})).await["session_id"].clone();
         owner.run(json!({ "code": format!("let lost = '{secret}'"), "session": ended })).await;
         assert_eq!(owner.ask("DELETE", &format!("/api/sessions/{}", ended.as_str().expect("an id")), None).await.0, 200);
@@ -78,6 +80,7 @@ impl OwnedObjects {
             (ObjectKind::Execution, text(&logged["execution_id"])),
             (ObjectKind::Running, text(&running["execution_id"])),
             (ObjectKind::Heap, text(&logged["heap"])),
+            (ObjectKind::Head, text(&head)),
             (ObjectKind::Session, text(&session)),
             (ObjectKind::EndedSession, text(&ended)),
             (ObjectKind::Logical, text(&logical["logical_session_id"])),

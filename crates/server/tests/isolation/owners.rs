@@ -38,8 +38,8 @@ impl TestServers {
         let usual = [&["--catalog", catalog.to_str().expect("a path in UTF-8")], arguments].concat();
         let start = |own: &[&str]| Server::start_with(&folders, &[own, &usual[..]].concat());
         Self {
-            closed: start(&["--auth-tokens", &tokens]),
-            closed_sse: start(&["--auth-tokens", &tokens, "--sse-port", "0"]),
+            closed: start(&["--auth-tokens", &tokens, "--allow-heap-import"]),
+            closed_sse: start(&["--auth-tokens", &tokens, "--allow-heap-import", "--sse-port", "0"]),
             open: start(&[]),
             open_sse: start(&["--sse-port", "0"]),
             folders,
@@ -116,7 +116,7 @@ fn tokens(folders: &Folders) -> PathBuf {
 
 fn add_token(folders: &Folders, owner: &str) -> String {
     let ran = Command::new(env!("CARGO_BIN_EXE_heapstead"))
-        .args(["auth", "add", owner, "--json", "--auth-tokens"])
+        .args(["auth", "add", owner, "--permission", "heaps:import", "--json", "--auth-tokens"])
         .arg(tokens(folders))
         .output()
         .expect("the command runs");

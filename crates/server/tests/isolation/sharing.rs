@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 /// Produces the same heap for every owner.
 const CODE: &str = "let shared = 42";
 
-async fn make(owner: &Owner) -> String {
+pub async fn make(owner: &Owner) -> String {
     owner.run(json!({ "code": CODE })).await["heap"].as_str().expect("a heap").to_owned()
 }
 
@@ -14,7 +14,7 @@ async fn tags(owner: &Owner, heap: &str) -> Value {
     owner.get(&format!("/api/heaps/{heap}/tags")).await["tags"].clone()
 }
 
-async fn tag(owner: &Owner, heap: &str, tags: Value) {
+pub async fn tag(owner: &Owner, heap: &str, tags: Value) {
     let (status, answer) = owner.ask("PUT", &format!("/api/heaps/{heap}/tags"), Some(json!({ "tags": tags }))).await;
     assert_eq!(status, 200, "{answer}");
 }
@@ -53,9 +53,9 @@ async fn each_owner_has_its_own_tags_on_a_shared_heap() {
 }
 
 /// Moves the age of everything stored back by years.
-fn age(servers: &TestServers) {
+pub fn age(servers: &TestServers) {
     let database = rusqlite::Connection::open(servers.folders.database().join("heapstead.db")).expect("the database");
-    database.execute_batch("UPDATE heaps SET last_used_at = 0; UPDATE log SET timestamp = 0").expect("aged");
+    database.execute_batch("UPDATE heaps SET last_used_at = 0, stored_at = 0; UPDATE log SET timestamp = 0").expect("aged");
     for file in std::fs::read_dir(servers.folders.heaps()).expect("the heaps").flatten().filter(|file| file.path().is_file()) {
         let file = std::fs::File::options().append(true).open(file.path()).expect("a file");
         file.set_modified(std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000)).expect("aged");
@@ -94,7 +94,17 @@ async fn collecting_does_not_affect_or_reveal_other_owners() {
     for owner in [&ann, &bob, &carol, &servers.anonymous()] {
         assert!(!can_continue_from(owner, &heap).await, "{}", owner.name);
     }
-    assert!(!servers.folders.heaps().join(&heap).exists(), "the heap is removed");
+    wait_until_removed(&servers, &heap).await;
+}
+
+/// The file of a collected heap is removed after the response.
+async fn wait_until_removed(servers: &TestServers, heap: &str) {
+    let is_removed = async {
+        while servers.folders.heaps().join(heap).exists() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(60), is_removed).await.expect("the heap is removed");
 }
 
 /// A heap that is not in this database belongs to no authenticated owner, so they cannot collect it.
@@ -113,13 +123,13 @@ async fn unknown_heaps_are_not_collected_by_authenticated_owners() {
     assert!(!stray.exists());
 }
 
-async fn export(owner: &Owner, heap: &str) -> (u16, String, Vec<u8>) {
+pub async fn export(owner: &Owner, heap: &str) -> (u16, String, Vec<u8>) {
     let response = owner.request("GET", &format!("/api/heaps/{heap}/file")).send().await.expect("an answer");
     let engine = response.headers().get("x-heapstead-engine").map(|value| value.to_str().expect("text").to_owned()).unwrap_or_default();
     (response.status().as_u16(), engine, response.bytes().await.expect("a body").to_vec())
 }
 
-async fn import(owner: &Owner, engine: &str, file: &[u8]) -> u16 {
+pub async fn import(owner: &Owner, engine: &str, file: &[u8]) -> u16 {
     let sent = owner.request("POST", "/api/heaps").header("content-type", "application/octet-stream").header("x-heapstead-engine", engine);
     sent.body(file.to_vec()).send().await.expect("an answer").status().as_u16()
 }
@@ -145,6 +155,38 @@ async fn an_imported_heap_belongs_to_both_owners() {
         assert!(can_continue_from(&ann, &heap).await && can_continue_from(&bob, &heap).await);
         assert_eq!(export(&ann, &heap).await.1, engine);
     }
+}
+
+/// Story: whoever guessed the content of another owner's heap, such as a PIN in a variable, made that heap offline and imported it without naming an
+/// engine. If `engine` was then set, another owner had the same heap.
+#[tokio::test]
+async fn an_import_does_not_reveal_that_another_owner_has_the_heap() {
+    let servers = TestServers::start();
+    let (ann, bob) = (servers.owner("acme/ann"), servers.owner("acme/bob"));
+    let held = make(&ann).await;
+    let not_held = bob.run(json!({ "code": "let pin = 1234" })).await["heap"].as_str().expect("a heap").to_owned();
+    let carol = servers.owner("umbra/carol");
+    let mut seen = Vec::new();
+    // Carol imports one heap that Ann has, and one that nobody has any more.
+    for (owner, heap) in [(&ann, &held), (&bob, &not_held)] {
+        let (_, _, file) = export(owner, heap).await;
+        if owner.name == bob.name {
+            age(&servers);
+            let collected = bob.post("/api/heaps/gc", json!({})).await;
+            assert!(collected["removed"].as_array().expect("heaps").contains(&json!(not_held)), "{collected}");
+        }
+        let sent = carol.request("POST", "/api/heaps").header("content-type", "application/octet-stream").body(file);
+        let imported = sent.send().await.expect("an answer");
+        let imported = (imported.status().as_u16(), imported.text().await.expect("a body"));
+        let shown = carol.get(&format!("/api/heaps/{heap}")).await;
+        let listed = carol.get("/api/heaps").await["heaps"].as_array().expect("heaps").iter().find(|one| one["heap"] == **heap).cloned();
+        assert_eq!(listed.as_ref(), Some(&shown));
+        assert!(shown["stored_at"].as_str() > Some("2020"), "{shown}");
+        let exported = export(&carol, heap).await;
+        seen.push((imported.0, imported.1.replace(heap, "KEY"), shown["engine"].clone(), shown["bytes"].is_u64(), exported.1));
+    }
+    assert_eq!(seen[0].2, Value::Null);
+    assert_eq!(seen[0], seen[1]);
 }
 
 /// Regression: a run with a missing heap records its key in the log. That was enough to fork a session from that heap, and so to read

@@ -21,12 +21,13 @@ const WARM_UP: usize = 20;
 type Way = (ObjectKind, fn(&str) -> Ask);
 
 /// The most exposed ways to name an object.
-const WAYS: [Way; 12] = [
+const WAYS: [Way; 13] = [
     (ObjectKind::Execution, |id| Ask::Operation("get_execution", json!({ "execution_id": id }))),
     (ObjectKind::Running, |id| Ask::Operation("get_execution", json!({ "execution_id": id }))),
     (ObjectKind::Heap, |key| Ask::Operation("run_js", json!({ "code": "1", "heap": key, "on_missing_heap": "fail", "wait_secs": 60 }))),
     (ObjectKind::Heap, |key| Ask::Operation("get_heap_tags", json!({ "heap": key }))),
     (ObjectKind::Heap, |key| Ask::Route { method: "GET", path: format!("/api/heaps/{key}/file"), headers: Vec::new(), body: None }),
+    (ObjectKind::Heap, |key| Ask::Operation("delete_heap", json!({ "heap": key }))),
     (ObjectKind::Session, |id| Ask::Operation("show_session", json!({ "session": id }))),
     (ObjectKind::Session, |id| Ask::Operation("context_get", json!({ "session": id }))),
     (ObjectKind::EndedSession, |id| Ask::Operation("context_get", json!({ "session": id }))),
@@ -36,6 +37,24 @@ const WAYS: [Way; 12] = [
     (ObjectKind::Logical, |id| Ask::Operation("run_js", json!({ "code": "1", "session": id }))),
 ];
 
+/// Further ways, over one transport each: the rules are in the service, which all transports share. A torture run tests them over all.
+const MORE_WAYS: [Way; 14] = [
+    (ObjectKind::Execution, |id| Ask::Operation("get_execution_output", json!({ "execution_id": id }))),
+    (ObjectKind::Running, |id| Ask::Operation("cancel_execution", json!({ "execution_id": id }))),
+    (ObjectKind::Execution, |id| Ask::Operation("delete_execution", json!({ "execution_id": id }))),
+    (ObjectKind::Execution, |id| Ask::Operation("list_executions", json!({ "cursor": id, "limit": 10 }))),
+    (ObjectKind::Running, |id| Ask::Method("resources/subscribe", json!({ "uri": format!("heapstead://executions/{id}") }))),
+    (ObjectKind::Running, |id| Ask::Method("tasks/get", json!({ "taskId": id }))),
+    (ObjectKind::Heap, |key| Ask::Operation("show_heap", json!({ "heap": key }))),
+    (ObjectKind::Heap, |key| Ask::Operation("list_heaps", json!({ "cursor": key }))),
+    (ObjectKind::Heap, |key| Ask::Operation("delete_heap_tags", json!({ "heap": key }))),
+    (ObjectKind::Session, |id| Ask::Operation("session_fork", json!({ "session": id }))),
+    (ObjectKind::Session, |id| Ask::Method("sessions/resume", json!({ "sessionId": id }))),
+    (ObjectKind::Session, |id| Ask::Method("resources/subscribe", json!({ "uri": format!("heapstead://sessions/{id}/head") }))),
+    (ObjectKind::Session, |id| Ask::Operation("end_session", json!({ "session": id }))),
+    (ObjectKind::Logical, |id| Ask::Operation("end_session", json!({ "session": id, "forget": true }))),
+];
+
 #[tokio::test]
 async fn foreign_objects_take_as_long_as_missing_ones() {
     let servers = TestServers::start();
@@ -43,17 +62,56 @@ async fn foreign_objects_take_as_long_as_missing_ones() {
     let mut random = Random::new();
     for stranger in [servers.owner("acme/bob"), servers.anonymous()] {
         for mut caller in Caller::all_of(&servers, &stranger).await {
-            check(&mut caller, stranger.name, &anns, &mut random).await;
+            check(&mut caller, stranger.name, &anns, &WAYS, &mut random).await;
         }
     }
     for mut caller in Caller::local(&servers.folders).await {
-        check(&mut caller, "local", &anns, &mut random).await;
+        check(&mut caller, "local", &anns, &WAYS, &mut random).await;
     }
 }
 
-async fn check(caller: &mut Caller, who: &str, anns: &OwnedObjects, random: &mut Random) {
+#[tokio::test]
+async fn further_requests_for_foreign_objects_take_as_long_as_for_missing_ones() {
+    let servers = TestServers::start();
+    let anns = OwnedObjects::of(&servers, &servers.owner("acme/ann")).await;
+    let (bob, mut random) = (servers.owner("acme/bob"), Random::new());
+    for mut caller in Caller::all_of(&servers, &bob).await {
+        let is_method = |way: &&Way| matches!((way.1)(""), Ask::Method(..));
+        let ways: Vec<_> = match caller {
+            Caller::Rest { .. } => MORE_WAYS.to_vec(),
+            Caller::Legacy(_) => MORE_WAYS.iter().filter(is_method).copied().collect(),
+            _ if torture() => MORE_WAYS.to_vec(),
+            _ => continue,
+        };
+        check(&mut caller, bob.name, &anns, &ways, &mut random).await;
+    }
+}
+
+/// Compares two kinds of requests, each of which `time` measures once.
+pub async fn check_times(what: &str, samples: usize, mut time: impl AsyncFnMut(usize) -> Duration) {
+    let mut random = Random::new();
+    let mut measure = async |samples: usize| {
+        let mut times = [Vec::new(), Vec::new()];
+        for _ in 0..samples {
+            let first = usize::from(random.bit());
+            for which in [first, 1 - first] {
+                times[which].push(time(which).await);
+            }
+        }
+        Comparison::of(&times[0], &times[1])
+    };
+    let first = measure(samples).await;
+    eprintln!("{what}: {first:?}");
+    if first.probability < ALARM {
+        let again = measure(3 * samples).await;
+        let told_apart = again.probability < ALARM && (again.shift > 0.0) == (first.shift > 0.0);
+        assert!(!told_apart, "{what}: {first:?}, then {again:?}");
+    }
+}
+
+async fn check(caller: &mut Caller, who: &str, anns: &OwnedObjects, ways: &[Way], random: &mut Random) {
     let samples = if torture() { 10 * SAMPLES } else { SAMPLES };
-    for (kind, ask) in WAYS {
+    for &(kind, ask) in ways {
         let asks = [ask(anns.name(kind).expect("a name")), ask(&anns.missing(kind).expect("a name"))];
         let what = format!("{:?} by {who} over {}", asks[0], caller.way());
         let Some(first) = compare(caller, &asks, samples, random).await.filter(|first| first.probability < ALARM) else { continue };

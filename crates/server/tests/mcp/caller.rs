@@ -88,19 +88,3 @@ async fn a_bad_session_name_is_refused_and_named() {
         assert!(text.contains("x-mcp-session-id") && text.contains("256 characters"), "{text}");
     }
 }
-
-#[tokio::test]
-async fn connections_are_scheduled_fairly() {
-    let server = Server::start_with(&Folders::new(), &["--max-concurrent-executions", "1"]);
-    let greedy = Http::connect(&server, "2025-11-25", &[]).await;
-    let modest = Http::connect(&server, "2025-11-25", &[]).await;
-    let sleep = "await new Promise((done) => setTimeout(done, 100))";
-    let mut queued = Vec::new();
-    for _ in 0..20 {
-        queued.push(greedy.call("run_js", json!({ "code": sleep })).await["structuredContent"]["execution_id"].clone());
-    }
-    let answer = modest.call("run_js", json!({ "code": "'mine'", "wait_secs": 60 })).await;
-    assert_eq!(answer["structuredContent"]["result"], "\"mine\"");
-    let last = greedy.call("get_execution", json!({ "execution_id": queued[19] })).await;
-    assert_eq!(last["structuredContent"]["status"], "running", "twenty runs of another did not come first");
-}

@@ -10,6 +10,7 @@ mod error_codes;
 #[allow(dead_code, reason = "the tests of REST use the rest")]
 mod fixture;
 mod lifecycle;
+mod memory;
 mod messages;
 mod peer;
 mod progress;

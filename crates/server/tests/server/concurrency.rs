@@ -119,28 +119,27 @@ async fn a_client_that_loops_shares_the_cores_fairly() {
 
 #[tokio::test]
 async fn the_total_memory_limit_bounds_concurrent_runs() {
-    let server = Server::start_with(&Folders::new(), &["--max-memory-mb", "100"]);
+    // A worker with a cap of 64 MB may use 352 MB, one with 8 MB 184 MB.
+    let server = Server::start_with(&Folders::new(), &["--max-memory-mb", "600"]);
     let waits = "console.log('on'); await new Promise(done => setTimeout(done, 60000))";
     let first = accept(&server, json!({ "code": waits, "heap_memory_max_mb": 64 })).await;
     server.get(&format!("/api/executions/{first}/output?wait_secs=30")).await;
     let second = accept(&server, json!({ "code": "'had its turn'", "heap_memory_max_mb": 64 })).await;
     // Another client's run that fits is not blocked by one that does not.
-    let fits = json!({ "code": "'fits'", "heap_memory_max_mb": 32, "wait_secs": 60 });
-    let post = server.client.post(format!("{}/api/exec", server.url)).header("X-MCP-Session-Id", "another").json(&fits);
+    let fits = json!({ "code": "'fits'", "heap_memory_max_mb": 8, "wait_secs": 60 });
+    let elsewhere = reqwest::Client::builder().local_address("127.0.0.2".parse::<std::net::IpAddr>().ok()).build().expect("a client");
+    let post = elsewhere.post(format!("{}/api/exec", server.url)).json(&fits);
     let record: Value = post.send().await.expect("an answer").json().await.expect("JSON");
     assert_eq!(record["result"], "\"fits\"", "{record}");
     let (_, health) = server.get("/api/health").await;
     assert_eq!(
         (&health["engine"]["running"], &health["engine"]["queued"]),
         (&json!(1), &json!(1)),
-        "two of 64 MB are more than 100 MB: {health}"
+        "two of 352 MB are more than 600 MB: {health}"
     );
-    let (status, problem) = server.post("/api/exec", json!({ "code": "1", "heap_memory_max_mb": 101 })).await;
+    let (status, problem) = server.post("/api/exec", json!({ "code": "1", "heap_memory_max_mb": 147 })).await;
     assert_eq!(status, 400);
-    assert!(
-        problem["detail"].as_str().is_some_and(|text| text.contains("this server has 100 MB for all executions together")),
-        "{problem}"
-    );
+    assert!(problem["detail"].as_str().is_some_and(|text| text.contains("expected an integer from 8 to 146")), "{problem}");
     cancel(&server, &first).await;
     let (_, record) = server.get(&format!("/api/executions/{second}?wait_secs=30")).await;
     assert_eq!(record["result"], "\"had its turn\"", "{record}");

@@ -196,7 +196,7 @@ async fn a_bucket_is_configured_by_the_standard_variables() {
         "--s3-secret-access-key",
         "test",
     ];
-    let other = Server::start_with(&Folders::new(), &[&["--s3-bucket", &name], &flags[..]].concat());
+    let other = Server::start_with(&folders, &[&["--s3-bucket", &name], &flags[..]].concat());
     let record = other.run_with(json!({ "code": "kept.length", "heap": heap, "on_missing_heap": "fail" })).await;
     assert_eq!(record["result"], "3", "{record}");
     // A flag takes precedence over the variable.
@@ -213,6 +213,12 @@ async fn two_servers_share_a_bucket() {
     let servers = [bucket.server(&Folders::new(), &[]), bucket.server(&cached, &["--cache-dir", &cache])];
     let first = servers[0].run("var steps = [0]").await;
     let mut heap = first["heap"].as_str().expect("a heap").to_owned();
+    // Each has a database of its own, so the second one needs the keys of the first.
+    let refused = servers[1].run_with(json!({ "code": "steps", "heap": heap, "on_missing_heap": "fail" })).await;
+    assert_eq!(refused["error_code"], "heap_unsigned", "{refused}");
+    let keys = cached.path().join("keys").to_str().expect("UTF-8").to_owned();
+    servers[0].folders().heaps_command(&["export-keys", &keys]);
+    cached.heaps_command(&["import-keys", &keys]);
     // A chain that alternates between the servers.
     for step in 1..=6 {
         let body = json!({ "code": format!("steps.push({step}); steps.length"), "heap": heap, "on_missing_heap": "fail" });

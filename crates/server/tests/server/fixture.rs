@@ -45,6 +45,16 @@ impl Folders {
     pub fn database(&self) -> std::path::PathBuf {
         self.path().join("sessions")
     }
+
+    /// Runs `heapstead heaps` with these arguments on the folders, as their operator. Returns what it printed.
+    #[allow(dead_code, reason = "only some tests need it")]
+    pub fn heaps_command(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_heapstead"));
+        command.arg("heaps").args(arguments).arg("--directory-path").arg(self.heaps()).arg("--session-db-path").arg(self.database());
+        let ran = command.output().expect("the command runs");
+        assert!(ran.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&ran.stderr));
+        String::from_utf8(ran.stdout).expect("UTF-8")
+    }
 }
 
 impl Server {
@@ -102,8 +112,17 @@ impl Server {
 
     /// Memory of the server process, without its workers.
     pub fn memory_mb(&self) -> u64 {
+        self.status_mb("VmRSS:")
+    }
+
+    /// The most memory that the server process has had so far.
+    pub fn peak_memory_mb(&self) -> u64 {
+        self.status_mb("VmHWM:")
+    }
+
+    fn status_mb(&self, field: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("a living server");
-        let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+        let kib = status.lines().find_map(|line| line.strip_prefix(field)?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
         kib.expect("its memory") >> 10
     }
 
@@ -118,6 +137,10 @@ impl Server {
 
     pub async fn post(&self, path: &str, body: Value) -> (u16, Value) {
         answer(self.client.post(format!("{}{path}", self.url)).json(&body)).await
+    }
+
+    pub async fn put(&self, path: &str, body: Value) -> (u16, Value) {
+        answer(self.client.put(format!("{}{path}", self.url)).json(&body)).await
     }
 
     pub async fn delete(&self, path: &str) -> (u16, Value) {

@@ -1,4 +1,4 @@
-//! Heaps that this server did not write: without a sidecar, of another V8, of earlier builds, damaged.
+//! Heaps that this server did not write and its operator signed: without a sidecar, of another V8, of earlier builds, damaged.
 
 use crate::fixture::{Folders, Server};
 use serde_json::{Value, json};
@@ -22,13 +22,14 @@ fn key_of(path: &Path) -> String {
     path.file_name().and_then(|name| name.to_str()).expect("a key").to_owned()
 }
 
-/// Stores the file with a changed payload under its correct key.
+/// Stores the file with a changed payload under its correct key, signed by the operator.
 fn put_changed(folders: &Folders, mut file: Vec<u8>, change: impl FnOnce(&mut Vec<u8>)) -> String {
     change(&mut file);
     let digest = Sha256::digest(&file[HEADER_BYTES..]);
     file[10..HEADER_BYTES].copy_from_slice(&digest);
     let key: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     std::fs::write(folders.heaps().join(&key), file).expect("written");
+    folders.heaps_command(&["sign", &key]);
     key
 }
 
@@ -47,6 +48,7 @@ async fn a_heap_without_its_sidecar_is_checked_by_its_v8_version() {
     let folders = Folders::new();
     let (path, sidecar) = heap(&folders).await;
     std::fs::remove_file(&sidecar).expect("removed");
+    folders.heaps_command(&["sign", &key_of(&path)]);
     let file = std::fs::read(&path).expect("the file");
     let server = Server::start_with(&folders, &[]);
     let record = server.run_with(json!({ "code": "kept", "heap": key_of(&path) })).await;
@@ -99,6 +101,7 @@ async fn heaps_of_earlier_builds_can_be_continued() {
         let sidecar = std::fs::read_to_string(path.with_extension("json")).expect("a sidecar");
         std::fs::copy(&path, folders.heaps().join(&key)).expect("copied");
         std::fs::write(folders.heaps().join(".meta").join(format!("{key}.json")), &sidecar).expect("written");
+        folders.heaps_command(&["sign", &key]);
         let engine: Value = serde_json::from_str(&sidecar).expect("JSON");
         let import = elsewhere.client.post(format!("{}/api/heaps", elsewhere.url)).header("content-type", "application/octet-stream");
         let import = import.header("x-heapstead-engine", engine["engine"].as_str().expect("an engine"));

@@ -4,6 +4,8 @@ use crate::fixture::{Folders, Server};
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 const ENGINE: &str = "x-heapstead-engine";
 
@@ -50,6 +52,31 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// An export once held the whole file in memory until its client had read it, and an import until its last byte had arrived.
+#[tokio::test]
+async fn transfers_of_heap_files_take_no_memory_for_the_file() {
+    let server = Server::start();
+    let key = key_of(&server.run("globalThis.kept = new Uint8Array(48 << 20).fill(7); 1").await);
+    let (headers, file) = export(&server, &key).await;
+    assert_eq!(headers["content-length"].to_str().ok(), Some(file.len().to_string().as_str()));
+    assert_eq!(import(&server, file.clone(), None).await, (200, json!({ "heap": key })));
+    let peak_mb = server.peak_memory_mb();
+    assert!(peak_mb < 80, "{peak_mb} MB");
+    let before_mb = server.memory_mb();
+    let address = server.url.strip_prefix("http://").expect("a URL");
+    let mut readers = Vec::new();
+    for _ in 0..2 {
+        let mut stream = TcpStream::connect(address).await.expect("a connection");
+        let request = format!("GET /api/heaps/{key}/file HTTP/1.1\r\nHost: {address}\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.expect("sent");
+        // The server has begun to send.
+        stream.read_exact(&mut vec![0; 1000]).await.expect("the beginning");
+        readers.push(stream);
+    }
+    let more_mb = server.memory_mb().saturating_sub(before_mb);
+    assert!(more_mb < 24, "{more_mb} MB for two readers of a file of {} MB", file.len() >> 20);
+}
+
 #[tokio::test]
 async fn a_heap_moves_from_one_server_to_another() {
     let (from, to) = (Server::start(), Server::start());
@@ -93,9 +120,10 @@ fn with_version(mut file: Vec<u8>, version: &[u8]) -> (String, Vec<u8>) {
 /// Regression: a heap without a sidecar could be exported but not imported.
 #[tokio::test]
 async fn a_heap_of_unknown_engine_can_be_moved_and_is_checked_by_its_v8_version() {
-    let (from, to) = (Server::start(), Server::start());
-    let key = key_of(&from.run("let n = 41").await);
-    std::fs::remove_file(from.folders().heaps().join(".meta").join(format!("{key}.json"))).expect("removed");
+    let (made, from, to) = (Server::start(), Server::start(), Server::start());
+    let key = key_of(&made.run("let n = 41").await);
+    // In the store of a server that did not write it.
+    std::fs::copy(made.folders().heaps().join(&key), from.folders().heaps().join(&key)).expect("copied");
     let (headers, file) = export(&from, &key).await;
     assert_eq!(headers.get(ENGINE), None);
     assert_eq!(import(&to, file.clone(), None).await, (200, json!({ "heap": key })));

@@ -192,7 +192,7 @@ async fn a_full_queue_returns_429_with_retry_after() {
     assert_eq!(ids.len(), 4);
     assert!(refused.headers()["retry-after"].to_str().expect("text").parse::<u32>().expect("seconds") >= 1);
     let detail = problem(refused, 429).await;
-    assert!(detail.contains("the queue is full: 3 executions are waiting"), "{detail}");
+    assert!(detail.contains("the queue is full, 3 of your executions are waiting in it"), "{detail}");
     for id in ids {
         assert_eq!(server.post(&format!("/api/executions/{id}/cancel"), json!({})).await.0, 200);
     }

@@ -146,10 +146,31 @@ async fn the_operator_sets_the_default_for_missing_heaps() {
 
 #[tokio::test]
 async fn a_memory_limit_above_the_total_is_refused() {
-    let server = Server::start_with(&Folders::new(), &["--max-memory-mb", "100"]);
+    let server = Server::start_with(&Folders::new(), &["--max-memory-mb", "400"]);
     let (status, problem) = server.post("/api/exec", json!({ "code": "1", "heap_memory_max_mb": 200 })).await;
     assert_eq!(status, 400);
-    assert_eq!(problem["detail"], "`heap_memory_max_mb` is 200: this server has 100 MB for all executions together");
+    assert_eq!(problem["detail"], "`heap_memory_max_mb` is 200: expected an integer from 8 to 80", "a worker with 80 MB may use 400 MB");
+}
+
+/// A call could ask for 4,096 MB and 300 s whatever the operator had set: the flags for defaults were the only ones.
+#[tokio::test]
+async fn a_call_above_the_limits_of_the_operator_is_refused() {
+    let flags = ["--heap-memory-max", "16", "--heap-memory-limit", "32", "--execution-timeout", "5", "--execution-timeout-limit", "10"];
+    for mode in [&[][..], &["--stateless"]] {
+        let server = Server::start_with(&Folders::new(), &[&flags, mode].concat());
+        for (parameter, allowed, refused, text) in [
+            ("heap_memory_max_mb", 32, 33, "`heap_memory_max_mb` is 33: expected an integer from 8 to 32"),
+            ("execution_timeout_secs", 10, 11, "`execution_timeout_secs` is 11: expected an integer from 1 to 10"),
+        ] {
+            let (status, problem) = server.post("/api/exec", json!({ "code": "1", parameter: refused })).await;
+            assert_eq!((status, problem["detail"].as_str()), (400, Some(text)), "{mode:?}");
+            let (status, answer) = server.post("/api/exec", json!({ "code": "1", parameter: allowed })).await;
+            assert!([200, 202].contains(&status), "{mode:?}: {answer}");
+            let (_, document) = server.get("/api-doc/openapi.json").await;
+            let body = &document["paths"]["/api/exec"]["post"]["requestBody"]["content"]["application/json"]["schema"];
+            assert_eq!(body["properties"][parameter]["maximum"], allowed, "{mode:?}: clients see the limit: {body}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -15,7 +15,9 @@ fn fill(folders: &Folders) {
     drop(Database::open(&folders.database(), Owner::Anyone).expect("a database"));
     let mut database = rusqlite::Connection::open(folders.database().join("heapstead.db")).expect("the database");
     let transaction = database.transaction().expect("begun");
-    let mut tag = transaction.prepare("INSERT INTO tags (principal, heap, key, value) VALUES ('', ?, ?, ?)").expect("prepared");
+    let mut tag = transaction
+        .prepare("INSERT INTO tags (principal, heap, key, value, set_at) VALUES ('', ?, ?, ?, unixepoch() * 1000000)")
+        .expect("prepared");
     for number in 0..HEAPS {
         // Spread over the index like digests.
         let heap = format!("{:064x}", u128::from(number.wrapping_mul(0x9e37_79b9_7f4a_7c15)) << 64 | u128::from(number));

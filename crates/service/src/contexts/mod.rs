@@ -9,6 +9,7 @@ pub use store::{ContextPlace, ContextSettings, ContextStoreError, OpenContexts};
 pub use tools::{CheckRequest, Cleared, NewFinding, ShownContext};
 
 pub(crate) use recording::{Call, Conversations};
+pub(crate) use store::bytes_in;
 
 use crate::Stores;
 

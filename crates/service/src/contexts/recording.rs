@@ -57,8 +57,8 @@ pub struct Call {
     caller: Caller,
     /// The argument that names its session.
     session: Option<String>,
-    /// Whether it only reads. Reading with a new name creates no session.
-    reads: bool,
+    /// Whether a new name becomes a session: only by running code in it.
+    creates: bool,
     /// The session that the call itself resolved, so that it is not looked up again.
     target: OnceLock<SessionTarget>,
     /// Whether the session has to be looked up again, because it may have ended meanwhile.
@@ -77,6 +77,12 @@ impl Conversations {
         let (queue, waiting) = mpsc::channel(WAITING_MAX);
         tokio::spawn(record_all(stores.downgrade(), recorder.clone(), waiting));
         let ended_calls = EndedCalls { queue, dropped: Arc::default(), runs: Arc::default() };
+        let counted = store.contexts.clone();
+        stores.records.count_elsewhere(Arc::new(move |owner| {
+            let contexts = counted.clone();
+            // If the store is down, its contexts do not count, and nothing can be added to them.
+            Box::pin(async move { contexts.owner_bytes(owner.name()).await.ok().flatten().unwrap_or_default() })
+        }));
         // Set once, when the service is opened.
         let _ = stores.conversations.set(Self { store, recorder, ended_calls });
     }
@@ -112,7 +118,7 @@ impl Conversations {
 
 impl Contexts<'_> {
     /// Begins to record a call. None if it belongs to no conversation.
-    pub fn begin_call(&self, tool: &'static str, reads: bool, caller: &Caller, arguments: &Map<String, Value>) -> Option<CallRecording> {
+    pub fn begin_call(&self, tool: &'static str, creates: bool, caller: &Caller, arguments: &Map<String, Value>) -> Option<CallRecording> {
         let conversations = self.0.conversations.get()?;
         let session = arguments.get("session").and_then(Value::as_str).map(str::to_owned);
         let is_in_one = session.is_some() || caller.entered.is_some() || caller.session.is_some() || caller.connection.is_some();
@@ -123,7 +129,7 @@ impl Contexts<'_> {
                 called_at: conversations.contexts().clock().now(),
                 caller: Caller { headers: Vec::new(), call: None, ..caller.clone() },
                 session,
-                reads,
+                creates,
                 target: OnceLock::new(),
                 needs_lookup: AtomicBool::new(false),
                 is_done: AtomicBool::new(false),
@@ -240,9 +246,14 @@ async fn record_all(stores: WeakStores, recorder: Recorder, mut waiting: mpsc::R
         };
         let Some(stores) = stores.upgrade() else { return };
         let Some(session) = stores.contexts().conversation_of(&call).await else { continue };
+        let principal = &call.caller.principal;
+        // If the database can't be read, the call is recorded: its context is bounded.
+        let owner_bytes_max = stores.contexts().bytes_max_of(principal).await.unwrap_or_default();
         recorder.record(ToolEnd {
             session: &session,
-            tenant: call.caller.principal.tenant().unwrap_or_default(),
+            tenant: principal.tenant().unwrap_or_default(),
+            owner: principal.name(),
+            owner_bytes_max,
             tool: call.tool,
             args: &call.arguments,
             called_at: call.called_at,
@@ -255,7 +266,7 @@ impl Contexts<'_> {
     /// The context to record a call in. If its argument names no session of the caller, the call is recorded where it came from.
     async fn conversation_of(&self, call: &Call) -> Option<heapstead_context::SessionId> {
         let named = match &call.session {
-            Some(session) => self.context_id(call, Some(session), !call.reads).await,
+            Some(session) => self.context_id(call, Some(session), call.creates).await,
             None => None,
         };
         match named {

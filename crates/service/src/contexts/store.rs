@@ -80,6 +80,17 @@ pub(crate) async fn remove_from(database: &Path, session: &SessionId) -> Result<
     Ok(())
 }
 
+/// What the contexts of an owner count for in a database that servers use. Zero if it can't be read.
+pub(crate) async fn bytes_in(database: &Path, owner: &str) -> u64 {
+    if !database.is_file() {
+        return 0;
+    }
+    match Sqlite::open(database, SqliteSettings::default()) {
+        Ok(store) => store.owner_bytes(owner).await.ok().flatten().unwrap_or_default(),
+        Err(_) => 0,
+    }
+}
+
 /// An open store with its background tasks.
 pub struct OpenContexts {
     pub(crate) contexts: Contexts,

@@ -5,8 +5,9 @@ use crate::error::Noun;
 use crate::sessions::access_audit::Requested;
 use crate::sessions::{SessionTarget, session_not_found};
 use crate::{Caller, Connection, ServiceError};
-use heapstead_context::{Access, Contexts as ContextRecords, Error, NewResource, Record, ResourceType, SessionId, check, limits};
-use heapstead_types::{ErrorCode, SessionId as Session};
+use heapstead_context::{Access, Contexts as ContextRecords, Error, NewResource, Record, Refused, ResourceType, SessionId, check, limits};
+use heapstead_store::RecordsError;
+use heapstead_types::{ErrorCode, Principal, SessionId as Session};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -111,7 +112,7 @@ impl Contexts<'_> {
             preferences.as_ref().map_or(Ok(()), |given| record.set_preferences(given))?;
             custom.as_ref().map_or(Ok(()), |given| record.set_custom(given))
         };
-        Ok(contexts.update(access(caller, &key, "context_set"), set).await?)
+        self.update(&contexts, access(caller, &key, "context_set"), caller, set).await
     }
 
     pub async fn add(&self, caller: &Caller, session: Option<&str>, new: NewFinding) -> Result<(), ServiceError> {
@@ -121,7 +122,32 @@ impl Contexts<'_> {
             NewFinding::Resource(resource) => record.add_resource(resource.clone(), now),
             NewFinding::Search { query, results } => record.add_search(query, *results, now),
         };
-        Ok(contexts.update(access(caller, &key, "context_record"), add).await?)
+        self.update(&contexts, access(caller, &key, "context_record"), caller, add).await
+    }
+
+    /// Changes a context on request of the caller, within its quota on everything that it stores.
+    async fn update(
+        &self,
+        contexts: &ContextRecords,
+        access: Access<'_>,
+        caller: &Caller,
+        change: impl FnMut(&mut Record) -> Result<(), Refused>,
+    ) -> Result<(), ServiceError> {
+        let bytes_max = self.bytes_max_of(&caller.principal).await?;
+        match contexts.update(access.within(bytes_max), change).await {
+            Err(error) if error.is_over_quota() => {
+                let used_bytes = self.0.records.usage(&caller.principal).await?.bytes();
+                let bytes_max = self.0.policy.quotas.stored_bytes_max.unwrap_or_default();
+                Err(RecordsError::OverQuota { used_bytes, bytes_max }.into())
+            }
+            updated => Ok(updated?),
+        }
+    }
+
+    /// How many bytes the contexts of an owner may have: what its quota leaves for them. None if there is no quota.
+    pub(crate) async fn bytes_max_of(&self, principal: &Principal) -> Result<Option<u64>, ServiceError> {
+        let Some(bytes_max) = self.0.policy.quotas.stored_bytes_max else { return Ok(None) };
+        Ok(Some(bytes_max.saturating_sub(self.0.records.usage(principal).await?.here_bytes())))
     }
 
     pub async fn check(&self, caller: &Caller, session: Option<&str>, asked: CheckRequest) -> Result<Value, ServiceError> {
@@ -245,7 +271,7 @@ fn check_form(caller: &Caller, asked: &str) -> Result<(), ServiceError> {
 }
 
 fn access<'a>(caller: &'a Caller, key: &'a ContextKey, tool: &'a str) -> Access<'a> {
-    Access::new(&key.id, tool).of_tenant(caller.principal.tenant().unwrap_or_default())
+    Access::new(&key.id, tool).of_tenant(caller.principal.tenant().unwrap_or_default()).of_owner(caller.principal.name())
 }
 
 impl Serialize for ShownContext {

@@ -11,7 +11,7 @@ mod hub;
 mod subscriptions;
 
 pub use followers::end_message;
-pub use hub::{Delivery, Event, Level, Position, Scope, Subscriber, Topic};
+pub use hub::{Delivery, EVENT_BYTES_MAX, Event, Level, Position, Scope, Subscriber, TOPICS_BYTES_MAX, Topic};
 
 pub(crate) use hub::Hub;
 

@@ -1,7 +1,8 @@
 //! Subscriptions: what a caller may subscribe to, and where its events are delivered.
 
 use super::Events;
-use super::hub::{Event, Full, Level, Position, SUBSCRIBERS_MAX, Scope, Subscriber, TOPICS_MAX, Topic};
+use super::hub::{ALL_TOPICS_MAX, Event, Full, Level, Position, SUBSCRIBERS_MAX, Scope, Subscriber, TOPICS_MAX, Topic};
+use crate::budget::Exhausted;
 use crate::{Caller, ServiceError};
 use heapstead_store::records::OpenedSession;
 use heapstead_types::{ErrorCode, SessionId};
@@ -25,13 +26,7 @@ impl Events<'_> {
             // Its end has to be noticed, or its subscriptions would never be removed.
             self.0.hub.watch_head(*id, self.0.sessions().opened_audited(caller, *id).await?.head());
         }
-        let full = |_: Full| {
-            ServiceError::busy(
-                ErrorCode::TooManySubscriptions,
-                format!("{TOPICS_MAX} resources are subscribed to here, which is as many as may be"),
-            )
-        };
-        self.0.hub.subscribe(scope, topic.clone()).map_err(full)?;
+        self.0.hub.subscribe(&caller.budget_holder(), scope, topic.clone()).map_err(too_many_topics)?;
         match topic {
             Topic::Head(id) => self.follow_all_in(id),
             Topic::Execution(id) | Topic::Output(id) => match self.0.running.find(&caller.principal, &id) {
@@ -48,9 +43,14 @@ impl Events<'_> {
     }
 
     /// Receives the events of a session that was resolved before. Also returns whether events since `after` were lost.
-    pub fn of_session(&self, session: &OpenedSession, after: Option<Position>) -> Result<(Subscriber, bool), ServiceError> {
+    pub fn of_session(
+        &self,
+        caller: &Caller,
+        session: &OpenedSession,
+        after: Option<Position>,
+    ) -> Result<(Subscriber, bool), ServiceError> {
         self.0.hub.watch_head(session.id, session.head());
-        let subscriber = self.receive(Scope::Session(session.id), after)?;
+        let subscriber = self.receive(caller, Scope::Session(session.id), after)?;
         self.follow_all_in(session.id);
         Ok(subscriber)
     }
@@ -58,14 +58,14 @@ impl Events<'_> {
     /// Receives the remaining events of a session of this caller that has ended.
     pub async fn of_ended_session(&self, caller: &Caller, id: SessionId, after: Position) -> Result<Option<Subscriber>, ServiceError> {
         match self.0.records.was_opened(&caller.principal, id).await? {
-            true => self.0.hub.receive_rest(id, after).map_err(too_many_subscribers),
+            true => self.0.hub.receive_rest(caller.budget_holder(), id, after).map_err(too_many_subscribers),
             false => Ok(None),
         }
     }
 
     /// Receives the events of a scope. Also returns whether events since `after` were lost.
-    pub fn receive(&self, scope: Scope, after: Option<Position>) -> Result<(Subscriber, bool), ServiceError> {
-        self.0.hub.receive(scope, after).map_err(too_many_subscribers)
+    pub fn receive(&self, caller: &Caller, scope: Scope, after: Option<Position>) -> Result<(Subscriber, bool), ServiceError> {
+        self.0.hub.receive(caller.budget_holder(), scope, after).map_err(too_many_subscribers)
     }
 
     /// The topics of a scope.
@@ -83,8 +83,8 @@ impl Events<'_> {
     }
 
     /// Sets the minimum level of log messages for this scope.
-    pub fn set_log_level(&self, scope: &Scope, level: Level) {
-        self.0.hub.set_level(scope, level);
+    pub fn set_log_level(&self, caller: &Caller, scope: &Scope, level: Level) {
+        self.0.hub.set_level(&caller.budget_holder(), scope, level);
         if let Scope::Connection(connection) = scope {
             self.follow_all_of(connection);
         }
@@ -95,7 +95,19 @@ impl Events<'_> {
     }
 }
 
-fn too_many_subscribers(_: Full) -> ServiceError {
-    let text = format!("{SUBSCRIBERS_MAX} listeners are there, which is as many as may be");
+fn too_many_subscribers(full: Full) -> ServiceError {
+    let text = match full {
+        Full::Shared(Exhausted::ByHolder) => "you have as many listeners as are left for other owners: close some".to_owned(),
+        Full::Shared(Exhausted::ByAll) | Full::Scope => format!("there are {SUBSCRIBERS_MAX} listeners, which is the maximum"),
+    };
+    ServiceError::busy(ErrorCode::TooManySubscriptions, text)
+}
+
+fn too_many_topics(full: Full) -> ServiceError {
+    let text = match full {
+        Full::Scope => format!("{TOPICS_MAX} resources are subscribed to here, which is the maximum"),
+        Full::Shared(Exhausted::ByHolder) => "you have as many subscriptions as are left for other owners: end some".to_owned(),
+        Full::Shared(Exhausted::ByAll) => format!("there are {ALL_TOPICS_MAX} subscriptions, which is the maximum"),
+    };
     ServiceError::busy(ErrorCode::TooManySubscriptions, text)
 }

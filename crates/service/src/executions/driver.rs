@@ -1,6 +1,7 @@
 //! One execution from its acceptance to its end: recorded, run, its heap stored, its end committed, and only then reported.
 
 use super::outcome::{ExecutionOutcome, ExecutionStart};
+use super::output_quota::OutputQuota;
 use super::output_text::OutputText;
 use super::record::ExecutionRecord;
 use super::request::RunRequest;
@@ -10,19 +11,19 @@ use super::turn_across_servers::{RETRY_PAUSE, wait_for_turn};
 use super::turn_queue::{QueuedTurn, TurnGuard};
 use crate::crash_point;
 use crate::error::blocking;
-use crate::heaps::HeapCache;
+use crate::heaps::{HeapCache, HeapReservation};
 use crate::sessions::{PreparationRequest, PreparedSession};
 use crate::{Caller, Service, ServiceError};
-use heapstead_engine::{Event, HeapImage, Job, Kind, Lane, Outcome, Place, ReservedPlace};
+use heapstead_engine::{Event, HeapImage, Job, Kind, Outcome, Permit, ReservedPlace, Slot};
 use heapstead_store::outputs::{Extent, OutputWriter};
 use heapstead_store::records::{
-    Accepted, ContinuityReport, EndedExecution, ExecutionEnd, Head, NewExecution, NewLogEntry, RunSession, TurnId,
+    Accepted, ContinuityReport, EndedExecution, ExecutionEnd, Head, NewExecution, NewHeap, NewHeapEngine, NewLogEntry, RunSession, TurnId,
 };
-use heapstead_types::{ErrorCode, Failure, HeapKey, SessionId};
+use heapstead_types::{BudgetHolder, ErrorCode, Failure, HeapKey, SessionId};
 use jiff::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{OwnedRwLockReadGuard, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 /// Minimum time for storing the heap, even if the code used its whole limit.
@@ -32,9 +33,13 @@ const STORE_LEFT_MIN: Duration = Duration::from_secs(1);
 pub async fn accept(service: &Service, caller: &Caller, request: RunRequest) -> Result<Arc<RunningExecution>, ServiceError> {
     service.refuse_while_closing()?;
     let is_visible = service.heaps().refuse_missing(caller, request.start).await?;
-    let restored = service.refuse_stale(caller, &request).await?;
-    let held = service.runtime.engine.hold(request.limits.heap_mb)?;
-    let session = request.session.opened().map(|session| session.id);
+    service.refuse_stale(caller, &request).await?;
+    let opened = request.session.opened();
+    // The slot of a run in a logical session may also prepare that session, with the default cap.
+    let is_logical = opened.is_some_and(|session| session.logical.is_some());
+    let preparation_mb = if is_logical { service.policy().limits.heap_mb } else { 0 };
+    let held = service.runtime.engine.hold(&caller.budget_holder(), request.limits.heap_mb.max(preparation_mb))?;
+    let session = opened.map(|session| session.id);
     let connection = caller.connection.as_ref().map(|connection| connection.id.as_str());
     let running = Arc::new(RunningExecution::new(ExecutionStart::now(), caller.principal.clone(), session, connection));
     service.stores.running.insert(running.clone());
@@ -46,10 +51,9 @@ pub async fn accept(service: &Service, caller: &Caller, request: RunRequest) -> 
         service: service.clone(),
         running: running.clone(),
         headers: caller.headers.clone(),
-        lane: caller.lane,
+        holder: caller.budget_holder(),
         request,
         is_visible,
-        restored,
     };
     match session {
         Some(session) => drop(tokio::spawn(driver.drive_in_turn(session, held, accepted))),
@@ -70,12 +74,10 @@ struct Driver {
     service: Service,
     running: Arc<RunningExecution>,
     headers: Vec<(String, String)>,
-    lane: Lane,
+    holder: BudgetHolder,
     request: RunRequest,
     /// Whether the heap that the caller named is known to be its own.
     is_visible: bool,
-    /// The head, if it was restored to check it before acceptance.
-    restored: Option<(HeapKey, HeapImage)>,
     run_session: Option<RunSession>,
 }
 
@@ -90,29 +92,6 @@ struct Ended {
     _turn: Option<TurnGuard>,
 }
 
-/// The place of a run in the engine's queue.
-enum QueuePlace {
-    /// Of a run in a session: it enters the queue when it has its turn and its heap.
-    Reserved(ReservedPlace),
-    Queued(Place),
-}
-
-impl QueuePlace {
-    fn reserved(&self) -> Option<&ReservedPlace> {
-        match self {
-            Self::Reserved(reserved) => Some(reserved),
-            Self::Queued(_) => None,
-        }
-    }
-
-    fn enter(self, lane: Lane) -> Place {
-        match self {
-            Self::Reserved(reserved) => reserved.place(lane),
-            Self::Queued(place) => place,
-        }
-    }
-}
-
 /// What a run starts with.
 struct Start {
     heap: Option<HeapImage>,
@@ -125,8 +104,10 @@ struct Completed {
     heap: HeapKey,
     heap_bytes: u64,
     javascript: Option<String>,
-    /// Held until a record names the heap, so that it is not collected before.
-    _storing: OwnedRwLockReadGuard<()>,
+    /// Of the heap, until a record names it.
+    reservation: HeapReservation,
+    /// Held until the end is recorded: what is being stored takes memory of this process.
+    _permit: Permit,
 }
 
 /// A place in the queue of a session, and the session's head if nothing is ahead.
@@ -251,25 +232,26 @@ impl Driver {
         prepared: &mut Option<PreparedSession>,
         writer: &mut OutputWriter,
     ) -> (ExecutionOutcome, Option<Completed>) {
-        // Outside of a session only the heap has to be waited for, so the run joins the engine's queue at once.
-        let place = match self.running.session {
-            Some(_) => QueuePlace::Reserved(held),
-            None => QueuePlace::Queued(held.place(self.lane)),
+        // The heap is loaded once the run has its slot, so that queued runs hold no heaps. A logical session is prepared in the same slot.
+        let slot = tokio::select! {
+            biased;
+            stop = self.running.stop_requested() => return (stop.outcome(), None),
+            slot = held.place().with_slot() => slot,
         };
         let mut warnings = Vec::new();
         let mut began = Instant::now();
         let start = tokio::select! {
             biased;
             stop = self.running.stop_requested() => return (stop.outcome(), None),
-            start = self.start(place.reserved(), head, &mut warnings) => match start {
+            start = self.start(&slot, head, &mut warnings) => match start {
                 Ok(start) => start,
                 Err(failure) => return (ExecutionOutcome::Failed(failure), None),
             },
         };
         *prepared = start.prepared;
         self.running.warn(warnings);
-        let (result, heap, javascript) = match self.follow(place.enter(self.lane), Kind::Stateful(start.heap), writer, &mut began).await {
-            Ok(Outcome::Completed { result, heap: Some(heap), javascript }) => (result, heap, javascript),
+        let (result, heap, javascript, permit) = match self.follow(slot, Kind::Stateful(start.heap), writer, &mut began).await {
+            Ok(Outcome::Completed { result, heap: Some(heap), javascript, permit }) => (result, heap, javascript, permit),
             Ok(Outcome::Completed { heap: None, .. }) => {
                 return (ExecutionOutcome::Failed(Failure::WorkerMisbehaved("it returned no heap".into())), None);
             }
@@ -277,32 +259,29 @@ impl Driver {
             Err(failure) => return (ExecutionOutcome::Failed(failure), None),
         };
         match self.store(heap, began).await {
-            Ok((heap, heap_bytes, storing)) => {
+            Ok((heap, heap_bytes, reservation)) => {
                 crash_point::pass("heap-stored");
-                let completed = Completed { input_heap: start.input_heap, heap, heap_bytes, javascript, _storing: storing };
+                let completed = Completed { input_heap: start.input_heap, heap, heap_bytes, javascript, reservation, _permit: permit };
                 (ExecutionOutcome::Completed { result, heap: Some(heap) }, Some(completed))
             }
             Err(outcome) => (outcome, None),
         }
     }
 
-    /// Stores the heap of a run, in the time that is left for it.
-    async fn store(&self, heap: HeapImage, began: Instant) -> Result<(HeapKey, u64, OwnedRwLockReadGuard<()>), ExecutionOutcome> {
-        let heap_bytes = heap.length();
-        if let Err(error) = self.service.heaps().check_quota(&self.running.principal, heap_bytes).await {
-            let failure = match error.code() {
-                ErrorCode::HeapQuotaExceeded => Failure::HeapQuota(error.to_string()),
-                _ => Failure::Store(error.to_string()),
-            };
-            return Err(ExecutionOutcome::Failed(failure));
-        }
-        let heaps = self.heaps(began);
+    /// Reserves room for the heap of a run and stores it, in the time that is left for it.
+    async fn store(&self, heap: HeapImage, began: Instant) -> Result<(HeapKey, u64, HeapReservation), ExecutionOutcome> {
+        let (heaps, heap_bytes) = (self.heaps(began), heap.length());
         let store = async {
             let begun = Instant::now();
-            let storing = self.service.stores.storing.clone().read_owned().await;
-            let key = heaps.store(heap).await?;
+            let reserved = self.service.heaps().reserve_for(&self.running.principal, heap.key(), heap_bytes).await;
+            let reservation = reserved.map_err(|error| match error.code() {
+                ErrorCode::HeapQuotaExceeded | ErrorCode::StorageQuotaExceeded => Failure::HeapQuota(error.to_string()),
+                _ => Failure::Store(error.to_string()),
+            })?;
+            crash_point::pass("heap-reserved");
+            let (key, reservation) = heaps.store_reserved(heap, reservation).await?;
             self.service.runtime.meter.snapshot.record(begun.elapsed());
-            Ok((key, heap_bytes, storing))
+            Ok((key, heap_bytes, reservation))
         };
         tokio::select! {
             biased;
@@ -312,7 +291,7 @@ impl Driver {
     }
 
     /// Restores the heap to start with, and prepares the logical session.
-    async fn start(&self, held: Option<&ReservedPlace>, head: Option<HeapKey>, warnings: &mut Vec<String>) -> Result<Start, Failure> {
+    async fn start(&self, slot: &Slot, head: Option<HeapKey>, warnings: &mut Vec<String>) -> Result<Start, Failure> {
         let heaps = &self.heaps(Instant::now());
         let input = self.request.start.input_heap(head);
         let Some(logical) = self.run_session.as_ref().and_then(RunSession::logical) else {
@@ -326,14 +305,9 @@ impl Driver {
         let found = self.service.stores.records.logical_session(principal, logical).await;
         let found = found.map_err(|error| Failure::Store(error.to_string()))?;
         let logical = found.ok_or_else(|| Failure::Unprepared("the session is gone".into()))?;
-        let request = PreparationRequest {
-            on_stale: self.request.on_stale,
-            instead,
-            lane: self.lane,
-            restored: self.restored.clone(),
-            ..PreparationRequest::default()
-        };
-        let mut prepared = self.service.prepare(principal, &logical, held, request).await?;
+        let request =
+            PreparationRequest { on_stale: self.request.on_stale, instead, holder: self.holder.clone(), ..PreparationRequest::default() };
+        let mut prepared = self.service.prepare(principal, &logical, Some(slot), request).await?;
         warnings.append(&mut prepared.warnings);
         let input_heap = self.request.start.key().or(prepared.key);
         Ok(Start { heap: prepared.heap.take(), input_heap, prepared: Some(prepared) })
@@ -355,15 +329,22 @@ impl Driver {
     /// The heap store, bounded by the time that it may take for a run that began then.
     fn heaps(&self, began: Instant) -> HeapCache {
         let deadline = began + HeapCache::time_max(&self.request.limits);
-        self.service.runtime.heaps.until(deadline.max(Instant::now() + STORE_LEFT_MIN).into_std())
+        let heaps = self.service.runtime.heaps.for_owner(&self.running.principal);
+        heaps.until(deadline.max(Instant::now() + STORE_LEFT_MIN).into_std()).for_cap(self.request.limits.heap_mb)
     }
 
     /// Runs the code and writes its output as it arrives. Sets `began` when the code starts.
-    async fn follow(&self, place: Place, kind: Kind, writer: &mut OutputWriter, began: &mut Instant) -> Result<Outcome, Failure> {
+    async fn follow(&self, slot: Slot, kind: Kind, writer: &mut OutputWriter, began: &mut Instant) -> Result<Outcome, Failure> {
         let mut text = OutputText::new(&self.request.limits);
-        let job =
-            Job { code: self.request.code.clone(), kind, limits: self.request.limits, headers: self.headers.clone(), lane: self.lane };
-        let mut execution = place.submit(job);
+        let mut quota = OutputQuota::of(&self.running.principal);
+        let job = Job {
+            code: self.request.code.clone(),
+            kind,
+            limits: self.request.limits,
+            headers: self.headers.clone(),
+            holder: self.holder.clone(),
+        };
+        let mut execution = slot.submit(job);
         let canceller = execution.canceller();
         let meter = &self.service.runtime.meter;
         let (mut stop_reason, mut is_started) = (None, false);
@@ -389,7 +370,11 @@ impl Driver {
                     self.running.code_started();
                     continue;
                 }
-                Some(Event::Output(bytes)) => text.written(bytes),
+                Some(Event::Output(bytes)) => match quota.admit(&self.service.stores, writer.extent(), bytes, &mut text).await {
+                    Some(bytes) => bytes,
+                    None => continue,
+                },
+                Some(Event::OutputDropped) if quota.is_exceeded() => continue,
                 Some(Event::OutputDropped) => text.dropped(),
                 Some(Event::Ended(Outcome::Cancelled)) if stop_reason == Some(StopReason::Shutdown) => return Err(Failure::ServerStopped),
                 Some(Event::Ended(outcome)) => return Ok(outcome),
@@ -398,23 +383,32 @@ impl Driver {
             // An error drops the execution, which stops it.
             writer.append(bytes).map_err(|error| Failure::Store(error.to_string()))?;
             self.running.wrote(writer.extent());
+            // As in the engine: a flood of output must not keep this thread.
+            tokio::task::yield_now().await;
         }
     }
 
     /// Commits the end, and reports it once it survives a crash.
-    async fn record_end(self, ended: Ended) {
+    async fn record_end(self, mut ended: Ended) {
         let completed_at = Timestamp::now();
         let start = self.running.known_start();
         let notice = ended.prepared.as_ref().map(|prepared| prepared.notice.clone()).filter(|notice| !notice.continuity.is_unbroken());
-        let record = ExecutionRecord { notice, ..start.clone().ended_at(&ended.outcome, completed_at) };
-        let end = self.execution_end(&record, &ended, start.started_at, completed_at);
+        // Results and code may be long: they are moved, and the result is copied once, for the record that callers wait for.
+        let outcome = std::mem::replace(&mut ended.outcome, ExecutionOutcome::Cancelled);
+        let record = ExecutionRecord { notice, ..start.clone().ended_at(outcome, completed_at) };
+        let end = self.execution_end(&record, &mut ended, start.started_at, completed_at);
+        let (warnings, extends) = (end.warnings.clone(), end.extends);
         crash_point::pass("before-commit");
-        let stored = self.service.stores.records.end_execution(self.running.id().clone(), end.clone()).await;
+        let stored = self.service.stores.records.end_execution(self.running.id().clone(), end).await;
         crash_point::pass("committed");
         let output = ended.output;
-        drop((ended.completed, ended.prepared));
+        let reservations =
+            [ended.completed.map(|completed| completed.reservation), ended.prepared.and_then(|prepared| prepared.reservation)];
         let error = match stored {
-            Ok(EndedExecution::Ended { head }) => return self.report(record, output, head),
+            Ok(EndedExecution::Ended { head }) => {
+                reservations.into_iter().flatten().for_each(HeapReservation::recorded);
+                return self.report(record, output, head);
+            }
             // Another server took this one for dead. Its record stands.
             Ok(EndedExecution::EndedBefore) => "the execution was ended from elsewhere".to_owned(),
             Err(error) => error.to_string(),
@@ -423,18 +417,17 @@ impl Driver {
         // database accepts it, with the turn still held; if this process dies first, the next server that finds the run records it as failed.
         tracing::error!(id = %self.running.id(), %error, "the end of an execution can't be stored");
         let failed = ExecutionOutcome::Failed(Failure::Store(error));
-        let record = start.ended_at(&failed, completed_at);
+        let started_at = Some(start.started_at);
+        let record = start.ended_at(failed, completed_at);
         let end = ExecutionEnd {
-            status: record.status,
-            result: None,
+            started_at,
+            completed_at,
             error: record.error.clone(),
             error_code: record.error_code,
-            heap: None,
-            tags: None,
-            log: None,
-            binding: None,
-            continuity: None,
-            ..end
+            warnings,
+            output,
+            extends,
+            ..ExecutionEnd::bare(record.status)
         };
         self.report(record, output, None);
         while self.service.stores.records.end_execution(self.running.id().clone(), end.clone()).await.is_err() {
@@ -447,13 +440,14 @@ impl Driver {
         self.running.end(record, output, head);
     }
 
-    fn execution_end(&self, record: &ExecutionRecord, ended: &Ended, started_at: Timestamp, completed_at: Timestamp) -> ExecutionEnd {
+    fn execution_end(&self, record: &ExecutionRecord, ended: &mut Ended, started_at: Timestamp, completed_at: Timestamp) -> ExecutionEnd {
+        let javascript = ended.completed.as_mut().and_then(|completed| completed.javascript.take());
         let completed = ended.completed.as_ref();
         let log = completed.zip(self.run_session.as_ref()).map(|(completed, session)| NewLogEntry {
             session: session.clone(),
             input_heap: completed.input_heap,
             output_heap: completed.heap,
-            code: completed.javascript.clone().unwrap_or_else(|| self.request.code.clone()),
+            code: javascript.unwrap_or_else(|| self.request.code.to_string()),
             timestamp: completed_at,
             execution_id: self.running.id().clone(),
         });
@@ -472,7 +466,12 @@ impl Driver {
             warnings: record.warnings.clone(),
             output: ended.output,
             tags: completed.and(self.request.tags.clone()),
-            heap: completed.map(|completed| (completed.heap, completed.heap_bytes)),
+            heap: completed.map(|completed| NewHeap {
+                key: completed.heap,
+                bytes: completed.heap_bytes,
+                engine: NewHeapEngine::Produced(self.service.runtime.heaps.engine_id().clone()),
+                reservation: Some(completed.reservation.id().clone()),
+            }),
             log,
             extends: logical.map(|logical| (logical, self.service.policy().expiry(completed_at))),
             binding: ended.prepared.as_ref().and_then(|prepared| prepared.binding.clone()),

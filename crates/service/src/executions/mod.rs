@@ -15,6 +15,7 @@ mod one_shot;
 pub(crate) mod orphans;
 mod outcome;
 mod output;
+mod output_quota;
 mod output_text;
 pub(crate) mod peer_questions;
 mod queries;
@@ -34,13 +35,13 @@ pub use record::{ExecutionRecord, ResultPart, ResultRange, iso_8601};
 pub use request::{RunParameters, RunRequest};
 pub use running::{Progress, RunningExecution};
 pub use start_point::{InputHeap, OnMissingHeap, StartPoint};
-pub use stateless::{Stateless, StatelessAnswer};
+pub use stateless::{OUTPUTS_BYTES_MAX as STATELESS_OUTPUT_BYTES_MAX, Stateless, StatelessAnswer};
 
 pub(crate) use output::reaches;
 pub(crate) use queries::note_head;
 pub(crate) use request::limits_or;
 pub(crate) use running::{RunningExecutions, StopReason};
-pub(crate) use turn_across_servers::PreparationTurn;
+pub(crate) use turn_across_servers::{PreparationTurn, RETRY_PAUSE};
 pub(crate) use turn_queue::TurnQueues;
 
 use crate::Stores;

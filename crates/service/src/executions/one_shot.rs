@@ -4,8 +4,8 @@ use super::outcome::{ExecutionOutcome, ExecutionStart, FinishedRun};
 use super::output_text::OutputText;
 use super::start_point::{self, InputHeap};
 use crate::heaps::HeapCache;
-use heapstead_engine::{Canceller, Engine, Event, Execution, Job, Kind, Lane, Outcome};
-use heapstead_types::{Failure, Limits};
+use heapstead_engine::{Canceller, Engine, Event, Execution, Job, Kind, Outcome};
+use heapstead_types::{BudgetHolder, Failure, Limits};
 use jiff::Timestamp;
 
 pub struct OneShotRequest {
@@ -98,6 +98,7 @@ async fn start(engine: &Engine, request: &OneShotRequest, warnings: &mut Vec<Str
         OneShotMode::Stateless => Kind::Stateless,
         OneShotMode::Stateful { heaps, input } => Kind::Stateful(start_point::restore(heaps, *input, warnings).await?),
     };
-    let job = Job { code: request.code.clone(), kind, limits: request.limits, headers: Vec::new(), lane: Lane::default() };
+    let job =
+        Job { code: request.code.as_str().into(), kind, limits: request.limits, headers: Vec::new(), holder: BudgetHolder::default() };
     engine.submit(job).map_err(|refused| Failure::NoWorker(refused.to_string()))
 }

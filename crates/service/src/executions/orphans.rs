@@ -1,14 +1,16 @@
-//! Executions and turns of servers that died. The executions become `failed` with the code `server_lost`, and their turns are released: when a
+//! Executions, turns and heaps of servers that died. The executions become `failed` with the code `server_lost`, their turns are released, and
+//! heaps that they were storing or removing are removed: when a
 //! server starts, every ten minutes, when an execution is looked up, and when a run waits for the turn.
 
 use crate::error::blocking;
+use crate::heaps::{removal, reservation};
 use crate::{ServiceError, Stores};
 use heapstead_store::records::{ExecutionEnd, TurnId};
 use heapstead_types::{ErrorCode, ExecutionId, Status};
 
 const LOST: &str = "server restarted";
 
-/// Ends the executions and releases the turns of all servers that died.
+/// Ends the executions, and releases the turns and reservations, of all servers that died.
 pub async fn fail_all(stores: &Stores) -> Result<(), ServiceError> {
     for (id, server) in stores.records.running_executions().await? {
         if !stores.peers.is_alive(&server) {
@@ -20,7 +22,8 @@ pub async fn fail_all(stores: &Stores) -> Result<(), ServiceError> {
             stores.records.release_turn(&id).await?;
         }
     }
-    Ok(())
+    reservation::release_orphans(stores).await?;
+    removal::retry_all(stores).await
 }
 
 /// Ends an execution of a server that died. Idempotent: another server may have done it.

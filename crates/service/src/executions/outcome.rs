@@ -2,7 +2,7 @@
 
 use super::record::{ExecutionRecord, iso_8601};
 use heapstead_engine::Outcome;
-use heapstead_types::{ErrorCode, ExecutionId, Failure, HeapKey, Status, limits};
+use heapstead_types::{ErrorCode, ExecutionId, Failure, HeapKey, Status};
 use jiff::Timestamp;
 
 /// A heap is in it only once it is stored.
@@ -41,8 +41,7 @@ impl ExecutionOutcome {
             Self::Completed { .. } => None,
             Self::Failed(failure) => Some(failure.to_string()),
             Self::TimedOut { timeout_secs } => Some(format!(
-                "the run took longer than its limit of {timeout_secs} s: do less in one run, or raise `execution_timeout_secs` (at most {} s)",
-                limits::TIMEOUT_SECS_MAX
+                "the run took longer than its limit of {timeout_secs} s: do less in one run, or raise `execution_timeout_secs`"
             )),
             Self::Cancelled => Some("the run was cancelled".into()),
         }
@@ -85,29 +84,24 @@ impl ExecutionStart {
             warnings: self.warnings,
             notice: None,
             part: None,
+            rest: None,
         }
     }
 
     pub fn ended(self, end: ExecutionOutcome) -> FinishedRun {
-        let record = self.ended_at(&end, Timestamp::now());
+        let record = self.ended_at(end.clone(), Timestamp::now());
         FinishedRun { end, record }
     }
 
-    pub fn ended_at(self, end: &ExecutionOutcome, completed_at: Timestamp) -> ExecutionRecord {
+    /// Takes the result over: it may be long.
+    pub fn ended_at(self, end: ExecutionOutcome, completed_at: Timestamp) -> ExecutionRecord {
+        let (status, error, error_code) = (end.status(), end.error(), end.error_code());
         let (result, heap) = match end {
-            ExecutionOutcome::Completed { result, heap } => (Some(result.clone()), *heap),
+            ExecutionOutcome::Completed { result, heap } => (Some(result), heap),
             _ => (None, None),
         };
         let completed_at = Some(iso_8601(completed_at));
-        ExecutionRecord {
-            status: end.status(),
-            result,
-            heap,
-            error: end.error(),
-            error_code: end.error_code(),
-            completed_at,
-            ..self.running()
-        }
+        ExecutionRecord { status, result, heap, error, error_code, completed_at, ..self.running() }
     }
 }
 

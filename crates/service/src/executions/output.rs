@@ -4,7 +4,7 @@ use super::Executions;
 use super::queries::{Found, PeerWait, note_head};
 use crate::error::blocking;
 use crate::page_room::Overflow;
-use crate::{Caller, PageRoom, ServiceError};
+use crate::{Caller, LongAnswer, LongText, PageRoom, ServiceError, TextRest};
 use heapstead_store::outputs::{self, Extent, PageRequest};
 use heapstead_store::peers::Question;
 use heapstead_types::{ExecutionId, Status};
@@ -37,6 +37,15 @@ pub struct ExecutionOutput {
     pub has_more: bool,
     #[schemars(schema_with = "crate::schema::status")]
     pub status: Status,
+    /// Set if `data` is only the beginning of the page.
+    #[serde(skip)]
+    pub rest: Option<TextRest>,
+}
+
+impl LongAnswer for ExecutionOutput {
+    fn rest(&self) -> Option<&TextRest> {
+        self.rest.as_ref()
+    }
 }
 
 impl Executions<'_> {
@@ -45,7 +54,7 @@ impl Executions<'_> {
         let deadline = Instant::now() + wait;
         let mut peer_wait = PeerWait::default();
         loop {
-            let (id, output, status) = match self.find(caller, id, false).await? {
+            let (id, output, status) = match self.find(caller, id, 0).await? {
                 Found::Here(execution) => {
                     let mut progress = execution.watch();
                     let at_position = progress.wait_for(|progress| progress.ended.is_some() || reaches(progress.output, page));
@@ -78,7 +87,10 @@ impl Executions<'_> {
 }
 
 fn shown(execution_id: ExecutionId, status: Status, page: outputs::OutputPage) -> ExecutionOutput {
+    let offset = page.start_byte + page.data.len() as u64;
+    let rest = (offset < page.end_byte).then(|| TextRest { text: LongText::Output(execution_id.clone()), offset, end: page.end_byte });
     ExecutionOutput {
+        rest,
         execution_id,
         data: page.data,
         start_line: page.start_line,

@@ -22,8 +22,17 @@ impl OutputText {
 
     /// The last line, on a line of its own: later output is dropped.
     pub fn dropped(&mut self) -> Vec<u8> {
+        self.last_line(&format!("[output truncated: more than {} MB was written]", self.mb_max))
+    }
+
+    /// As `dropped`, because the owner has as much stored as allowed.
+    pub fn over_quota(&mut self, stored_mb_max: u64) -> Vec<u8> {
+        self.last_line(&format!("[output truncated: you have {stored_mb_max} MB stored, which is as much as an owner may have]"))
+    }
+
+    fn last_line(&mut self, text: &str) -> Vec<u8> {
         let separator = if self.ends_in_newline { "" } else { "\n" };
-        self.written(format!("{separator}[output truncated: more than {} MB was written]\n", self.mb_max).into_bytes())
+        self.written(format!("{separator}{text}\n").into_bytes())
     }
 }
 

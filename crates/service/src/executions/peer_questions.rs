@@ -1,4 +1,4 @@
-//! Answers to the questions of other servers about executions and turns of this process.
+//! Answers to the questions of other servers about executions, turns and removals of this process.
 
 use super::reaches;
 use super::running::{RunningExecution, StopReason};
@@ -37,6 +37,10 @@ impl Responder for Answers {
             Question::TurnOver(id) => {
                 ended(id.execution().and_then(|id| stores.running.get(&id))).await;
                 stores.turns.released(&id).await;
+                true
+            }
+            Question::RemovalOver => {
+                drop(stores.removing.lock().await);
                 true
             }
         }

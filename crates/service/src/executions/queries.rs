@@ -2,12 +2,12 @@
 
 use super::Executions;
 use super::orphans;
-use super::record::{ExecutionRecord, iso_8601};
+use super::record::{ExecutionRecord, MESSAGE_RESULT_BYTES_MAX, ResultRange, iso_8601};
 use super::running::{RunningExecution, StopReason};
-use crate::error::Noun;
-use crate::{Caller, ServiceError, Stores};
+use crate::error::{Noun, blocking};
+use crate::{Caller, ListPage, LongAnswer, LongText, PageRoom, ServiceError, Stores, TextRest};
 use heapstead_store::peers::Question;
-use heapstead_store::records::{self, Cursor, ExecutionFilter};
+use heapstead_store::records::{self, Cursor, DeletedExecution, ExecutionFilter, TextPart};
 use heapstead_types::{ErrorCode, ExecutionId, ServerId, SessionName, Status};
 use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
@@ -22,6 +22,8 @@ const LISTED_SINCE: SignedDuration = SignedDuration::from_hours(24);
 pub const RECENT_SUFFIX: &str = "-recent";
 /// The shortest summary: all its names, an id and one timestamp.
 const SUMMARY_CHARS_MIN: usize = 120;
+/// A character in UTF-8 is no longer.
+const CHAR_BYTES_MAX: usize = 4;
 /// If another server can't be asked, or its answer is not in the record yet: pause before the record is read again.
 const PEER_PAUSE: Duration = Duration::from_millis(100);
 
@@ -58,13 +60,24 @@ pub(super) enum Found {
     Stored(Box<records::Execution>),
 }
 
+impl LongAnswer for ExecutionSummary {}
+
+impl ListPage for ExecutionList {
+    const MEMBER: &'static str = "executions";
+    type Item = ExecutionSummary;
+
+    fn into_items(self) -> (Vec<ExecutionSummary>, Option<String>) {
+        (self.executions, self.next_cursor)
+    }
+}
+
 impl Executions<'_> {
     /// The record. If the execution still runs, waits for its end, at most `wait`.
     pub async fn get(&self, caller: &Caller, id: &str, wait: Duration) -> Result<ExecutionRecord, ServiceError> {
         let deadline = Instant::now() + wait;
         let mut peer_wait = PeerWait::default();
         loop {
-            match self.find(caller, id, true).await? {
+            match self.find(caller, id, result_bytes_max(caller.room)).await? {
                 Found::Here(execution) => {
                     let _ = tokio::time::timeout_at(deadline, execution.ended()).await;
                     note_head(caller, &execution);
@@ -82,9 +95,29 @@ impl Executions<'_> {
         }
     }
 
+    /// The record with a part of its result. Of a stored result no more is read than that.
+    pub async fn get_part(&self, caller: &Caller, id: &str, wait: Duration, range: ResultRange) -> Result<ExecutionRecord, ServiceError> {
+        let room = caller.room.filter(|room| !room.is_streamed());
+        let record = self.get(caller, id, wait).await?;
+        if let (Some(rest), Some(room)) = (&record.rest, room) {
+            let limit = range.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
+            let part =
+                TextPart { offset: range.offset.min(rest.end), bytes_max: limit.min(room.chars() * CHAR_BYTES_MAX).max(CHAR_BYTES_MAX) };
+            // An offset inside a character is an error here.
+            if let Ok(Some(text)) = self.0.records.result_part(&caller.principal, &record.execution_id, part).await {
+                return Ok(record.with_read_part(part.offset, text, Some(room)));
+            }
+        }
+        let whole = match record.rest {
+            Some(_) => self.get(&Caller { room: None, ..caller.clone() }, id, Duration::ZERO).await?,
+            None => record,
+        };
+        Ok(whole.with_part(range, room))
+    }
+
     /// Cancels an execution. When this returns, its worker is dead and its status is `cancelled`; an error says what the status is instead.
     pub async fn cancel(&self, caller: &Caller, id: &str) -> Result<(), ServiceError> {
-        let status = match self.find(caller, id, false).await? {
+        let status = match self.find(caller, id, 0).await? {
             // It stays registered for a moment after its end.
             Found::Here(execution) if let Some(ended) = &execution.watch().borrow().ended => ended.status,
             Found::Here(execution) => {
@@ -99,7 +132,7 @@ impl Executions<'_> {
                 match self.0.peers.ask(&stored.server, &Question::Cancel(stored.id)).await {
                     Ok(true) => return Ok(()),
                     // It ended before, or its server did; the record says how.
-                    Ok(false) | Err(_) => match self.find(caller, id, false).await? {
+                    Ok(false) | Err(_) => match self.find(caller, id, 0).await? {
                         Found::Stored(stored) if stored.status.is_terminal() => stored.status,
                         _ => {
                             let text = format!("execution `{id}` runs in another server process, which can't be reached: cancel it there");
@@ -111,6 +144,29 @@ impl Executions<'_> {
         };
         let text = format!("execution `{id}` is not running: it is {}", status.as_str());
         Err(ServiceError::conflict(ErrorCode::ExecutionEnded, text))
+    }
+
+    /// Deletes the record and the output of an execution that has ended. Its heap stays until it is collected, its log entry as long as its
+    /// session.
+    pub async fn delete(&self, caller: &Caller, id: &str) -> Result<(), ServiceError> {
+        let execution = match self.find(caller, id, 0).await? {
+            Found::Here(execution) => execution.id().clone(),
+            Found::Stored(stored) => stored.id,
+        };
+        match self.0.records.delete_execution(&caller.principal, &execution).await? {
+            DeletedExecution::Deleted => {}
+            DeletedExecution::Unknown => return Err(ServiceError::not_found(Noun::Execution, id)),
+            DeletedExecution::IsRunning => {
+                let text = format!("execution `{id}` is running: cancel it, or wait until it ends");
+                return Err(ServiceError::conflict(ErrorCode::ExecutionRunning, text));
+            }
+        }
+        let outputs = self.0.outputs.clone();
+        blocking(move || {
+            outputs.remove(&execution);
+            Ok(())
+        })
+        .await
     }
 
     /// Without parameters: running executions, and those that ended in the last 24 hours.
@@ -166,18 +222,14 @@ impl Executions<'_> {
         }
     }
 
-    pub(super) async fn find(&self, caller: &Caller, text: &str, with_result: bool) -> Result<Found, ServiceError> {
+    pub(super) async fn find(&self, caller: &Caller, text: &str, result_bytes_max: usize) -> Result<Found, ServiceError> {
         let unknown = || ServiceError::not_found(Noun::Execution, text);
         let id: ExecutionId = text.parse().map_err(|_| unknown())?;
         if let Some(execution) = self.0.running.find(&caller.principal, &id) {
             return Ok(Found::Here(execution));
         }
         loop {
-            let stored = match with_result {
-                true => self.0.records.execution(&caller.principal, &id).await?,
-                false => self.0.records.execution_without_result(&caller.principal, &id).await?,
-            };
-            match stored {
+            match self.0.records.execution_with_part(&caller.principal, &id, result_bytes_max).await? {
                 None => return Err(unknown()),
                 // Its server has died since this one started.
                 Some(stored) if stored.status == Status::Running && !self.0.peers.is_alive(&stored.server) => {
@@ -198,6 +250,15 @@ impl Executions<'_> {
             // A server that can't be asked has died, and its executions with it.
             None => drop(self.0.peers.ask(server, &Question::Cancel(id.clone())).await),
         }
+    }
+}
+
+/// How much of a stored result is read. Callers without a room get all of it.
+fn result_bytes_max(room: Option<PageRoom>) -> usize {
+    match room {
+        None => usize::MAX,
+        Some(room) if room.is_streamed() => room.longest_text_bytes(),
+        Some(_) => MESSAGE_RESULT_BYTES_MAX,
     }
 }
 
@@ -231,7 +292,10 @@ impl PeerWait {
 }
 
 fn record_of(stored: records::Execution) -> ExecutionRecord {
+    let offset = stored.result.as_ref().map_or(0, String::len) as u64;
+    let rest = TextRest { text: LongText::Result(stored.id.clone()), offset, end: stored.result_bytes };
     ExecutionRecord {
+        rest: (rest.offset < rest.end).then_some(rest),
         execution_id: stored.id,
         status: stored.status,
         result: stored.result,

@@ -1,7 +1,8 @@
 //! The record of an execution, as `get_execution` returns it.
 
-use crate::PageRoom;
+use crate::long_answers::TEXT_PART_BYTES;
 use crate::sessions::SessionNotice;
+use crate::{LongAnswer, LongText, PageRoom, TextRest};
 use heapstead_types::{ErrorCode, ExecutionId, HeapKey, JsonMeasure, Status};
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -40,6 +41,18 @@ pub struct ExecutionRecord {
     /// Set if `result` is only a part of the result.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub part: Option<ResultPart>,
+    /// Set if `result` is only the beginning of what the answer will hold.
+    #[serde(skip)]
+    pub rest: Option<TextRest>,
+}
+
+/// No message over MCP holds more of a result, so no more of it is read.
+pub const MESSAGE_RESULT_BYTES_MAX: usize = 900_000;
+
+impl LongAnswer for ExecutionRecord {
+    fn rest(&self) -> Option<&TextRest> {
+        self.rest.as_ref()
+    }
 }
 
 /// Which part of a result is shown.
@@ -83,6 +96,43 @@ pub struct ResultRange {
 }
 
 impl ExecutionRecord {
+    /// The record with the beginning of a long result or part; the rest is read while the answer is sent.
+    pub fn streamed(mut self) -> Self {
+        let start = self.part.as_ref().map_or(0, |part| part.result_offset);
+        if let Some(result) = self.result.as_mut().filter(|result| result.len() > TEXT_PART_BYTES) {
+            let end = start + result.len() as u64;
+            result.truncate(result.floor_char_boundary(TEXT_PART_BYTES));
+            result.shrink_to_fit();
+            let offset = start + result.len() as u64;
+            self.rest = Some(TextRest { text: LongText::Result(self.execution_id.clone()), offset, end });
+        }
+        self
+    }
+
+    /// The record as a message over MCP can hold it: with the beginning of a long result, which says that it is one.
+    pub fn for_message(mut self) -> Self {
+        let Some(result) = &mut self.result else { return self };
+        let result_bytes = self.rest.take().map_or(result.len(), |rest| rest.end as usize);
+        if result_bytes > MESSAGE_RESULT_BYTES_MAX && self.part.is_none() {
+            result.truncate(result.floor_char_boundary(MESSAGE_RESULT_BYTES_MAX));
+            result.shrink_to_fit();
+            self.part = Some(ResultPart::new(self.execution_id.as_str(), 0..result.len(), result_bytes));
+        }
+        self
+    }
+
+    /// The record with a part of its result that was read on its own. It begins at `offset` and is at most as long as was asked for.
+    pub fn with_read_part(mut self, offset: u64, text: String, room: Option<PageRoom>) -> Self {
+        let result_bytes = self.rest.take().map_or(0, |rest| rest.end);
+        let shown = room.map_or(text.as_str(), |room| JsonMeasure::Chars.prefix(&text, room.chars()));
+        let first = text.chars().next().map_or(0, char::len_utf8);
+        let end = shown.len().max(first);
+        let range = offset as usize..offset as usize + end;
+        self.part = Some(ResultPart::new(self.execution_id.as_str(), range, result_bytes as usize));
+        self.result = text.get(..end).map(str::to_owned);
+        self
+    }
+
     /// The record with this part of its result, or as much of it as fits. Characters are never split: an offset inside a character moves to
     /// its start, and a part has at least one character if there is one.
     pub fn with_part(mut self, range: ResultRange, room: Option<PageRoom>) -> Self {
@@ -121,6 +171,7 @@ mod tests {
             warnings: Vec::new(),
             notice: None,
             part: None,
+            rest: None,
         }
     }
 

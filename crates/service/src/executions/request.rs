@@ -2,10 +2,11 @@
 
 use super::start_point::{OnMissingHeap, StartPoint};
 use crate::sessions::{OnStale, SessionTarget};
-use crate::{Service, ServiceError, check_tags};
+use crate::{Caller, Service, ServiceError, check_tags};
+use heapstead_engine::SourceText;
 use heapstead_store::Tags;
 use heapstead_store::records::RunSession;
-use heapstead_types::{Limits, limits};
+use heapstead_types::{LimitMaxima, Limits};
 
 /// What a caller asks for. Everything but the code is optional.
 #[derive(Debug, Clone, Default)]
@@ -25,7 +26,7 @@ pub struct RunParameters {
 /// A run whose parameters were checked and whose session was resolved.
 #[derive(Debug, Clone)]
 pub struct RunRequest {
-    pub code: String,
+    pub code: SourceText,
     pub start: StartPoint,
     pub limits: Limits,
     /// Set on the heap that the run produces.
@@ -48,7 +49,12 @@ impl RunRequest {
 
 impl Service {
     /// Checks the parameters of a run whose session was resolved.
-    pub(crate) fn run_request(&self, session: SessionTarget, parameters: RunParameters) -> Result<RunRequest, ServiceError> {
+    pub(crate) fn run_request(
+        &self,
+        caller: &Caller,
+        session: SessionTarget,
+        parameters: RunParameters,
+    ) -> Result<RunRequest, ServiceError> {
         let policy = self.policy();
         if policy.require_session && session == SessionTarget::None {
             return Err(ServiceError::SessionRequired);
@@ -58,16 +64,17 @@ impl Service {
         if let Some(tags) = &parameters.tags {
             check_tags(tags)?;
         }
-        let limits = limits_or(policy.limits, parameters.heap_memory_max_mb, parameters.execution_timeout_secs)?;
-        Ok(RunRequest { code: parameters.code, start, limits, tags: parameters.tags, session, on_stale: parameters.on_stale })
+        let limits = limits_or(policy.limits, policy.maxima, parameters.heap_memory_max_mb, parameters.execution_timeout_secs)?;
+        let code = self.engine().source(&caller.budget_holder(), parameters.code)?;
+        Ok(RunRequest { code, start, limits, tags: parameters.tags, session, on_stale: parameters.on_stale })
     }
 }
 
 /// The server's limits, with what the caller asks for instead.
-pub fn limits_or(defaults: Limits, heap_mb: Option<i64>, timeout_secs: Option<i64>) -> Result<Limits, ServiceError> {
+pub fn limits_or(defaults: Limits, maxima: LimitMaxima, heap_mb: Option<i64>, timeout_secs: Option<i64>) -> Result<Limits, ServiceError> {
     Ok(Limits {
-        heap_mb: heap_mb.map_or(Ok(defaults.heap_mb), |mb| limits::heap_mb("heap_memory_max_mb", mb))?,
-        timeout_secs: timeout_secs.map_or(Ok(defaults.timeout_secs), |secs| limits::timeout_secs("execution_timeout_secs", secs))?,
+        heap_mb: heap_mb.map_or(Ok(defaults.heap_mb), |mb| maxima.heap_mb("heap_memory_max_mb", mb))?,
+        timeout_secs: timeout_secs.map_or(Ok(defaults.timeout_secs), |secs| maxima.timeout_secs("execution_timeout_secs", secs))?,
         ..defaults
     })
 }

@@ -234,6 +234,11 @@ impl RunningExecutions {
         self.lock().get(id).cloned()
     }
 
+    /// Bytes of console output that this principal's executions have written so far.
+    pub fn output_bytes(&self, principal: &Principal) -> u64 {
+        self.lock().values().filter(|live| live.principal == *principal).map(|live| live.progress.borrow().output.bytes).sum()
+    }
+
     pub fn all(&self) -> Vec<Arc<RunningExecution>> {
         self.lock().values().cloned().collect()
     }

@@ -1,18 +1,17 @@
-//! The heaps of an owner: visibility, listing, import and export.
+//! The heaps of an owner: visibility, listing and export. What an owner sees is in its own records, whatever other owners have.
 
 use super::Heaps;
 use crate::error::blocking;
 use crate::executions::{InputHeap, OnMissingHeap, StartPoint, iso_8601};
 use crate::{Caller, ServiceError};
-use heapstead_engine::EngineInfo;
-use heapstead_store::{HEADER_BYTES, HeapInfo, HeapStore, HeapStoreError, ListedHeap, StoredHeap, verify};
-use heapstead_types::{EngineId, ErrorCode, HeapKey, Principal};
+use heapstead_store::records::{FoundHeap, HeapRange, OwnedHeap, RecordedEngine};
+use heapstead_store::{HeapInfo, HeapStoreError, OpenHeap};
+use heapstead_types::{EngineId, HeapKey, Principal};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
-use std::collections::HashSet;
-use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long accepting a run waits for the store to say whether its heap exists.
@@ -25,8 +24,9 @@ pub struct HeapSummary {
     pub heap: HeapKey,
     /// Bytes of the snapshot.
     pub bytes: u64,
+    /// When you stored it last.
     pub stored_at: String,
-    /// The engine that wrote it; null if not known.
+    /// The engine that your run or import named; null if none was named.
     pub engine: Option<String>,
 }
 
@@ -39,164 +39,155 @@ pub struct HeapList {
     pub next_cursor: Option<String>,
 }
 
-/// The key of a heap that was imported.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct ImportedHeap {
-    pub heap: HeapKey,
+/// A heap as a file. It was verified when it was opened, and is read piece by piece.
+#[derive(Debug)]
+pub struct ExportedHeap {
+    heap: Arc<OpenHeap>,
+    /// None if the caller's run or import named none.
+    pub engine: Option<EngineId>,
+}
+
+impl ExportedHeap {
+    /// The length of the file.
+    pub fn bytes(&self) -> u64 {
+        self.heap.file_bytes()
+    }
+
+    /// The next piece from `offset` on; empty at the end.
+    pub async fn piece(&self, offset: u64) -> Result<Vec<u8>, ServiceError> {
+        let heap = self.heap.clone();
+        blocking(move || Ok(heap.piece(offset)?)).await
+    }
+
+    /// The whole file in memory, for commands.
+    pub async fn read(&self) -> Result<Vec<u8>, ServiceError> {
+        let mut file = Vec::new();
+        while (file.len() as u64) < self.bytes() {
+            file.extend(self.piece(file.len() as u64).await?);
+        }
+        Ok(file)
+    }
+}
+
+/// Which heaps to list.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ListHeaps {
+    pub after: Option<HeapKey>,
+    pub limit: Option<u32>,
+    /// Also heaps that are not in this database, for callers without credentials. The store is listed for that.
+    pub unknown: bool,
 }
 
 impl Heaps<'_> {
     /// Whether a principal may see a heap: its own heaps, and for principals without credentials also heaps that nobody in this database has,
     /// such as those of another server on the same bucket.
     pub(crate) async fn is_visible(&self, principal: &Principal, key: HeapKey) -> Result<bool, ServiceError> {
-        if !self.visible(principal, vec![key]).await?.is_empty() {
-            return Ok(true);
-        }
-        if principal.tenant().is_none() {
-            // A heap without an owner is also looked up in the store. This lookup takes the same time for a heap of another owner.
-            let (store, decoy) = (self.0.heaps.clone(), HeapKey::from_digest(Sha256::digest(key.digest()).into()));
-            let _ = blocking(move || Ok(store.glance(&decoy)?)).await;
-        }
-        Ok(false)
+        Ok(self.find(principal, key).await?.is_some())
     }
 
-    async fn visible(&self, principal: &Principal, keys: Vec<HeapKey>) -> Result<Vec<HeapKey>, ServiceError> {
-        Ok(self.0.records.owned_heaps(principal, keys, principal.tenant().is_none()).await?)
+    /// A heap that the principal may see.
+    async fn find(&self, principal: &Principal, key: HeapKey) -> Result<Option<VisibleHeap>, ServiceError> {
+        let sees_unowned = principal.tenant().is_none();
+        match self.0.records.find_heap(principal, key).await? {
+            FoundHeap::Owned(heap) => return Ok(Some(VisibleHeap::Owned(heap))),
+            FoundHeap::Unowned if sees_unowned => return Ok(Some(VisibleHeap::Unowned)),
+            FoundHeap::Unowned | FoundHeap::OfOthers => {}
+        }
+        if sees_unowned {
+            // A heap without an owner is also looked up in the store. This lookup takes the same time for a heap of another owner.
+            let (store, decoy) = (self.0.heaps.for_owner(principal), HeapKey::from_digest(Sha256::digest(key.digest()).into()));
+            let _ = blocking(move || Ok(store.glance(&decoy)?)).await;
+        }
+        Ok(None)
     }
 
     /// A heap that the caller may not see is not found.
-    async fn check_visible(&self, caller: &Caller, key: HeapKey) -> Result<(), ServiceError> {
-        match self.is_visible(&caller.principal, key).await? {
-            true => Ok(()),
-            false => Err(HeapStoreError::NotFound { key }.into()),
-        }
+    async fn require(&self, caller: &Caller, key: HeapKey) -> Result<VisibleHeap, ServiceError> {
+        self.find(&caller.principal, key).await?.ok_or_else(|| HeapStoreError::NotFound { key }.into())
     }
 
     /// Refuses a run whose heap has to exist and does not. If the store can't say, the run is accepted and reports the store's error. Returns
     /// whether the heap is known to be visible to the caller.
     pub(crate) async fn refuse_missing(&self, caller: &Caller, from: StartPoint) -> Result<bool, ServiceError> {
         let StartPoint::Given(InputHeap::Heap { key, on_missing: OnMissingHeap::Fail }) = from else { return Ok(false) };
-        self.check_visible(caller, key).await?;
-        let store = self.0.heaps.until(Instant::now() + GLANCE_MAX);
+        self.require(caller, key).await?;
+        let store = self.0.heaps.for_owner(&caller.principal).until(Instant::now() + GLANCE_MAX);
         match blocking(move || Ok(store.glance(&key)?)).await {
             Err(missing @ ServiceError::NotFound { .. }) => Err(missing),
             _ => Ok(true),
         }
     }
 
+    /// A heap as its owner knows it. The store only tells whether it is there.
     pub async fn show(&self, caller: &Caller, key: HeapKey) -> Result<HeapSummary, ServiceError> {
-        self.check_visible(caller, key).await?;
+        let found = self.require(caller, key).await?;
         let store = self.0.heaps.clone();
-        blocking(move || Ok(summary(store.describe(&key)?))).await
+        let info = blocking(move || Ok(store.describe(&key)?)).await?;
+        Ok(match found {
+            VisibleHeap::Owned(heap) => owned_summary(heap, || info.label.engine),
+            VisibleHeap::Unowned => summary(info),
+        })
     }
 
-    /// The caller's heaps, ordered by key.
-    pub async fn list(&self, caller: &Caller, after: Option<HeapKey>, limit: Option<u32>) -> Result<HeapList, ServiceError> {
+    /// The caller's heaps, ordered by key. The cost is that of the page, unless heaps are requested that are not in this database.
+    pub async fn list(&self, caller: &Caller, request: ListHeaps) -> Result<HeapList, ServiceError> {
+        let ListHeaps { after, limit, unknown } = request;
+        let (owned, mut has_more) = self.0.records.heaps(&caller.principal, HeapRange { after, limit }).await?;
+        let unowned = match unknown && caller.principal.tenant().is_none() {
+            // One more than the limit shows whether there are more.
+            true => self.unowned(after, limit.map(|limit| limit as usize + 1)).await?,
+            false => Vec::new(),
+        };
         let store = self.0.heaps.clone();
-        let mut listed = self.list_of(&caller.principal).await?;
-        listed.retain(|heap| after.is_none_or(|after| heap.key > after));
-        let has_more = limit.is_some_and(|limit| listed.len() > limit as usize);
-        listed.truncate(limit.map_or(usize::MAX, |limit| limit as usize));
         blocking(move || {
+            let in_file = |key: &HeapKey| store.describe(key).ok().and_then(|info| info.label.engine);
+            let mut heaps: Vec<_> = owned.into_iter().map(|heap| (heap.key, owned_summary(heap.clone(), || in_file(&heap.key)))).collect();
             // A heap that was deleted or damaged meanwhile is not listed.
-            let heaps: Vec<_> = listed.iter().filter_map(|heap| store.describe(&heap.key).ok()).map(summary).collect();
-            let next_cursor = heaps.last().filter(|_| has_more).map(|last| last.heap.to_string());
-            Ok(HeapList { heaps, next_cursor })
+            heaps.extend(unowned.iter().filter_map(|heap| store.describe(&heap.key).ok()).map(|info| (info.key, summary(info))));
+            heaps.sort_unstable_by_key(|(key, _)| *key);
+            let count = limit.map_or(usize::MAX, |limit| limit as usize);
+            has_more |= heaps.len() > count;
+            heaps.truncate(count);
+            let next_cursor = heaps.last().filter(|_| has_more).map(|(key, _)| key.to_string());
+            Ok(HeapList { heaps: heaps.into_iter().map(|(_, heap)| heap).collect(), next_cursor })
         })
         .await
     }
 
-    /// Every heap of an owner that is in the store, in the order of their keys.
-    pub(super) async fn list_of(&self, principal: &Principal) -> Result<Vec<ListedHeap>, ServiceError> {
-        let mut heaps = self.list_all().await?;
-        let seen: HashSet<_> = self.visible(principal, heaps.iter().map(|heap| heap.key).collect()).await?.into_iter().collect();
-        heaps.retain(|heap| seen.contains(&heap.key));
-        Ok(heaps)
-    }
-
-    pub(super) async fn list_all(&self) -> Result<Vec<ListedHeap>, ServiceError> {
-        let store = self.0.heaps.clone();
-        blocking(move || {
-            let mut heaps = Vec::new();
-            store.list(&mut |heap| {
-                heaps.push(heap);
-                ControlFlow::Continue(())
-            })?;
-            heaps.sort_by_key(|heap| heap.key);
-            Ok(heaps)
-        })
-        .await
-    }
-
-    /// The heap file, verified.
-    pub async fn export(&self, caller: &Caller, key: HeapKey) -> Result<StoredHeap, ServiceError> {
-        self.check_visible(caller, key).await?;
-        let store = self.0.heaps.clone();
-        let read = blocking(move || Ok(store.get(&key))).await?;
+    /// The heap file, with the engine that the caller knows. It is verified before the first byte is returned: a damaged heap is an error, and
+    /// never the beginning of a file.
+    pub async fn export(&self, caller: &Caller, key: HeapKey) -> Result<ExportedHeap, ServiceError> {
+        let found = self.require(caller, key).await?;
+        let store = self.0.heaps.for_owner(&caller.principal);
+        let read = blocking(move || Ok(store.open(&key))).await?;
         match &read {
             Ok(_) => self.0.damaged.remove(&[key]).await,
             Err(HeapStoreError::Damaged { defect, .. }) => self.0.damaged.add(key, &defect.to_string()).await,
             Err(_) => {}
         }
-        Ok(read?)
-    }
-
-    /// Stores a heap file as `export` returned it, after verifying it. If its engine is not known, the V8 version inside decides when it is used.
-    pub async fn import(&self, caller: &Caller, file: Vec<u8>, engine: Option<EngineId>) -> Result<ImportedHeap, ServiceError> {
-        let bytes = file.len().saturating_sub(HEADER_BYTES) as u64;
-        self.check_quota(&caller.principal, bytes).await?;
-        let digest = file.get(10..HEADER_BYTES).and_then(|digest| digest.try_into().ok());
-        let key = HeapKey::from_digest(digest.unwrap_or_default());
-        let store = self.0.heaps.clone();
-        let stored = blocking(move || {
-            verify(&file, &key).map_err(|defect| ServiceError::BadInput(format!("`file` is not a heap: {defect}")))?;
-            let payload = file.get(HEADER_BYTES..).unwrap_or_default();
-            if let Some(engine) = &engine {
-                check_written_by(engine, payload)?;
-            }
-            // The engine of a heap that exists already can't be changed.
-            let known = known_engine(&store, &key)?.filter(|known| check_written_by(known, payload).is_ok());
-            store.put(&key, payload, known.or(engine).as_ref())?;
-            Ok(key)
-        });
-        // It must not be collected before it is recorded.
-        let _storing = self.0.storing.read().await;
-        let key = stored.await?;
-        self.0.records.own_heap(&caller.principal, key, bytes, Timestamp::now()).await?;
-        Ok(ImportedHeap { heap: key })
-    }
-
-    /// Refuses to store this many more bytes if the owner's quota would be exceeded.
-    pub(crate) async fn check_quota(&self, principal: &Principal, bytes: u64) -> Result<(), ServiceError> {
-        let Some(max) = self.0.policy.quotas.heap_bytes_max else { return Ok(()) };
-        let has = self.0.records.heap_bytes(principal).await?;
-        if has.saturating_add(bytes) <= max { Ok(()) } else { Err(ServiceError::busy(ErrorCode::HeapQuotaExceeded, quota_text(max))) }
+        let heap = read?;
+        let engine = match found {
+            VisibleHeap::Owned(owned) => owned.engine.or(heap.label().engine.as_ref()).cloned(),
+            VisibleHeap::Unowned => heap.label().engine.clone(),
+        };
+        Ok(ExportedHeap { heap: Arc::new(heap), engine })
     }
 }
 
-/// Checks that the V8 version in a snapshot is that of the engine.
-fn check_written_by(engine: &EngineId, payload: &[u8]) -> Result<(), ServiceError> {
-    let named = EngineInfo { id: engine.clone(), natives: Vec::new() };
-    named.check_payload(payload).map_err(|mismatch| {
-        ServiceError::bad_value(
-            "engine",
-            format!("`{engine}`"),
-            format!("the heap itself says that it was written by engine {}", mismatch.heap),
-        )
-    })
+/// A heap that a caller may see.
+enum VisibleHeap {
+    Owned(OwnedHeap),
+    /// It is not in this database.
+    Unowned,
 }
 
-/// The engine of a heap that exists already.
-fn known_engine(store: &HeapStore, key: &HeapKey) -> Result<Option<EngineId>, HeapStoreError> {
-    match store.describe(key) {
-        Ok(heap) => Ok(heap.engine),
-        Err(HeapStoreError::NotFound { .. } | HeapStoreError::Damaged { .. }) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-fn quota_text(max: u64) -> String {
-    format!("your heaps would take up more than {} MB, which is as much as an owner may have: collect old ones", max >> 20)
+/// What the owner's own record says. `in_file` is asked for heaps of earlier versions.
+fn owned_summary(heap: OwnedHeap, in_file: impl FnOnce() -> Option<EngineId>) -> HeapSummary {
+    let engine = match heap.engine {
+        RecordedEngine::Known(engine) => engine,
+        RecordedEngine::InFile => in_file(),
+    };
+    HeapSummary { heap: heap.key, bytes: heap.bytes, stored_at: iso_8601(heap.stored_at), engine: engine.map(|engine| engine.to_string()) }
 }
 
 fn summary(info: HeapInfo) -> HeapSummary {
@@ -204,7 +195,7 @@ fn summary(info: HeapInfo) -> HeapSummary {
         heap: info.key,
         bytes: info.payload_bytes,
         stored_at: Timestamp::try_from(info.stored_at).map(iso_8601).unwrap_or_default(),
-        engine: info.engine.map(|engine| engine.to_string()),
+        engine: info.label.engine.map(|engine| engine.to_string()),
     }
 }
 

@@ -1,17 +1,26 @@
-//! Heaps: who may see which, listing, import and export, tags, garbage collection, and the cache between store and engine.
+//! Heaps: who may see which, listing, import and export, tags, quota, deletion, garbage collection, and the cache between store and engine.
 
 mod collection;
 mod damaged;
+mod deletion;
 mod heap_cache;
+mod import;
 mod library;
+pub(crate) mod removal;
+pub(crate) mod reservation;
+pub(crate) mod signing;
 mod tags;
 
 pub use collection::{CollectRequest, Collected};
-pub use heap_cache::HeapCache;
-pub use library::{HeapList, HeapSummary, ImportedHeap, parse_heap_key};
+pub use deletion::FileRemoval;
+pub use heap_cache::{HOT_BYTES_MAX as HEAP_CACHE_BYTES_MAX, HeapCache};
+pub use import::{HeapImport, ImportedHeap};
+pub use library::{ExportedHeap, HeapList, HeapSummary, ListHeaps, parse_heap_key};
+pub use signing::{SignRequest, SignedHeaps, SkippedHeap};
 pub use tags::{HeapTags, TAG_KEY_CHARS_MAX, TAG_VALUE_CHARS_MAX, TAGS_MAX, TaggedHeap, TaggedHeaps, check_tags};
 
 pub(crate) use damaged::DamagedHeaps;
+pub(crate) use reservation::HeapReservation;
 
 use crate::Stores;
 

@@ -1,7 +1,7 @@
 //! Tags on heaps: bounds, and operations of their owner.
 
 use super::Heaps;
-use crate::{Caller, ServiceError};
+use crate::{Caller, ListPage, LongAnswer, ServiceError};
 use heapstead_store::Tags;
 use heapstead_store::records::TagQuery;
 use heapstead_types::HeapKey;
@@ -35,6 +35,17 @@ pub struct TaggedHeap {
     #[schemars(schema_with = "crate::schema::heap_key")]
     pub heap: HeapKey,
     pub tags: Tags,
+}
+
+impl LongAnswer for TaggedHeap {}
+
+impl ListPage for TaggedHeaps {
+    const MEMBER: &'static str = "results";
+    type Item = TaggedHeap;
+
+    fn into_items(self) -> (Vec<TaggedHeap>, Option<String>) {
+        (self.results, self.next_cursor)
+    }
 }
 
 /// Checks the bounds of tags.

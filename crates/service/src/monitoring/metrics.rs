@@ -1,5 +1,6 @@
 //! Counters and histograms since the process started, and snapshots of them.
 
+use super::shared_check::SharedCheck;
 use crate::sessions::access_audit;
 use crate::{Service, ServiceError};
 use heapstead_context::store::Stats;
@@ -18,6 +19,8 @@ pub struct Meter {
     pub queue: Latency,
     pub run: Latency,
     pub snapshot: Latency,
+    /// Whether code can be run: the problem, if there is one.
+    pub engine_check: SharedCheck<Option<String>>,
 }
 
 #[derive(Debug)]
@@ -73,6 +76,7 @@ impl Default for Meter {
             queue: Latency::new("heapstead_execution_queue_ms", "Time from acceptance to the start of the code."),
             run: Latency::new("heapstead_execution_run_ms", "Run time of the code."),
             snapshot: Latency::new("heapstead_execution_snapshot_ms", "Time from the end of the code until its heap was stored."),
+            engine_check: SharedCheck::default(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod health;
 mod metrics;
+mod shared_check;
 
 pub use health::{ContextHealth, EngineHealth, Health, HealthStatus, HeapStoreHealth};
 pub use metrics::{ContextMetrics, Metrics, StoreMetrics};

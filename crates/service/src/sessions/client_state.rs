@@ -7,11 +7,9 @@
 
 use super::Sessions;
 use crate::ServiceError;
-use heapstead_aead::{AeadKey, KEY_BYTES};
-use heapstead_store::records::{Head, OpenedSession, StateKey};
-use heapstead_types::{HeapKey, SessionId, random_bytes};
-use jiff::Timestamp;
-use std::sync::{Arc, PoisonError, RwLock};
+use heapstead_aead::AeadKey;
+use heapstead_store::records::{Head, OpenedSession, ServerKey};
+use heapstead_types::{HeapKey, SessionId};
 
 /// The maximum of the protocol; ours is much smaller.
 pub const STATE_BYTES_MAX: usize = 4096;
@@ -20,57 +18,28 @@ const VERSION: u8 = 1;
 const KEY_ID_BYTES: usize = 8;
 const SEQUENCE_BYTES: usize = 8;
 
-/// Cached keys, the newest last.
-#[derive(Default)]
-pub struct StateKeys(RwLock<Arc<[StateKey]>>);
-
 impl Sessions<'_> {
     /// The state that a client of this session should carry now.
     pub async fn seal_state(&self, session: &OpenedSession) -> Result<String, ServiceError> {
-        let keys = self.state_keys().await?;
+        let keys = self.0.state_keys.keys().await?;
         let key = keys.last().ok_or_else(|| ServiceError::Unavailable("there is no key to encrypt the session's state with".into()))?;
-        let mut plain = session.sequence.to_be_bytes().to_vec();
-        if let Some(head) = session.head {
-            plain.extend(head.digest());
-        }
-        seal(key, session.id, &plain).ok_or_else(|| ServiceError::Unavailable("the session's state can't be encrypted".into()))
+        seal(key, session.id, &plain(session.head()))
+            .ok_or_else(|| ServiceError::Unavailable("the session's state can't be encrypted".into()))
     }
 
     /// Decrypts the state that a client carries. A state that was not encrypted for this session is refused.
     pub async fn open_state(&self, session: SessionId, text: &str) -> Result<Head, ServiceError> {
         let sealed = Sealed::parse(text).ok_or_else(refused)?;
-        let find = |keys: &[StateKey]| keys.iter().find(|key| key.id == sealed.key).cloned();
-        let key = match find(&self.state_keys().await?) {
+        let key = match sealed.key_of(&self.0.state_keys.keys().await?) {
             Some(key) => key,
-            // Another process may have added a key.
-            None => find(&self.cache(self.0.records.state_keys().await?)).ok_or_else(refused)?,
+            None => sealed.key_of(&self.0.state_keys.reload().await?).ok_or_else(refused)?,
         };
         open(&key, session, &sealed).ok_or_else(refused)
     }
 
-    /// Adds a key that this process encrypts with from now on, and other processes once they see a state with it. Older states stay valid.
+    /// New states are encrypted with a new key from now on. Older states stay valid.
     pub async fn rotate_state_key(&self) -> Result<(), ServiceError> {
-        self.0.records.add_state_key(random_bytes::<KEY_BYTES>().to_vec(), Timestamp::now()).await?;
-        self.cache(self.0.records.state_keys().await?);
-        Ok(())
-    }
-
-    async fn state_keys(&self) -> Result<Arc<[StateKey]>, ServiceError> {
-        let known = self.0.state_keys.0.read().unwrap_or_else(PoisonError::into_inner).clone();
-        if !known.is_empty() {
-            return Ok(known);
-        }
-        let stored = self.0.records.state_keys().await?;
-        if !stored.is_empty() {
-            return Ok(self.cache(stored));
-        }
-        Ok(self.cache(self.0.records.state_keys_or(random_bytes::<KEY_BYTES>().to_vec(), Timestamp::now()).await?))
-    }
-
-    fn cache(&self, keys: Vec<StateKey>) -> Arc<[StateKey]> {
-        let keys: Arc<[StateKey]> = keys.into();
-        *self.0.state_keys.0.write().unwrap_or_else(PoisonError::into_inner) = keys.clone();
-        keys
+        Ok(self.0.state_keys.rotate().await?)
     }
 }
 
@@ -79,29 +48,40 @@ fn refused() -> ServiceError {
     ServiceError::BadInput("`state` is not what this session's last answer said: send it back as it came, or leave it out".into())
 }
 
+/// The content of a state before it is encrypted.
+pub(crate) fn plain(head: Head) -> Vec<u8> {
+    let heap = head.heap.iter().flat_map(HeapKey::digest);
+    head.sequence.to_be_bytes().iter().chain(heap).copied().collect()
+}
+
 /// A parsed state.
-struct Sealed {
+pub(crate) struct Sealed {
     key: i64,
     sealed: Vec<u8>,
 }
 
 impl Sealed {
-    fn parse(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let bytes = hex::decode(text).ok().filter(|bytes| hex::encode(bytes) == text)?;
         let (version, rest) = bytes.split_first()?;
         let (key, rest) = rest.split_first_chunk::<KEY_ID_BYTES>()?;
         (*version == VERSION).then(|| Self { key: i64::from_be_bytes(*key), sealed: rest.to_vec() })
     }
+
+    /// The key that it names.
+    pub fn key_of(&self, keys: &[ServerKey]) -> Option<ServerKey> {
+        keys.iter().find(|key| key.id == self.key).cloned()
+    }
 }
 
-fn seal(key: &StateKey, session: SessionId, plain: &[u8]) -> Option<String> {
+pub(crate) fn seal(key: &ServerKey, session: SessionId, plain: &[u8]) -> Option<String> {
     let mut state = vec![VERSION];
     state.extend(key.id.to_be_bytes());
     AeadKey::new(&key.key).ok()?.seal(session.to_string().as_bytes(), plain, &mut state).ok()?;
     Some(hex::encode(state))
 }
 
-fn open(key: &StateKey, session: SessionId, state: &Sealed) -> Option<Head> {
+pub(crate) fn open(key: &ServerKey, session: SessionId, state: &Sealed) -> Option<Head> {
     let plain = AeadKey::new(&key.key).ok()?.open(session.to_string().as_bytes(), &state.sealed).ok()?;
     let (sequence, heap) = plain.split_first_chunk::<SEQUENCE_BYTES>()?;
     let heap = if heap.is_empty() { None } else { Some(HeapKey::from_digest(heap.try_into().ok()?)) };
@@ -111,16 +91,17 @@ fn open(key: &StateKey, session: SessionId, state: &Sealed) -> Option<Head> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use heapstead_aead::KEY_BYTES;
 
-    fn key(id: i64) -> StateKey {
-        StateKey { id, key: vec![id as u8; KEY_BYTES] }
+    fn key(id: i64) -> ServerKey {
+        ServerKey { id, key: vec![id as u8; KEY_BYTES] }
     }
 
     fn session(number: u8) -> SessionId {
         SessionId::from_random([number; 32])
     }
 
-    fn opened(key: &StateKey, session: SessionId, text: &str) -> Option<Head> {
+    fn opened(key: &ServerKey, session: SessionId, text: &str) -> Option<Head> {
         Sealed::parse(text).and_then(|sealed| open(key, session, &sealed))
     }
 

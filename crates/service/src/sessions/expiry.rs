@@ -45,6 +45,7 @@ async fn expire(stores: &Stores) -> Result<Option<Timestamp>, ServiceError> {
         for (principal, id) in expired {
             if records.expire_session(&principal, id, now).await? {
                 stores.sessions().stop(id).await?;
+                stores.sessions().delete_log(id).await?;
             }
         }
     }

@@ -6,8 +6,8 @@ use super::resolve::{SessionTarget, check_same, session_not_found};
 use crate::error::Noun;
 use crate::events::Topic;
 use crate::executions::iso_8601;
-use crate::{Caller, ServiceError};
-use heapstead_store::records::{NewSession, OpenedSession, SessionFilter};
+use crate::{Caller, ListPage, LongAnswer, ServiceError};
+use heapstead_store::records::{NewSession, OpenedSession, SessionFilter, UnusedSession};
 use heapstead_types::{ErrorCode, HeapKey, Principal, SessionId};
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -43,6 +43,18 @@ impl From<OpenedSession> for SessionView {
     }
 }
 
+/// What ending a logical session does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndLogical {
+    /// It loses its state; it keeps its id and its log, and starts with a fresh heap when it is used again.
+    ClearState,
+    /// It is deleted with its log: the same intent opens a new session.
+    Forget,
+}
+
+/// A view without head and expiry.
+const VIEW_CHARS_MIN: usize = 200;
+
 /// Opened sessions, oldest first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SessionPage {
@@ -50,6 +62,17 @@ pub struct SessionPage {
     /// Pass this as `cursor` to get the next page. Absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
+}
+
+impl LongAnswer for SessionView {}
+
+impl ListPage for SessionPage {
+    const MEMBER: &'static str = "sessions";
+    type Item = SessionView;
+
+    fn into_items(self) -> (Vec<SessionView>, Option<String>) {
+        (self.sessions, self.next_cursor)
+    }
 }
 
 impl Sessions<'_> {
@@ -85,7 +108,7 @@ impl Sessions<'_> {
             cursor.map(parse_cursor).transpose()?;
             return Ok(SessionPage { sessions: Vec::new(), next_cursor: None });
         }
-        self.list_opened_of(&caller.principal, caller.scope(), cursor, limit).await
+        self.list_opened_of(&caller.principal, caller.scope(), cursor, caller.list_limit(limit, VIEW_CHARS_MIN)).await
     }
 
     /// All opened sessions of an owner, or those of one connection.
@@ -131,18 +154,64 @@ impl Sessions<'_> {
         }
     }
 
-    /// Ends a session: what runs in it is cancelled, and it can't be continued. A logical session loses its state and keeps its id. Heaps stay
-    /// until they are collected.
-    pub async fn end(&self, caller: &Caller, handle: &str) -> Result<(), ServiceError> {
-        let session = self.require(caller, handle).await?;
-        let is_ended = match session.logical {
-            Some(logical) => self.0.records.lose_execute_session(logical, Reason::Cleared.as_str()).await?,
-            None => self.0.records.end_session(&caller.principal, session.id, Timestamp::now()).await?,
+    /// Ends a session and deletes its log: what runs in it is cancelled, and it can't be continued. A named session is deleted; what runs in it
+    /// goes on. Heaps stay until they are collected.
+    pub async fn end(&self, caller: &Caller, handle: &str, of_logical: EndLogical) -> Result<(), ServiceError> {
+        let session = match self.require(caller, handle).await {
+            Err(refusal @ (ServiceError::NotFound { .. } | ServiceError::UnknownHandle(_))) => {
+                return if self.end_named(caller, handle).await? { Ok(()) } else { Err(refusal) };
+            }
+            found => found?,
+        };
+        let (records, now) = (&self.0.records, Timestamp::now());
+        let is_ended = match (session.logical, of_logical) {
+            (None, _) => records.end_session(&caller.principal, session.id, now).await?,
+            (Some(logical), EndLogical::ClearState) => records.lose_execute_session(logical, Reason::Cleared.as_str()).await?,
+            (Some(logical), EndLogical::Forget) => records.forget_logical_session(&caller.principal, logical, None, now).await?,
         };
         if !is_ended {
             return Err(session_not_found(handle));
         }
-        self.stop(session.id).await
+        self.stop(session.id).await?;
+        let has_log = session.sequence > 0 && (session.logical.is_none() || of_logical == EndLogical::Forget);
+        if has_log { self.delete_log(session.id).await } else { Ok(()) }
+    }
+
+    /// False if the caller has no named session with this name or id.
+    async fn end_named(&self, caller: &Caller, text: &str) -> Result<bool, ServiceError> {
+        let (records, owner) = (&self.0.records, &caller.principal);
+        let Some(name) = records.name_of_session(owner, text).await? else { return Ok(false) };
+        let Some(id) = records.named_session(owner, &name, false).await? else { return Ok(false) };
+        let is_ended = records.end_named_session(owner, id, None, Timestamp::now()).await?;
+        self.0.contexts().delete(id).await;
+        self.delete_log(id).await?;
+        Ok(is_ended)
+    }
+
+    /// Deletes named and logical sessions that were not used since.
+    pub(crate) async fn end_unused(&self, since: Timestamp) -> Result<(), ServiceError> {
+        let records = &self.0.records;
+        loop {
+            let mut is_changed = false;
+            for UnusedSession { principal, id, logical } in records.unused_sessions(since).await? {
+                let now = Timestamp::now();
+                is_changed |= match logical {
+                    Some(logical) => records.forget_logical_session(&principal, logical, Some(since), now).await?,
+                    None => records.end_named_session(&principal, id, Some(since), now).await?,
+                };
+                self.0.contexts().delete(id).await;
+                self.delete_log(id).await?;
+            }
+            if !is_changed {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The log of a session that has ended; of one that has not, nothing is deleted. If this process dies, `retention.rs` continues.
+    pub(super) async fn delete_log(&self, id: SessionId) -> Result<(), ServiceError> {
+        while self.0.records.delete_ended_log(id).await? {}
+        Ok(())
     }
 
     /// Cancels what runs in a session that has ended, and notifies its subscribers.

@@ -1,7 +1,7 @@
 //! Session logs: what ran in each session, in order.
 
 use super::Sessions;
-use crate::{Caller, PageRoom, ServiceError};
+use crate::{Caller, ListPage, LongAnswer, LongText, PageRoom, ServiceError, TextRest};
 use heapstead_store::records::{LogEntry, LogRange, NameRange, OpenedOn};
 use heapstead_types::{HeapKey, SessionName};
 use jiff::Timestamp;
@@ -58,15 +58,51 @@ pub struct SessionEntry {
     pub timestamp: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub execution_id: Option<String>,
-    /// True if `code` is longer than one message can be and is shown in part. REST returns all of it.
+    /// True if `code` shows only the beginning: without `fields`, its first 64 KiB; over MCP also what one message can hold. To get all of it,
+    /// request `fields=code` over REST.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub truncated: Option<bool>,
+    /// Bytes of the whole code, if `truncated`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code_bytes: Option<u64>,
+    /// Set if `code` is only the beginning of what the answer will hold.
+    #[serde(skip)]
+    pub rest: Option<TextRest>,
+}
+
+impl LongAnswer for SessionEntry {
+    fn rest(&self) -> Option<&TextRest> {
+        self.rest.as_ref()
+    }
+}
+
+impl ListPage for SessionEntries {
+    const MEMBER: &'static str = "entries";
+    type Item = SessionEntry;
+
+    fn into_items(self) -> (Vec<SessionEntry>, Option<String>) {
+        (self.entries, self.next_cursor)
+    }
+}
+
+impl LongAnswer for String {}
+
+impl ListPage for SessionNames {
+    const MEMBER: &'static str = "sessions";
+    type Item = String;
+
+    fn into_items(self) -> (Vec<String>, Option<String>) {
+        (self.sessions, self.next_cursor)
+    }
 }
 
 /// The shortest name, in quotation marks.
 const NAME_CHARS_MIN: usize = 4;
 /// The shortest entry: one number.
 const ENTRY_CHARS_MIN: usize = 10;
+/// How much of an entry's code is shown to callers that do not ask for fields: more than a person or a model writes for one run, and little
+/// enough that a page of a log with generated code stays readable.
+const CODE_BYTES_SHOWN: usize = 64 << 10;
 
 /// A field of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,28 +128,32 @@ impl EntryField {
     /// The default fields of an entry.
     pub const DEFAULT: [Self; 5] = [Self::Index, Self::InputHeap, Self::OutputHeap, Self::Code, Self::Timestamp];
 
-    /// A comma-separated list of names.
+    /// A comma-separated list of names. Each field is shown once, however often it is named.
     pub fn parse_list(text: &str) -> Result<Vec<Self>, ServiceError> {
-        text.split(',')
-            .map(|name| {
-                let known = Self::ALL.iter().find(|(known, _)| *known == name.trim()).map(|(_, field)| *field);
-                known.ok_or_else(|| {
-                    let names: Vec<_> = Self::ALL.iter().map(|(name, _)| format!("`{name}`")).collect();
-                    ServiceError::bad_value(
-                        "fields",
-                        format!("`{text}`"),
-                        format!("valid names, separated by commas, are {}", names.join(", ")),
-                    )
-                })
-            })
-            .collect()
+        let mut fields = Vec::new();
+        for name in text.split(',') {
+            let known = Self::ALL.iter().find(|(known, _)| *known == name.trim()).map(|(_, field)| *field);
+            let field = known.ok_or_else(|| {
+                let names: Vec<_> = Self::ALL.iter().map(|(name, _)| format!("`{name}`")).collect();
+                ServiceError::bad_value(
+                    "fields",
+                    format!("`{text}`"),
+                    format!("valid names, separated by commas, are {}", names.join(", ")),
+                )
+            })?;
+            if !fields.contains(&field) {
+                fields.push(field);
+            }
+        }
+        Ok(fields)
     }
 }
 
 #[derive(Debug, Clone)]
 pub struct LogRequest {
     pub session: SessionName,
-    pub fields: Vec<EntryField>,
+    /// If none, the default fields, with code cut to a length that people write.
+    pub fields: Option<Vec<EntryField>>,
     pub limit: Option<u32>,
     pub cursor: Option<String>,
 }
@@ -147,40 +187,58 @@ impl Sessions<'_> {
             None => 0,
             Some(text) => text.parse().map_err(|_| ServiceError::bad_cursor(text))?,
         };
-        let with_code = request.fields.contains(&EntryField::Code);
         let limit = caller.list_limit(request.limit, ENTRY_CHARS_MIN);
-        // One more than is shown, to see whether there are more.
         let range = LogRange {
             from,
-            limit: limit.map(|limit| limit + 1),
-            code_bytes_max: caller.room.filter(|_| with_code).map(PageRoom::list_chars),
+            limit,
+            code_bytes_each: request.code_bytes_each(caller.room),
+            code_bytes_max: caller.room.map(PageRoom::list_chars),
         };
-        let read = self.0.records.session_log(&caller.principal, &request.session, range).await?;
-        let indexes: Vec<_> = read.iter().map(|entry| entry.index).collect();
-        let mut entries: Vec<_> = read.into_iter().map(|entry| shown(entry, &request.fields)).collect();
-        if caller.room.is_some() {
-            entries.iter_mut().for_each(SessionEntry::shorten);
-        }
+        let (read, has_more) = self.0.records.session_log(&caller.principal, &request.session, range).await?;
+        let first = read.first().map_or(from, |entry| entry.index);
+        let mut entries: Vec<_> = read.into_iter().map(|entry| request.shown(entry, caller.room)).collect();
         let fitting = caller.items_that_fit(&entries);
-        entries.truncate(limit.map_or(fitting, |limit| fitting.min(limit as usize)));
-        let next_cursor = indexes.get(entries.len()).map(ToString::to_string);
+        // Indexes have no gaps.
+        let next_cursor = (has_more || fitting < entries.len()).then(|| first.saturating_add(fitting as u64).to_string());
+        entries.truncate(fitting);
         Ok(SessionEntries { entries, next_cursor })
     }
 }
 
-impl SessionEntry {
-    /// Cuts code that no answer could hold.
-    fn shorten(&mut self) {
-        let Some(code) = &mut self.code else { return };
-        let shown = PageRoom::longest_text(code).len();
-        if shown < code.len() {
-            code.truncate(shown);
-            self.truncated = Some(true);
+impl LogRequest {
+    fn has_code(&self) -> bool {
+        self.fields.as_ref().is_none_or(|fields| fields.contains(&EntryField::Code))
+    }
+
+    /// How much of the code of an entry to read; none means all.
+    fn code_bytes_each(&self, room: Option<PageRoom>) -> Option<usize> {
+        if !self.has_code() {
+            return Some(0);
+        }
+        let shown = self.fields.is_none().then_some(CODE_BYTES_SHOWN);
+        shown.into_iter().chain(room.map(PageRoom::longest_text_bytes)).min()
+    }
+
+    fn shown(&self, mut entry: LogEntry, room: Option<PageRoom>) -> SessionEntry {
+        if let Some(room) = room {
+            entry.code.truncate(room.longest_text(&entry.code).len());
+        }
+        let read = entry.code.len() as u64;
+        let is_cut = self.has_code() && read < entry.code_bytes;
+        let is_streamed = self.fields.is_some() && room.is_some_and(PageRoom::is_streamed);
+        let text = LongText::Code { session: self.session.clone(), index: entry.index };
+        let rest = (is_cut && is_streamed).then_some(TextRest { text, offset: read, end: entry.code_bytes });
+        let is_truncated = is_cut && !is_streamed;
+        SessionEntry {
+            truncated: is_truncated.then_some(true),
+            code_bytes: is_truncated.then_some(entry.code_bytes),
+            rest,
+            ..fields(entry, self.fields.as_deref().unwrap_or(&EntryField::DEFAULT))
         }
     }
 }
 
-fn shown(entry: LogEntry, fields: &[EntryField]) -> SessionEntry {
+fn fields(entry: LogEntry, fields: &[EntryField]) -> SessionEntry {
     let mut shown = SessionEntry::default();
     for field in fields {
         match field {
@@ -193,4 +251,17 @@ fn shown(entry: LogEntry, fields: &[EntryField]) -> SessionEntry {
         }
     }
     shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The code of every entry was copied as often as a request named it, which may have been millions of times.
+    #[test]
+    fn a_field_that_is_named_often_is_shown_once() {
+        let fields = EntryField::parse_list(&format!("index,{}code", "code, ".repeat(1000))).expect("fields");
+        assert_eq!(fields, [EntryField::Index, EntryField::Code]);
+        assert!(EntryField::parse_list("").is_err() && EntryField::parse_list("code,").is_err());
+    }
 }

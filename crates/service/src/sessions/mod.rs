@@ -12,7 +12,7 @@
 //! ```
 
 pub(crate) mod access_audit;
-mod client_state;
+pub(crate) mod client_state;
 mod entered;
 pub(crate) mod expiry;
 mod lifecycle;
@@ -22,7 +22,7 @@ mod resolve;
 
 pub use client_state::STATE_BYTES_MAX;
 pub use entered::EnteredSession;
-pub use lifecycle::{SessionPage, SessionView};
+pub use lifecycle::{EndLogical, SessionPage, SessionView};
 pub use log::{EntryField, LogRequest, NamesRequest, SessionEntries, SessionEntry, SessionNames};
 pub use logical::{
     CatalogHits, CatalogQuery, ContextRequest, Continuity, ExecuteBinding, OnStale, Reason, SessionContext, SessionNotice, Wave, WaveMode,
@@ -31,7 +31,6 @@ pub use logical::{
 pub use resolve::{SessionTarget, session_name};
 
 pub(crate) use access_audit::AccessAudit;
-pub(crate) use client_state::StateKeys;
 pub(crate) use logical::{PreparationRequest, PreparedSession};
 pub(crate) use resolve::session_not_found;
 

@@ -5,7 +5,7 @@ use heapstead_engine::{Artifacts, Config, Engine};
 use heapstead_service::{Caller, OnMissingHeap, Policy, RunParameters, Service};
 use heapstead_store::records::{AccessCounts, Records};
 use heapstead_store::{Database, HeapStore, Owner};
-use heapstead_types::Principal;
+use heapstead_types::{Permission, Principal};
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -40,7 +40,10 @@ impl Fixture {
         change(&mut policy);
         let principal: Principal = "acme/ann".parse().expect("an owner");
         let service = Service::new(engine, heaps, database, policy, catalogs());
-        Self { service, records, caller: Caller { principal, ..Caller::default() }, _folder: folder }
+        // A server reads the keys of heaps when it starts.
+        service.heaps().export_keys().await.expect("keys");
+        let caller = Caller { principal, permissions: Permission::ALL.into(), ..Caller::default() };
+        Self { service, records, caller, _folder: folder }
     }
 
     /// Runs code to its end. Returns the result.

@@ -3,5 +3,6 @@
 mod entered_sessions;
 mod fixture;
 mod round_trips;
+mod shared_heaps;
 mod start_points;
 mod turns;

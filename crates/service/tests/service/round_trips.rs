@@ -3,9 +3,11 @@
 //! Story: one `run_js` over MCP read the row of its session four times and refreshed its TTL up to three times.
 
 use crate::fixture::{Fixture, costs};
-use heapstead_service::{Caller, CatalogQuery, CollectRequest, ContextRequest, ListRequest, LogRequest, NamesRequest, RunParameters};
+use heapstead_service::{
+    Caller, CatalogQuery, CollectRequest, ContextRequest, EndLogical, ListHeaps, ListRequest, LogRequest, NamesRequest, RunParameters,
+};
 use heapstead_store::outputs::PageRequest;
-use heapstead_store::records::TagQuery;
+use heapstead_store::records::{NewHeap, NewHeapEngine, TagQuery};
 use heapstead_types::HeapKey;
 use std::time::Duration;
 
@@ -13,7 +15,7 @@ use std::time::Duration;
 async fn a_run_outside_of_sessions_is_accepted_and_ended() {
     let fixture = Fixture::new().await;
     let (cost, _) = fixture.cost(fixture.run(&fixture.caller, "1", None)).await;
-    assert_eq!(cost, costs(0, 2));
+    assert_eq!(cost, costs(0, 3), "accept; reserve room for the heap, which is not synced; end");
 }
 
 #[tokio::test]
@@ -23,7 +25,7 @@ async fn a_run_in_a_session_reads_the_session_once() {
     fixture.run(&fixture.caller, "let x = 1", Some(&session)).await;
     let (cost, result) = fixture.cost(fixture.run(&fixture.caller, "x += 1", Some(&session))).await;
     assert_eq!(result, "2");
-    assert_eq!(cost, costs(1, 2), "resolve the session; accept, which refreshes the TTL and returns the head; end");
+    assert_eq!(cost, costs(1, 3), "resolve the session; accept, which refreshes the TTL and returns the head; reserve; end");
 }
 
 /// As over MCP, where `_meta` names the session.
@@ -38,7 +40,7 @@ async fn a_request_that_enters_a_session_reads_it_once_and_knows_the_new_head() 
         fixture.service.sessions().current(&caller, &entered).await.expect("open")
     };
     let (cost, now) = fixture.cost(request).await;
-    assert_eq!(cost, costs(1, 2));
+    assert_eq!(cost, costs(1, 3));
     let stored = fixture.service.sessions().show(&fixture.caller, &id.to_string()).await.expect("shown");
     assert_eq!((now.sequence, now.head), (1, stored.head), "known without reading it again");
     assert!(stored.head.is_some());
@@ -57,7 +59,7 @@ async fn a_run_in_a_logical_session_reads_it_once_more_in_its_turn() {
         tokio::task::yield_now().await;
     }
     let (cost, _) = fixture.cost(fixture.run(&fixture.caller, "1", Some(&session))).await;
-    assert_eq!(cost, costs(2, 2), "resolve the session, read its execute session in the turn; accept, end");
+    assert_eq!(cost, costs(2, 3), "resolve the session, read its execute session in the turn; accept, reserve, end");
     let again = fixture.service.session_context(&fixture.caller, ContextRequest { intent: "task".into(), ..ContextRequest::default() });
     let (cost, again) = fixture.cost(again).await;
     assert_eq!(again.expect("found").logical_session_id, session);
@@ -83,7 +85,7 @@ async fn reading_costs_one_read() {
     assert_eq!(fixture.cost(service.sessions().show(caller, &session)).await.0, costs(1, 0));
     let log = async {
         let session = service.sessions().log_name(caller, Some(&session)).await.expect("resolved").expect("a session");
-        service.sessions().log(caller, LogRequest { session, fields: Vec::new(), limit: None, cursor: None }).await
+        service.sessions().log(caller, LogRequest { session, fields: Some(Vec::new()), limit: None, cursor: None }).await
     };
     assert_eq!(fixture.cost(log).await.0, costs(2, 0), "resolve the session, read the log");
 }
@@ -94,7 +96,7 @@ async fn opening_and_ending_a_session_is_one_write_each() {
     let (cost, session) = fixture.cost(fixture.service.sessions().open(&fixture.caller)).await;
     assert_eq!(cost, costs(0, 1));
     let handle = session.expect("opened").id.to_string();
-    let (cost, ended) = fixture.cost(fixture.service.sessions().end(&fixture.caller, &handle)).await;
+    let (cost, ended) = fixture.cost(fixture.service.sessions().end(&fixture.caller, &handle, EndLogical::ClearState)).await;
     assert!(ended.is_ok());
     assert_eq!(cost, costs(2, 1), "resolve the session, find what runs in it; end it");
 }
@@ -111,7 +113,7 @@ async fn every_request_refreshes_the_ttl_once() {
 
     aged().await;
     let (cost, _) = fixture.cost(fixture.run(caller, "1", Some(&handle))).await;
-    assert_eq!(cost, costs(1, 2), "a run refreshes it in the transaction that accepts it");
+    assert_eq!(cost, costs(1, 3), "a run refreshes it in the transaction that accepts it");
 
     aged().await;
     let request = async {
@@ -121,7 +123,7 @@ async fn every_request_refreshes_the_ttl_once() {
         sessions.leave(&entered).await;
         sessions.current(&inside, &entered).await.expect("open")
     };
-    assert_eq!(fixture.cost(request).await.0, costs(1, 2), "also a run in the session that `_meta` and the argument name");
+    assert_eq!(fixture.cost(request).await.0, costs(1, 3), "also a run in the session that `_meta` and the argument name");
 
     aged().await;
     let request = async {
@@ -146,9 +148,9 @@ async fn runs_on_a_heap_that_the_caller_names_look_it_up_once() {
     let run = async { fixture.service.run(&fixture.caller, parameters).await.expect("accepted").ended().await };
     let (cost, record) = fixture.cost(run).await;
     assert_eq!(record.result.as_deref(), Some("1"));
-    assert_eq!(cost, costs(1, 2), "the owner of the heap; accept, end");
+    assert_eq!(cost, costs(1, 3), "the owner of the heap; accept, reserve, end");
     let fails = async { fixture.service.run(&fixture.caller, throwing()).await.expect("accepted").ended().await };
-    assert_eq!(fixture.cost(fails).await.0, costs(0, 2), "a run that fails costs the same as one that completes");
+    assert_eq!(fixture.cost(fails).await.0, costs(0, 2), "a run that fails has no heap to reserve room for");
 }
 
 #[tokio::test]
@@ -162,7 +164,7 @@ async fn what_operations_on_executions_and_heaps_cost() {
     let tags = [("a".to_owned(), "1".to_owned())].into_iter().collect();
     let page = PageRequest::lines(1, 10);
     let (export, exported) = fixture.cost(heaps.export(caller, heap)).await;
-    let file = exported.expect("exported").into_file();
+    let file = exported.expect("exported").read().await.expect("read");
     let measured = [
         ("output of a running execution", fixture.cost(executions.output(caller, id, page, Duration::ZERO)).await.0),
         ("cancel", fixture.cost(executions.cancel(caller, id)).await.0),
@@ -171,14 +173,38 @@ async fn what_operations_on_executions_and_heaps_cost() {
         ("find by tags", fixture.cost(heaps.find_by_tags(caller, TagQuery::default())).await.0),
         ("delete tags", fixture.cost(heaps.delete_tags(caller, heap, None)).await.0),
         ("show", fixture.cost(heaps.show(caller, heap)).await.0),
-        ("list", fixture.cost(heaps.list(caller, None, None)).await.0),
+        ("list", fixture.cost(heaps.list(caller, ListHeaps::default())).await.0),
         ("export", export),
         ("import", fixture.cost(heaps.import(caller, file, None)).await.0),
         ("a collection with one heap", fixture.cost(heaps.collect(caller, CollectRequest::default())).await.0),
         ("catalog search", fixture.cost(async { service.search_catalogs(caller, &CatalogQuery::default()) }).await.0),
     ];
-    let expected = [(0, 0), (0, 1), (0, 1), (1, 0), (1, 0), (0, 1), (1, 0), (1, 0), (1, 0), (0, 1), (4, 0), (0, 0)];
+    let expected = [(0, 0), (0, 1), (0, 1), (1, 0), (1, 0), (0, 1), (1, 0), (1, 0), (1, 0), (0, 3), (3, 0), (0, 0)];
     assert_eq!(measured, std::array::from_fn(|at| (measured[at].0, costs(expected[at].0, expected[at].1))));
+}
+
+/// Story: every page listed the whole store and described each of its heaps, so its cost grew with all heaps of all owners.
+#[tokio::test]
+async fn a_page_of_heaps_costs_one_read_and_nothing_of_the_store() {
+    let fixture = Fixture::new().await;
+    let at = jiff::Timestamp::now();
+    let key = |number: u64| HeapKey::from_digest(std::array::from_fn(|byte| if byte < 8 { number.to_be_bytes()[byte] } else { 7 }));
+    // Records alone: a page that looked at the store would not find these heaps.
+    let mut owned = tokio::task::JoinSet::new();
+    for number in 0..10_000 {
+        let (records, owner) = (fixture.records.clone(), fixture.caller.principal.clone());
+        let heap = NewHeap { key: key(number), bytes: 1, engine: NewHeapEngine::Named(None), reservation: None };
+        owned.spawn(async move { records.own_heap(&owner, heap, at).await.expect("owned") });
+    }
+    owned.join_all().await;
+    for (after, expected) in [(None, 0..100), (Some(key(5_000)), 5_001..5_101), (Some(key(9_949)), 9_950..10_000)] {
+        let request = ListHeaps { after, limit: Some(100), unknown: false };
+        let (cost, page) = fixture.cost(fixture.service.heaps().list(&fixture.caller, request)).await;
+        let page = page.expect("listed");
+        assert_eq!(cost, costs(1, 0));
+        assert_eq!(page.next_cursor.is_some(), expected.end < 10_000);
+        assert_eq!(page.heaps.iter().map(|heap| heap.heap).collect::<Vec<_>>(), expected.map(key).collect::<Vec<_>>());
+    }
 }
 
 #[tokio::test]

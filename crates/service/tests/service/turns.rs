@@ -2,7 +2,6 @@
 
 use crate::fixture::{Fixture, LONG};
 use heapstead_catalog::Pick;
-use heapstead_engine::Lane;
 use heapstead_service::{Caller, ContextRequest, OnStale, RunParameters};
 use heapstead_types::{Principal, Status};
 
@@ -55,10 +54,37 @@ async fn preparing_a_session_restores_its_heap_once() {
     let in_session = RunParameters { code: "1".into(), session: Some(session), ..RunParameters::default() };
     let strict = RunParameters { on_stale: OnStale::Fail, ..in_session.clone() };
     fixture.service.run(&fixture.caller, strict).await.expect("accepted").ended().await;
-    assert_eq!(lookups(&fixture).await - before, 3, "a run that fails if the state is lost");
+    assert_eq!(lookups(&fixture).await - before, 4, "a run that fails if the state is lost: before it is accepted, and when it starts");
     let on_fresh_heap = RunParameters { heap: Some(String::new()), ..in_session };
     fixture.service.run(&fixture.caller, on_fresh_heap).await.expect("accepted").ended().await;
-    assert_eq!(lookups(&fixture).await - before, 3, "a run on a fresh heap does not restore the head");
+    assert_eq!(lookups(&fixture).await - before, 4, "a run on a fresh heap does not restore the head");
+}
+
+/// Story: a run in a logical session restored its heap before it had a slot, so a full queue held a thousand heaps in memory.
+#[tokio::test]
+async fn queued_runs_in_logical_sessions_hold_no_heaps() {
+    let fixture = Fixture::with_engine(|_| (), |config| config.concurrent_max = 1).await;
+    let mut sessions = Vec::new();
+    for number in 0..5 {
+        let request = ContextRequest { intent: format!("task {number}"), ..ContextRequest::default() };
+        let session = fixture.service.session_context(&fixture.caller, request).await.expect("opened").logical_session_id;
+        fixture.run(&fixture.caller, &format!("globalThis.x = {number}"), Some(&session)).await;
+        sessions.push(session);
+    }
+    let slot = fixture.service.run(&fixture.caller, busy_for(2000)).await.expect("accepted");
+    let before = lookups(&fixture).await;
+    let mut queued = Vec::new();
+    for session in sessions {
+        let parameters = RunParameters { code: "x".into(), session: Some(session), ..RunParameters::default() };
+        queued.push(fixture.service.run(&fixture.caller, parameters).await.expect("accepted"));
+    }
+    assert_eq!(slot.ended().await.status, Status::Completed);
+    let restored = lookups(&fixture).await - before;
+    assert!(restored <= 1, "{restored} heaps were restored before there was a slot for their runs");
+    for (number, execution) in queued.iter().enumerate() {
+        let record = fixture.service.wait_for_run(&fixture.caller, execution, LONG).await;
+        assert_eq!(record.result, Some(number.to_string()), "{record:?}");
+    }
 }
 
 /// Heaps that were restored, from the cache or the store.
@@ -97,13 +123,12 @@ async fn the_preparation_of_an_accepted_run_is_not_refused_by_a_full_queue() {
 #[tokio::test]
 async fn a_preparation_waits_in_the_lane_of_its_caller() {
     let fixture = Fixture::with_engine(|_| (), |config| config.concurrent_max = 1).await;
-    let busy = Caller { principal: "acme/bob".parse().expect("an owner"), lane: Lane(1), ..Caller::default() };
+    let busy = Caller { principal: "acme/bob".parse().expect("an owner"), ..Caller::default() };
     let mut queued = Vec::new();
     for _ in 0..8 {
         queued.push(fixture.service.run(&busy, busy_for(200)).await.expect("accepted"));
     }
-    let caller = Caller { lane: Lane(2), ..fixture.caller.clone() };
-    fixture.service.session_context(&caller, context("task")).await.expect("prepared");
+    fixture.service.session_context(&fixture.caller, context("task")).await.expect("prepared");
     let list = fixture.service.executions().list(&busy, Default::default()).await.expect("listed");
     let ended = list.executions.iter().filter(|execution| execution.status != Status::Running).count();
     assert!(ended <= 3, "{ended} of 8 runs of another lane came first");

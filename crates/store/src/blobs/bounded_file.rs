@@ -1,5 +1,6 @@
 //! Reads files that anybody may have put there: only regular ones, and never more than was allowed.
 
+use super::file_version::FileVersion;
 use rustix::fs::OFlags;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
@@ -22,24 +23,32 @@ pub struct Start {
     pub bytes: Vec<u8>,
     pub file_bytes: u64,
     pub modified: SystemTime,
+    pub version: FileVersion,
 }
 
 pub fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, Unread> {
-    let (file, metadata) = open_regular(path)?;
-    if metadata.len() > bytes_max {
-        return Err(Unread::TooLong { bytes: metadata.len() });
-    }
-    let mut bytes = Vec::with_capacity(metadata.len() as usize);
+    let (file, file_bytes) = open_bounded(path, bytes_max)?;
+    let mut bytes = Vec::with_capacity(file_bytes as usize);
     // A file that grows meanwhile is not one of ours, and fails its verification.
-    file.take(metadata.len()).read_to_end(&mut bytes).map_err(Unread::Failed)?;
+    file.take(file_bytes).read_to_end(&mut bytes).map_err(Unread::Failed)?;
     Ok(bytes)
+}
+
+/// The file and its length.
+pub fn open_bounded(path: &Path, bytes_max: u64) -> Result<(File, u64), Unread> {
+    let (file, metadata) = open_regular(path)?;
+    match metadata.len() {
+        bytes if bytes > bytes_max => Err(Unread::TooLong { bytes }),
+        bytes => Ok((file, bytes)),
+    }
 }
 
 pub fn read_start<const BYTES: usize>(path: &Path) -> Result<Start, Unread> {
     let (file, metadata) = open_regular(path)?;
     let mut bytes = Vec::with_capacity(BYTES);
     file.take(BYTES as u64).read_to_end(&mut bytes).map_err(Unread::Failed)?;
-    Ok(Start { bytes, file_bytes: metadata.len(), modified: metadata.modified().map_err(Unread::Failed)? })
+    let (modified, version) = (metadata.modified().map_err(Unread::Failed)?, FileVersion::of(&metadata).map_err(Unread::Failed)?);
+    Ok(Start { bytes, file_bytes: metadata.len(), modified, version })
 }
 
 /// The bytes of this range, as far as the file has them.

@@ -28,7 +28,11 @@ pub enum Syncing {
 
 /// Writes the parts, one after the other, as the file `path` in this folder.
 pub fn write(folder: &Path, path: &Path, parts: &[&[u8]], syncing: Syncing) -> Result<(), BlobError> {
-    let temporary = temporary_with(folder, parts)?;
+    name(temporary_with(folder, parts)?, folder, path, syncing)
+}
+
+/// Makes a temporary file in this folder the file `path`.
+pub fn name(temporary: NamedTempFile, folder: &Path, path: &Path, syncing: Syncing) -> Result<(), BlobError> {
     match syncing {
         Syncing::Always => {
             sync(&temporary)?;
@@ -94,12 +98,16 @@ pub fn sync_folder(folder: &Path) -> Result<(), BlobError> {
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(BlobError::unavailable("sync the folder", folder))
 }
 
-/// A file with this content, which is removed when it is dropped.
-fn temporary_with(folder: &Path, parts: &[&[u8]]) -> Result<NamedTempFile, BlobError> {
+/// An empty file, which is removed when it is dropped.
+pub fn temporary_in(folder: &Path) -> Result<NamedTempFile, BlobError> {
     // With our own open: errors keep their system code.
-    let open = |path: &Path| OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(path);
+    let open = |path: &Path| OpenOptions::new().read(true).write(true).create_new(true).mode(FILE_MODE).open(path);
     let created = tempfile::Builder::new().prefix(TEMPORARY_PREFIX).rand_bytes(RANDOM_CHARS).make_in(folder, open);
-    let temporary = created.map_err(BlobError::unavailable("write in the folder", folder))?;
+    created.map_err(BlobError::unavailable("write in the folder", folder))
+}
+
+fn temporary_with(folder: &Path, parts: &[&[u8]]) -> Result<NamedTempFile, BlobError> {
+    let temporary = temporary_in(folder)?;
     for part in parts {
         temporary.as_file().write_all(part).map_err(BlobError::unavailable("write", temporary.path()))?;
     }

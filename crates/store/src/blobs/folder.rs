@@ -5,7 +5,7 @@ use super::durable_file::{self, Syncing};
 use super::error::{BlobDefect, BlobError};
 use super::metadata::BlobMetadata;
 use super::name::{BlobFolder, BlobName};
-use super::{Blob, BlobInfo, Blobs, GetRequest, ListedBlob, LocalFile, START_BYTES, sidecar};
+use super::{BlobInfo, Blobs, GetRequest, ListedBlob, LocalFile, OpenBlob, START_BYTES, StagedFile, sidecar};
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::ops::{ControlFlow, Range};
@@ -169,7 +169,7 @@ impl FolderBlobs {
     }
 
     /// The folders of blobs with names such as `folder/name`.
-    fn folders(&self) -> Result<Vec<BlobFolder>, BlobError> {
+    pub(super) fn folders(&self) -> Result<Vec<BlobFolder>, BlobError> {
         let mut folders = Vec::new();
         for entry in self.read_dir(&self.folder, "tidy")? {
             let entry = entry?;
@@ -199,9 +199,9 @@ impl Blobs for FolderBlobs {
         "folder"
     }
 
-    fn get(&self, name: &BlobName, request: &GetRequest<'_>) -> Result<Blob, BlobError> {
-        let bytes = bounded_file::read(&self.path(name), request.bytes_max).map_err(self.unread(name))?;
-        request.accept(name, Blob { bytes, metadata: self.metadata_of_read(name)? })
+    fn open(&self, name: &BlobName, request: &GetRequest<'_>) -> Result<OpenBlob, BlobError> {
+        let (file, bytes) = bounded_file::open_bounded(&self.path(name), request.bytes_max).map_err(self.unread(name))?;
+        request.accept(name, OpenBlob { file, bytes, metadata: self.metadata_of_read(name)? })
     }
 
     fn get_range(&self, name: &BlobName, range: Range<u64>) -> Result<Vec<u8>, BlobError> {
@@ -230,6 +230,34 @@ impl Blobs for FolderBlobs {
         self.write(&self.folder, &path, parts)
     }
 
+    fn staging(&self) -> PathBuf {
+        self.folder.clone()
+    }
+
+    fn put_staged(&self, name: &BlobName, staged: StagedFile, metadata: &BlobMetadata) -> Result<Option<StagedFile>, BlobError> {
+        let path = self.path(name);
+        // Replaced files are held until the blob is stored, and freed on another thread: freeing takes time, which would tell that they were there.
+        let replaced = [bounded_file::open(&path).ok(), bounded_file::open(&self.sidecar_path(name)).ok()];
+        if !metadata.is_empty() {
+            self.write_sidecar(name, metadata)?;
+        }
+        make_folder_of(&path, &self.folder)?;
+        durable_file::name(staged.into_temporary(), path.parent().unwrap_or(&self.folder), &path, self.syncing)?;
+        self.sync_above(&path, &self.folder)?;
+        // Where there is no thread for it, here.
+        let _ = std::thread::Builder::new().spawn(move || drop(replaced));
+        Ok(None)
+    }
+
+    fn exists(&self, name: &BlobName) -> Result<Option<bool>, BlobError> {
+        let path = self.path(name);
+        match path.symlink_metadata() {
+            Ok(_) => Ok(Some(true)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Some(false)),
+            Err(error) => Err(BlobError::unavailable("read", path)(error)),
+        }
+    }
+
     /// Nothing is copied: a file that is not in its place yet is renamed. One sync for each file and one for each folder.
     fn adopt(&self, files: &[LocalFile<'_>]) -> Result<(), BlobError> {
         let mut folders = Vec::new();
@@ -251,7 +279,8 @@ impl Blobs for FolderBlobs {
     fn describe(&self, name: &BlobName) -> Result<BlobInfo, BlobError> {
         let start = bounded_file::read_start::<START_BYTES>(&self.path(name)).map_err(self.unread(name))?;
         let metadata = self.metadata_of_read(name)?;
-        Ok(BlobInfo { bytes: start.file_bytes, modified: start.modified, metadata, start: Some(start.bytes) })
+        let file = Some(start.version);
+        Ok(BlobInfo { bytes: start.file_bytes, modified: start.modified, metadata, start: Some(start.bytes), file })
     }
 
     fn list(&self, folder: &BlobFolder, each: &mut dyn FnMut(ListedBlob) -> ControlFlow<()>) -> Result<(), BlobError> {
@@ -306,6 +335,10 @@ impl Blobs for FolderBlobs {
     }
 
     fn until(&self, _: Instant) -> Arc<dyn Blobs> {
+        Arc::new(self.clone())
+    }
+
+    fn for_user(&self, _: &str) -> Arc<dyn Blobs> {
         Arc::new(self.clone())
     }
 }

@@ -14,24 +14,30 @@ mod bounded_file;
 mod cached;
 mod durable_file;
 mod error;
+mod file_version;
 mod folder;
 mod metadata;
 mod name;
+mod open_blob;
 mod s3;
 mod s3_settings;
-mod sidecar;
+pub(crate) mod sidecar;
+mod staged_file;
 
 pub use cached::CachedBlobs;
 pub use error::{BlobDefect, BlobError, Rejection};
+pub use file_version::FileVersion;
 pub use folder::{FolderBlobs, Owner};
 pub use metadata::{BlobMetadata, InvalidMetadata};
 pub use name::{BlobFolder, BlobName, InvalidName};
-pub use s3::S3Blobs;
+pub use open_blob::{GetRequest, OpenBlob};
+pub use s3::{PART_BYTES as S3_PART_BYTES, S3Blobs};
 pub use s3_settings::{S3_DEADLINE_DEFAULT, S3Settings};
+pub use staged_file::StagedFile;
 
 use std::fs::File;
 use std::ops::{ControlFlow, Range};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
@@ -40,8 +46,16 @@ pub trait Blobs: Send + Sync {
     /// `folder` or `s3`.
     fn backend(&self) -> &'static str;
 
-    /// Returns a whole blob that has passed `request.verify`. A blob that has not is left as it is, for inspection.
-    fn get(&self, name: &BlobName, request: &GetRequest<'_>) -> Result<Blob, BlobError>;
+    /// Opens a whole blob that has passed `request.verify`, as a file on this machine, so that it need not fit into memory. A blob that has not
+    /// passed is left as it is, for inspection. The opened bytes stay the same whatever happens to the blob.
+    fn open(&self, name: &BlobName, request: &GetRequest<'_>) -> Result<OpenBlob, BlobError>;
+
+    /// As `open`, in memory.
+    fn get(&self, name: &BlobName, request: &GetRequest<'_>) -> Result<Blob, BlobError> {
+        let open = self.open(name, request)?;
+        let bytes = open.read().map_err(BlobError::unavailable("read", name.as_str()))?;
+        Ok(Blob { bytes, metadata: open.metadata })
+    }
 
     /// Returns the bytes in this range: fewer if the blob ends inside it, none if the blob ends before it. An empty range reads nothing and
     /// does not look whether the blob exists. A part of a blob can't be verified.
@@ -52,16 +66,23 @@ pub trait Blobs: Send + Sync {
     /// refreshes their time. With empty metadata, a folder keeps the metadata that it has for this name.
     fn put(&self, name: &BlobName, parts: &[&[u8]], metadata: &BlobMetadata) -> Result<(), BlobError>;
 
-    /// Makes complete local files into blobs without metadata; they are no longer at their paths afterwards, unless that is where the blobs
-    /// lie. Returns when all of them survive a power failure. They become visible in the given order. This default uploads each in one piece.
-    fn adopt(&self, files: &[LocalFile<'_>]) -> Result<(), BlobError> {
-        for file in files {
-            let bytes = std::fs::read(file.path).map_err(BlobError::unavailable("read", file.path))?;
-            self.put(&file.name, &[&bytes], &BlobMetadata::default())?;
-        }
-        // The last first: as long as it is there, so are the others.
-        files.iter().rev().try_for_each(|file| std::fs::remove_file(file.path).map_err(BlobError::unavailable("remove", file.path)))
+    /// Where a [`StagedFile`] for `put_staged` is written.
+    fn staging(&self) -> PathBuf {
+        std::env::temp_dir()
     }
+
+    /// As `put`, with the bytes of a file in the `staging` folder. The blob is written again even if the store has it: the time that this takes
+    /// does not tell. Returns the file if the blob is a copy of it.
+    fn put_staged(&self, name: &BlobName, staged: StagedFile, metadata: &BlobMetadata) -> Result<Option<StagedFile>, BlobError>;
+
+    /// Whether there is a blob of this name. None if finding out would cost a request.
+    fn exists(&self, _name: &BlobName) -> Result<Option<bool>, BlobError> {
+        Ok(None)
+    }
+
+    /// Makes complete local files into blobs without metadata; they are no longer at their paths afterwards, unless that is where the blobs
+    /// lie. Returns when all of them survive a power failure. They become visible in the given order.
+    fn adopt(&self, files: &[LocalFile<'_>]) -> Result<(), BlobError>;
 
     /// Returns what is known about a blob without reading it whole. Its bytes may be damaged.
     fn describe(&self, name: &BlobName) -> Result<BlobInfo, BlobError>;
@@ -86,28 +107,10 @@ pub trait Blobs: Send + Sync {
 
     /// The same blobs, for a caller that waits until this deadline: network requests are given up then. Disk operations can't be interrupted.
     fn until(&self, deadline: Instant) -> Arc<dyn Blobs>;
-}
 
-/// What a caller of [`Blobs::get`] accepts.
-pub struct GetRequest<'a> {
-    /// A longer blob is refused before it is read.
-    pub bytes_max: u64,
-    /// Called once for the bytes that are returned. A cache also calls it for a copy, and fetches the blob again if the copy is rejected.
-    pub verify: &'a dyn Fn(&Blob) -> Result<(), Rejection>,
-}
-
-impl GetRequest<'_> {
-    /// Applies both rules to a blob that was read. Implementations return nothing else.
-    pub fn accept(&self, name: &BlobName, blob: Blob) -> Result<Blob, BlobError> {
-        let bytes = blob.bytes.len() as u64;
-        if bytes > self.bytes_max {
-            return Err(BlobError::damaged(name)(BlobDefect::TooLong { bytes }));
-        }
-        match (self.verify)(&blob) {
-            Ok(()) => Ok(blob),
-            Err(why) => Err(BlobError::Rejected { name: name.clone(), why }),
-        }
-    }
+    /// The same blobs, for one of several users of this process. A cache keeps copies for each of them, because the time that a read takes
+    /// shows whether there is a copy.
+    fn for_user(&self, user: &str) -> Arc<dyn Blobs>;
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,6 +127,8 @@ pub struct BlobInfo {
     pub metadata: BlobMetadata,
     /// Its first [`START_BYTES`] bytes, from backends where they cost no further request.
     pub start: Option<Vec<u8>>,
+    /// None from backends where a blob can't be written to, only replaced.
+    pub file: Option<FileVersion>,
 }
 
 /// Enough for the header of any of our file formats.

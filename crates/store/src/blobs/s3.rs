@@ -1,24 +1,31 @@
 //! Blobs as objects in a bucket: object `<name>`, with metadata as object metadata.
 //!
-//! A blob is one `PUT`, which the bucket takes whole or not at all: its length and SHA-256 are signed.
+//! A blob is one `PUT`, which the bucket takes whole or not at all: its length and SHA-256 are signed. One that is longer than a part is a
+//! multipart upload, whose parts are read from its file one at a time; the bucket shows it once the upload is completed. What a crash leaves of
+//! an upload is invisible, and removed by a lifecycle rule of the bucket (`AbortIncompleteMultipartUpload`). Downloads go to a file.
 
 use super::error::{BlobDefect, BlobError};
 use super::metadata::BlobMetadata;
 use super::name::{BlobFolder, BlobName};
 use super::s3_settings::S3Settings;
-use super::{Blob, BlobInfo, Blobs, GetRequest, ListedBlob};
+use super::{BlobInfo, Blobs, GetRequest, ListedBlob, LocalFile, OpenBlob, START_BYTES, StagedFile};
+use futures_util::StreamExt;
 use object_store::aws::AmazonS3;
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path;
-use object_store::{Attribute, Attributes, Error, GetOptions, GetRange, ObjectStore, ObjectStoreExt, PutOptions};
+use object_store::{Attribute, Attributes, Error, GetOptions, GetRange, ObjectStore, ObjectStoreExt, PutMultipartOptions, PutOptions};
 use std::borrow::Cow;
+use std::fs::File;
 use std::ops::{ControlFlow, Range};
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 
 /// What `check` writes and reads. No blob's name begins with a dot.
 const CHECK: &str = ".heapstead-check";
+/// A part of an upload, which is in memory while it is sent. S3 demands at least 5 MiB and allows 10,000 parts.
+pub const PART_BYTES: u64 = 8 << 20;
 /// How much of an error of the store is repeated: its responses may be pages.
 const ERROR_CHARS_MAX: usize = 600;
 
@@ -64,22 +71,70 @@ impl S3Blobs {
     }
 }
 
+impl S3Blobs {
+    /// Writes a blob to a file in `folder`, piece by piece.
+    fn download(&self, name: &BlobName, bytes_max: u64, folder: &std::path::Path) -> Result<(StagedFile, BlobMetadata), BlobError> {
+        let mut staged = StagedFile::create_in(folder)?;
+        let read = self.wait("read", name.as_str(), async {
+            let object = self.client.get_opts(&path_of(name), GetOptions::default()).await?;
+            if object.meta.size > bytes_max {
+                return Ok(Err(BlobError::damaged(name)(BlobDefect::TooLong { bytes: object.meta.size })));
+            }
+            let metadata = metadata_of(&object.attributes);
+            let mut pieces = object.into_stream();
+            while let Some(piece) = pieces.next().await {
+                if let Err(error) = staged.write(&piece?) {
+                    return Ok(Err(error));
+                }
+            }
+            Ok(Ok(metadata))
+        });
+        let metadata = read.map_err(|failure| failure.about(name))??;
+        Ok((staged, metadata))
+    }
+
+    fn put_bytes(&self, name: &BlobName, bytes: Vec<u8>, metadata: &BlobMetadata) -> Result<(), BlobError> {
+        let options = PutOptions { attributes: attributes_of(metadata), ..PutOptions::default() };
+        self.wait("write", name.as_str(), self.client.put_opts(&path_of(name), bytes.into(), options))?;
+        Ok(())
+    }
+
+    /// Stores the bytes of a file. One part is in memory at a time.
+    fn upload(&self, name: &BlobName, file: &File, bytes: u64, metadata: &BlobMetadata) -> Result<(), BlobError> {
+        let part = |offset: u64| {
+            let mut part = vec![0; bytes.saturating_sub(offset).min(PART_BYTES) as usize];
+            file.read_exact_at(&mut part, offset).map(|()| part).map_err(BlobError::unavailable("read", "the file to upload"))
+        };
+        if bytes <= PART_BYTES {
+            return self.put_bytes(name, part(0)?, metadata);
+        }
+        let options = PutMultipartOptions { attributes: attributes_of(metadata), ..PutMultipartOptions::default() };
+        let mut upload = self.wait("write", name.as_str(), self.client.put_multipart_opts(&path_of(name), options))?;
+        let mut parts = || {
+            for offset in (0..bytes).step_by(PART_BYTES as usize) {
+                let sent = upload.put_part(part(offset)?.into());
+                self.wait("write", name.as_str(), sent)?;
+            }
+            self.wait("write", name.as_str(), upload.complete())?;
+            Ok(())
+        };
+        let stored = parts();
+        if stored.is_err() {
+            // What can't be removed now is not visible either.
+            let _ = self.wait("write", name.as_str(), upload.abort());
+        }
+        stored
+    }
+}
+
 impl Blobs for S3Blobs {
     fn backend(&self) -> &'static str {
         "s3"
     }
 
-    fn get(&self, name: &BlobName, request: &GetRequest<'_>) -> Result<Blob, BlobError> {
-        let read = self.wait("read", name.as_str(), async {
-            let object = self.client.get_opts(&path_of(name), GetOptions::default()).await?;
-            if object.meta.size > request.bytes_max {
-                return Ok(Err(BlobDefect::TooLong { bytes: object.meta.size }));
-            }
-            let metadata = metadata_of(&object.attributes);
-            Ok(Ok(Blob { bytes: Vec::from(object.bytes().await?), metadata }))
-        });
-        let blob = read.map_err(|failure| failure.about(name))?.map_err(BlobError::damaged(name))?;
-        request.accept(name, blob)
+    fn open(&self, name: &BlobName, request: &GetRequest<'_>) -> Result<OpenBlob, BlobError> {
+        let (staged, metadata) = self.download(name, request.bytes_max, &self.staging())?;
+        request.accept(name, OpenBlob { file: staged.reopened()?, bytes: staged.bytes(), metadata })
     }
 
     fn get_range(&self, name: &BlobName, range: Range<u64>) -> Result<Vec<u8>, BlobError> {
@@ -98,27 +153,41 @@ impl Blobs for S3Blobs {
 
     /// Without asking first whether the blob is there: that would cost every new one a round trip, to save the upload of a repeated one.
     fn put(&self, name: &BlobName, parts: &[&[u8]], metadata: &BlobMetadata) -> Result<(), BlobError> {
-        let fields = metadata.fields().iter();
-        let attributes = fields.map(|(key, value)| (Attribute::Metadata(Cow::Owned(key.clone())), value.clone())).collect();
-        let options = PutOptions { attributes, ..PutOptions::default() };
-        self.wait("write", name.as_str(), self.client.put_opts(&path_of(name), parts.concat().into(), options))?;
-        Ok(())
+        self.put_bytes(name, parts.concat(), metadata)
     }
 
+    fn put_staged(&self, name: &BlobName, staged: StagedFile, metadata: &BlobMetadata) -> Result<Option<StagedFile>, BlobError> {
+        self.upload(name, staged.file(), staged.bytes(), metadata)?;
+        Ok(Some(staged))
+    }
+
+    fn adopt(&self, files: &[LocalFile<'_>]) -> Result<(), BlobError> {
+        for LocalFile { name, path, file: _ } in files {
+            // Not the descriptor that it was written through, which can't read.
+            let opened = File::open(path).and_then(|file| Ok((file.metadata()?.len(), file)));
+            let (bytes, file) = opened.map_err(BlobError::unavailable("read", path))?;
+            self.upload(name, &file, bytes, &BlobMetadata::default())?;
+        }
+        // The last first: as long as it is there, so are the others.
+        files.iter().rev().try_for_each(|file| std::fs::remove_file(file.path).map_err(BlobError::unavailable("remove", file.path)))
+    }
+
+    /// By reading its start, not with `HEAD`: a response without a body does not tell what is missing, the object or the bucket. A second
+    /// request to find out would make the answer for a missing blob take longer.
     fn describe(&self, name: &BlobName) -> Result<BlobInfo, BlobError> {
         let path = path_of(name);
+        let start = GetOptions::default().with_range(Some(GetRange::Bounded(0..START_BYTES as u64)));
         let asked = self.wait("ask for", name.as_str(), async {
-            match self.client.get_opts(&path, GetOptions::default().with_head(true)).await {
-                // A response without a body does not tell what is missing, the object or the bucket; this one does.
-                Err(Error::NotFound { .. }) => {
-                    self.client.get_opts(&path, GetOptions::default().with_range(Some(GetRange::from(0..1)))).await
-                }
-                response => response,
-            }
+            let object = match self.client.get_opts(&path, start).await {
+                // It is empty.
+                Err(error) if is_past_end(&error) => self.client.get_opts(&path, GetOptions::default().with_head(true)).await?,
+                object => object?,
+            };
+            let (meta, metadata) = (object.meta.clone(), metadata_of(&object.attributes));
+            let start = Some(if meta.size == 0 { Vec::new() } else { object.bytes().await?.into() });
+            Ok(BlobInfo { bytes: meta.size, modified: meta.last_modified.into(), metadata, start, file: None })
         });
-        let object = asked.map_err(|failure| failure.about(name))?;
-        let metadata = metadata_of(&object.attributes);
-        Ok(BlobInfo { bytes: object.meta.size, modified: object.meta.last_modified.into(), metadata, start: None })
+        asked.map_err(|failure| failure.about(name))
     }
 
     fn list(&self, folder: &BlobFolder, each: &mut dyn FnMut(ListedBlob) -> ControlFlow<()>) -> Result<(), BlobError> {
@@ -165,6 +234,10 @@ impl Blobs for S3Blobs {
     fn until(&self, deadline: Instant) -> Arc<dyn Blobs> {
         Arc::new(Self { until: Some(deadline), ..self.clone() })
     }
+
+    fn for_user(&self, _: &str) -> Arc<dyn Blobs> {
+        Arc::new(self.clone())
+    }
 }
 
 /// A request that failed or got no response in time.
@@ -203,6 +276,10 @@ fn is_past_end(error: &Error) -> bool {
 
 fn path_of(name: &BlobName) -> Path {
     Path::from(name.as_str())
+}
+
+fn attributes_of(metadata: &BlobMetadata) -> Attributes {
+    metadata.fields().iter().map(|(key, value)| (Attribute::Metadata(Cow::Owned(key.clone())), value.clone())).collect()
 }
 
 fn metadata_of(attributes: &Attributes) -> BlobMetadata {

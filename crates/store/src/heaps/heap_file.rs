@@ -70,8 +70,47 @@ pub fn verify<'a>(file: &'a [u8], asked: &HeapKey) -> Result<&'a [u8], Defect> {
     Ok(payload)
 }
 
+/// As [`verify`], for a file that is read piece by piece.
+#[derive(Default)]
+pub(super) struct Verification {
+    header: Vec<u8>,
+    hasher: Sha256,
+    payload_bytes: u64,
+}
+
+impl Verification {
+    pub fn update(&mut self, piece: &[u8]) {
+        let (header, payload) = piece.split_at(piece.len().min(HEADER_BYTES - self.header.len()));
+        self.header.extend_from_slice(header);
+        self.hasher.update(payload);
+        self.payload_bytes += payload.len() as u64;
+    }
+
+    pub fn finish(self, asked: &HeapKey) -> Result<(), Defect> {
+        check_magic(&self.header)?;
+        check_length(self.payload_bytes)?;
+        let key = HeapKey::from_digest(self.hasher.finalize().into());
+        match key {
+            _ if self.header != header(&key) => Err(Defect::Checksum),
+            _ if key != *asked => Err(Defect::AnotherHeap { holds: key }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether a file that begins with these bytes can be a heap's.
+pub(super) fn check_beginning(bytes: &[u8]) -> Result<(), Defect> {
+    let length = bytes.len().min(MAGIC.len());
+    if bytes.get(..length) == MAGIC.get(..length) { Ok(()) } else { Err(Defect::Magic) }
+}
+
+/// Whether a file has the mark of a heap file.
+pub(super) fn check_magic(bytes: &[u8]) -> Result<(), Defect> {
+    if bytes.starts_with(MAGIC) { Ok(()) } else { Err(Defect::Magic) }
+}
+
 /// How long the payload of the heap `asked` is, by the length of its file and the bytes it begins with: all that can be told without reading it.
-pub(super) fn check_start(start: &[u8], file_bytes: u64, asked: &HeapKey) -> Result<u64, Defect> {
+pub fn check_start(start: &[u8], file_bytes: u64, asked: &HeapKey) -> Result<u64, Defect> {
     let Some(digest) = start.strip_prefix(MAGIC) else { return Err(Defect::Magic) };
     let Some(digest) = digest.first_chunk::<DIGEST_BYTES>() else { return Err(Defect::TooShort { bytes: 0 }) };
     let payload_bytes = file_bytes.saturating_sub(HEADER_BYTES as u64);
@@ -143,6 +182,15 @@ mod tests {
     fn every_truncation_and_any_addition_is_refused() {
         let (key, file) = valid();
         let whole = file.len();
+        let piecewise = |file: &[u8]| {
+            let mut verification = Verification::default();
+            file.chunks(1000).for_each(|piece| verification.update(piece));
+            verification.finish(&key)
+        };
+        assert_eq!(piecewise(&file), Ok(()));
+        for length in (0..whole).filter(|length| *length <= HEADER_BYTES || length % 997 == 0) {
+            assert_eq!(piecewise(&file[..length]), verify(&file[..length], &key).map(drop), "cut to {length} bytes");
+        }
         for length in 0..whole {
             let expected = match length {
                 _ if length < MAGIC.len() => Defect::Magic,

@@ -1,17 +1,17 @@
-//! Heaps as blobs: named by their key, in the heap file format, with the engine's id as metadata. Every read is verified.
+//! Heaps as blobs: named by their key, in the heap file format, with their label as metadata. Every read is verified.
 
-use super::heap_file::{self, Defect, HEADER_BYTES, PAYLOAD_BYTES_MAX};
+use super::heap_file::{self, Defect, HEADER_BYTES, PAYLOAD_BYTES_MAX, Verification};
+use super::heap_label::{HeapLabel, HeapSigner, Unsigned};
 use crate::blobs::{
-    Blob, BlobDefect, BlobError, BlobFolder, BlobInfo, BlobMetadata, BlobName, Blobs, FolderBlobs, GetRequest, Owner, Rejection,
+    BlobDefect, BlobError, BlobFolder, BlobInfo, BlobName, Blobs, FileVersion, FolderBlobs, GetRequest, OpenBlob, Owner, Rejection,
 };
-use heapstead_types::{EngineId, HeapKey};
+use heapstead_types::{EngineId, HeapKey, Principal};
+use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-/// The metadata field with the engine's id.
-const ENGINE: &str = "engine";
 const FILE_BYTES_MAX: u64 = (HEADER_BYTES + PAYLOAD_BYTES_MAX) as u64;
 
 /// A store of heaps. Its methods block, as those of [`Blobs`] do. Clones share the same blobs.
@@ -30,35 +30,62 @@ impl HeapStore {
         Ok(Self::new(Arc::new(FolderBlobs::open(folder, owner)?)))
     }
 
+    pub(super) fn blobs(&self) -> &dyn Blobs {
+        &*self.blobs
+    }
+
     /// `folder` or `s3`.
     pub fn backend(&self) -> &'static str {
         self.blobs.backend()
     }
 
-    /// Returns the heap of this key, verified whole. A damaged one is left as it is, for inspection.
+    /// Returns the heap of this key, verified whole, but signed by anyone or nobody: it must not be restored. A damaged one is left as it is,
+    /// for inspection.
     pub fn get(&self, key: &HeapKey) -> Result<StoredHeap, HeapStoreError> {
-        let verify = |blob: &Blob| -> Result<(), Rejection> {
-            heap_file::verify(&blob.bytes, key)?;
-            engine_of(&blob.metadata)?;
-            Ok(())
-        };
-        let request = GetRequest { bytes_max: FILE_BYTES_MAX, verify: &verify };
-        let blob = self.blobs.get(&name_of(key), &request).map_err(HeapStoreError::about(key))?;
-        let engine = engine_of(&blob.metadata).map_err(HeapStoreError::damaged(key))?;
-        Ok(StoredHeap { file: blob.bytes, engine })
+        self.open(key)?.read()
     }
 
-    /// Stores a heap under the key that the caller computed from these very bytes, with the id of the engine that wrote it, if that is known.
-    /// When this returns, both survive a power failure; when it fails, nothing partial is visible under the key. Storing a heap again leaves
-    /// its bytes as they are and refreshes its time.
-    pub fn put(&self, key: &HeapKey, payload: &[u8], engine: Option<&EngineId>) -> Result<(), HeapStoreError> {
-        heap_file::check_length(payload.len() as u64).map_err(HeapStoreError::NotAHeap)?;
-        let metadata = match engine {
-            None => BlobMetadata::default(),
-            Some(engine) => BlobMetadata::default()
-                .with(ENGINE, engine.to_string())
-                .map_err(|error| HeapStoreError::NotAHeap(Defect::Sidecar { why: error.to_string() }))?,
+    /// As `get`, and the heap is signed with one of the keys.
+    pub fn get_signed(&self, key: &HeapKey, signer: &HeapSigner) -> Result<StoredHeap, HeapStoreError> {
+        self.open_signed(key, signer)?.read()
+    }
+
+    /// Opens the heap of this key, verified whole, to be read piece by piece. As with `get`, it must not be restored.
+    pub fn open(&self, key: &HeapKey) -> Result<OpenHeap, HeapStoreError> {
+        self.open_if(key, &|_| Ok(()))
+    }
+
+    /// As `open`, and the heap is signed with one of the keys.
+    pub fn open_signed(&self, key: &HeapKey, signer: &HeapSigner) -> Result<OpenHeap, HeapStoreError> {
+        self.open_if(key, &|label| signer.check(key, label))
+    }
+
+    fn open_if(&self, key: &HeapKey, check: &dyn Fn(&HeapLabel) -> Result<(), Unsigned>) -> Result<OpenHeap, HeapStoreError> {
+        let verify = |blob: &OpenBlob| {
+            let mut verification = Verification::default();
+            blob.read_pieces(0, &mut |piece| {
+                verification.update(piece);
+                Ok(())
+            })?;
+            let verified = || -> Result<(), Rejection> {
+                verification.finish(key)?;
+                check(&HeapLabel::read(&blob.metadata)?)?;
+                Ok(())
+            };
+            Ok(verified())
         };
+        let request = GetRequest { bytes_max: FILE_BYTES_MAX, verify: &verify };
+        let blob = self.blobs.open(&name_of(key), &request).map_err(HeapStoreError::about(key))?;
+        let label = HeapLabel::read(&blob.metadata).map_err(HeapStoreError::damaged(key))?;
+        Ok(OpenHeap { blob, label })
+    }
+
+    /// Stores a heap under the key that the caller computed from these very bytes, with its label. When this returns, both survive a power
+    /// failure; when it fails, nothing partial is visible under the key. Storing a heap again leaves its bytes as they are and refreshes its
+    /// time.
+    pub fn put(&self, key: &HeapKey, payload: &[u8], label: &HeapLabel) -> Result<(), HeapStoreError> {
+        heap_file::check_length(payload.len() as u64).map_err(HeapStoreError::NotAHeap)?;
+        let metadata = label.metadata().map_err(HeapStoreError::NotAHeap)?;
         self.blobs.put(&name_of(key), &[&heap_file::header(key), payload], &metadata).map_err(HeapStoreError::about(key))
     }
 
@@ -107,9 +134,15 @@ impl HeapStore {
     pub fn until(&self, deadline: Instant) -> Self {
         Self::new(self.blobs.until(deadline))
     }
+
+    /// The same store, for one owner of heaps: see [`Blobs::for_user`].
+    #[must_use]
+    pub fn for_owner(&self, owner: &Principal) -> Self {
+        Self::new(self.blobs.for_user(owner.as_str()))
+    }
 }
 
-fn name_of(key: &HeapKey) -> BlobName {
+pub(super) fn name_of(key: &HeapKey) -> BlobName {
     BlobName::of_content(key.digest())
 }
 
@@ -124,13 +157,45 @@ fn info(key: &HeapKey, blob: Result<BlobInfo, BlobError>) -> Result<HeapInfo, He
         None => heap_file::check_length(payload_bytes(blob.bytes)).map(|()| payload_bytes(blob.bytes)),
     };
     let payload_bytes = checked.map_err(HeapStoreError::damaged(key))?;
-    let engine = engine_of(&blob.metadata).map_err(HeapStoreError::damaged(key))?;
-    Ok(HeapInfo { key: *key, payload_bytes, stored_at: blob.modified, engine })
+    let label = HeapLabel::read(&blob.metadata).map_err(HeapStoreError::damaged(key))?;
+    Ok(HeapInfo { key: *key, payload_bytes, stored_at: blob.modified, label, file: blob.file })
 }
 
-fn engine_of(metadata: &BlobMetadata) -> Result<Option<EngineId>, Defect> {
-    let Some(engine) = metadata.get(ENGINE) else { return Ok(None) };
-    engine.parse().map(Some).map_err(|error: <EngineId as std::str::FromStr>::Err| Defect::Sidecar { why: error.to_string() })
+/// A heap that was verified when it was opened. Its bytes stay the same even if the heap is removed.
+#[derive(Debug)]
+pub struct OpenHeap {
+    blob: OpenBlob,
+    label: HeapLabel,
+}
+
+impl OpenHeap {
+    /// Of header and payload.
+    pub fn file_bytes(&self) -> u64 {
+        self.blob.bytes
+    }
+
+    /// The next piece of the file from `offset` on; empty at the end.
+    pub fn piece(&self, offset: u64) -> Result<Vec<u8>, HeapStoreError> {
+        self.blob.piece(offset).map_err(HeapStoreError::unreadable)
+    }
+
+    /// The first piece of the payload.
+    pub fn start(&self) -> Result<Vec<u8>, HeapStoreError> {
+        self.piece(HEADER_BYTES as u64)
+    }
+
+    /// Passes the payload, piece by piece.
+    pub fn read_payload(&self, each: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        self.blob.read_pieces(HEADER_BYTES as u64, each)
+    }
+
+    fn read(self) -> Result<StoredHeap, HeapStoreError> {
+        Ok(StoredHeap { file: self.blob.read().map_err(HeapStoreError::unreadable)?, label: self.label })
+    }
+
+    pub fn label(&self) -> &HeapLabel {
+        &self.label
+    }
 }
 
 /// A heap that was verified when it was read.
@@ -138,7 +203,7 @@ fn engine_of(metadata: &BlobMetadata) -> Result<Option<EngineId>, Defect> {
 pub struct StoredHeap {
     /// Header and payload as they were read: removing the header would copy the rest.
     file: Vec<u8>,
-    engine: Option<EngineId>,
+    label: HeapLabel,
 }
 
 impl StoredHeap {
@@ -153,7 +218,11 @@ impl StoredHeap {
 
     /// The engine that wrote it, if that was stored with it.
     pub fn engine(&self) -> Option<&EngineId> {
-        self.engine.as_ref()
+        self.label.engine.as_ref()
+    }
+
+    pub fn label(&self) -> &HeapLabel {
+        &self.label
     }
 }
 
@@ -164,7 +233,16 @@ pub struct HeapInfo {
     pub payload_bytes: u64,
     /// When it was stored last.
     pub stored_at: SystemTime,
-    pub engine: Option<EngineId>,
+    pub label: HeapLabel,
+    pub file: Option<FileVersion>,
+}
+
+impl HeapInfo {
+    /// Whether the file may no longer have the bytes that were read when it was `known`. Storing the heap again does not count.
+    pub fn may_be_damaged_since(&self, known: &Self) -> bool {
+        let was_written = self.file.zip(known.file).is_some_and(|(now, then)| now.was_written_since(&then));
+        was_written || self.payload_bytes != known.payload_bytes
+    }
 }
 
 /// A heap in a list. Nothing of it was read, so it may be damaged.
@@ -176,13 +254,15 @@ pub struct ListedHeap {
     pub stored_at: SystemTime,
 }
 
-/// "Not found", "damaged" and "can't be determined now" are three different errors.
+/// "Not found", "damaged", "not signed" and "can't be determined now" are different errors.
 #[derive(Debug, thiserror::Error)]
 pub enum HeapStoreError {
     #[error("heap {key} was not found")]
     NotFound { key: HeapKey },
     #[error("heap {key} is damaged: {defect}")]
     Damaged { key: HeapKey, defect: Defect },
+    #[error("heap {key} is not restored: {why}")]
+    Unsigned { key: HeapKey, why: Unsigned },
     #[error("the bytes to store are not a valid heap: {0}")]
     NotAHeap(Defect),
     /// The store can't be opened, or is unavailable now.
@@ -196,8 +276,13 @@ impl HeapStoreError {
         move |defect| Self::Damaged { key, defect }
     }
 
+    /// The bytes of a heap can't be read.
+    pub(super) fn unreadable(error: std::io::Error) -> Self {
+        BlobError::Unavailable { operation: "read", place: "the heap".into(), error: error.into() }.into()
+    }
+
     /// What the failure of a blob means for the heap that it is.
-    fn about(key: &HeapKey) -> impl FnOnce(BlobError) -> Self {
+    pub(super) fn about(key: &HeapKey) -> impl FnOnce(BlobError) -> Self {
         let key = *key;
         move |error| match error {
             BlobError::NotFound { .. } => Self::NotFound { key },
@@ -209,9 +294,10 @@ impl HeapStoreError {
                 };
                 Self::Damaged { key, defect }
             }
-            BlobError::Rejected { name, why } => match why.downcast() {
+            BlobError::Rejected { name, why } => match why.downcast().map_err(|why| why.downcast()) {
                 Ok(defect) => Self::Damaged { key, defect: *defect },
-                Err(why) => BlobError::Rejected { name, why }.into(),
+                Err(Ok(why)) => Self::Unsigned { key, why: *why },
+                Err(Err(why)) => BlobError::Rejected { name, why }.into(),
             },
             unavailable => unavailable.into(),
         }

@@ -9,12 +9,13 @@ pub const ENTRY_BYTES: u64 = 8;
 pub struct LineIndex<'a>(pub OutputFile<'a>);
 
 impl LineIndex<'_> {
-    /// Newlines before the block.
+    /// Newlines before the block. A number that can't be right, because there are fewer bytes, is an error.
     pub fn newlines_before(&self, block: u64) -> io::Result<u64> {
         let Some(entry) = block.checked_sub(1) else { return Ok(0) };
         let bytes = self.0.read(entry * ENTRY_BYTES..(entry + 1) * ENTRY_BYTES)?;
         let bytes = bytes.try_into().map_err(|_| io::ErrorKind::UnexpectedEof)?;
-        Ok(u64::from_le_bytes(bytes))
+        let newlines = u64::from_le_bytes(bytes);
+        if newlines <= block * BLOCK_BYTES { Ok(newlines) } else { Err(io::ErrorKind::InvalidData.into()) }
     }
 
     /// Newlines in the first `offset` bytes of the text.

@@ -20,11 +20,13 @@ pub struct LineBytes {
     pub page_max: u64,
     /// A line that is longer is not read: the page is empty, has more, and says where the line begins.
     pub line_max: u64,
+    /// No more text than this is read; the cursors are those of the whole page.
+    pub data_max: u64,
 }
 
 impl Default for LineBytes {
     fn default() -> Self {
-        Self { page_max: LINE_PAGE_BYTES_MAX, line_max: u64::MAX }
+        Self { page_max: LINE_PAGE_BYTES_MAX, line_max: u64::MAX, data_max: u64::MAX }
     }
 }
 /// A character in UTF-8 is no longer.
@@ -122,7 +124,7 @@ impl Reader<'_> {
             }
         }
         Ok(OutputPage {
-            data: self.string(start, end)?,
+            data: self.string(start, end, bytes.data_max)?,
             start_line: first,
             end_line: last,
             next_line_offset: last + 1,
@@ -184,8 +186,13 @@ impl Reader<'_> {
         self.index.after_newline(self.text, self.written.bytes, line - 1)
     }
 
-    fn string(&self, start: u64, end: u64) -> io::Result<String> {
-        into_string(self.text.read(start..end)?)
+    /// The text in this range, or as many of its characters as fit in `bytes_max`.
+    fn string(&self, start: u64, end: u64, bytes_max: u64) -> io::Result<String> {
+        let mut bytes = self.text.read(start..end.min(start.saturating_add(bytes_max)))?;
+        if end - start > bytes_max {
+            bytes.truncate(str::from_utf8(&bytes).map_or_else(|error| error.valid_up_to(), str::len));
+        }
+        into_string(bytes)
     }
 }
 

@@ -5,7 +5,7 @@ mod local;
 mod question;
 
 pub use local::LocalPeers;
-pub use question::Question;
+pub use question::{LINE_BYTES_MAX, Question};
 
 use async_trait::async_trait;
 use heapstead_types::ServerId;

@@ -6,6 +6,7 @@
 //! lines <execution> <number>   the same, or as soon as its output has this line (the first is 1)
 //! bytes <execution> <number>   the same, or as soon as its output is longer than this
 //! turn <turn>                  ok when the turn is over, or is not held there
+//! removal                      ok when the removal of a heap that is under way there is over
 //! ```
 
 use crate::records::TurnId;
@@ -22,6 +23,7 @@ pub enum Question {
     Line(ExecutionId, u64),
     Byte(ExecutionId, u64),
     TurnOver(TurnId),
+    RemovalOver,
 }
 
 impl Question {
@@ -31,6 +33,7 @@ impl Question {
         Some(match words.as_slice() {
             ["cancel", id] => Self::Cancel(id.parse().ok()?),
             ["ended", id] => Self::Ended(id.parse().ok()?),
+            ["removal"] => Self::RemovalOver,
             ["turn", id] => Self::TurnOver(id.parse().ok()?),
             ["lines", id, number] => Self::Line(id.parse().ok()?, number.parse().ok()?),
             ["bytes", id, number] => Self::Byte(id.parse().ok()?, number.parse().ok()?),
@@ -47,6 +50,7 @@ impl fmt::Display for Question {
             Self::Line(id, number) => write!(f, "lines {id} {number}"),
             Self::Byte(id, number) => write!(f, "bytes {id} {number}"),
             Self::TurnOver(id) => write!(f, "turn {id}"),
+            Self::RemovalOver => f.write_str("removal"),
         }
     }
 }
@@ -64,6 +68,7 @@ mod tests {
             Question::Line(id.clone(), 1),
             Question::Byte(id.clone(), u64::MAX),
             Question::TurnOver(TurnId::of_execution(&id)),
+            Question::RemovalOver,
         ] {
             let line = format!("{question}\n");
             assert!(line.len() as u64 <= LINE_BYTES_MAX);
@@ -78,6 +83,7 @@ mod tests {
             String::new(),
             format!("cancel {id}"),
             format!("cancel {id} 1\n"),
+            format!("removal {id}\n"),
             format!("lines {id}\n"),
             format!("lines {id} x\n"),
             format!("bytes {id} 1 2\n"),

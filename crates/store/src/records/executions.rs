@@ -1,6 +1,6 @@
 //! Execution records: one per execution, written when it is accepted and ended exactly once.
 
-use super::{Binding, Head, NewLogEntry, RecordsError, RunSession, Tags};
+use super::{Binding, Head, NewHeap, NewLogEntry, RecordsError, RunSession, Tags, TextPart};
 use crate::outputs::Extent;
 use async_trait::async_trait;
 use heapstead_types::{ErrorCode, ExecutionId, HeapKey, Principal, ServerId, SessionName, Status};
@@ -44,8 +44,8 @@ pub struct ExecutionEnd {
     pub error_code: Option<ErrorCode>,
     pub warnings: Vec<String>,
     pub output: Extent,
-    /// The heap it produced, and its size in bytes.
-    pub heap: Option<(HeapKey, u64)>,
+    /// The heap it produced.
+    pub heap: Option<NewHeap>,
     /// Replaces the tags of that heap.
     pub tags: Option<Tags>,
     /// Its entry in the log of its session.
@@ -89,6 +89,16 @@ pub enum EndedExecution {
     EndedBefore,
 }
 
+/// Result of deleting an execution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeletedExecution {
+    Deleted,
+    /// It is running; nothing was changed.
+    IsRunning,
+    /// The owner has no such execution.
+    Unknown,
+}
+
 /// What a run found out about the continuity of its logical session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContinuityReport {
@@ -113,7 +123,10 @@ pub struct Execution {
     pub output: Extent,
     /// Its continuity report as JSON.
     pub continuity: Option<String>,
+    /// As much of it as was asked for.
     pub result: Option<String>,
+    /// Length of the whole result.
+    pub result_bytes: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -148,8 +161,16 @@ pub trait ExecutionRecords: Send + Sync {
 
     async fn execution(&self, principal: &Principal, id: &ExecutionId) -> Result<Option<Execution>, RecordsError>;
 
-    /// As [`execution`](Self::execution), without the result, which may be megabytes.
-    async fn execution_without_result(&self, principal: &Principal, id: &ExecutionId) -> Result<Option<Execution>, RecordsError>;
+    /// As [`execution`](Self::execution), with at most this much of the result, which may be megabytes; with 0, without the result.
+    async fn execution_with_part(
+        &self,
+        principal: &Principal,
+        id: &ExecutionId,
+        result_bytes_max: usize,
+    ) -> Result<Option<Execution>, RecordsError>;
+
+    /// A part of the result. It ends at a character; none if there is no such execution or result.
+    async fn result_part(&self, principal: &Principal, id: &ExecutionId, part: TextPart) -> Result<Option<String>, RecordsError>;
 
     /// The position after this execution in a list of its owner's executions.
     async fn cursor_after(&self, principal: &Principal, id: &ExecutionId) -> Result<Option<Cursor>, RecordsError>;
@@ -166,6 +187,9 @@ pub trait ExecutionRecords: Send + Sync {
 
     /// Running executions of a session.
     async fn executions_running_in(&self, session: heapstead_types::SessionId) -> Result<Vec<(ExecutionId, ServerId)>, RecordsError>;
+
+    /// Deletes an execution that has ended.
+    async fn delete_execution(&self, principal: &Principal, id: &ExecutionId) -> Result<DeletedExecution, RecordsError>;
 
     /// Deletes a batch of executions that ended before. Returns their ids; empty when none are left.
     async fn delete_executions(&self, before: Timestamp) -> Result<Vec<ExecutionId>, RecordsError>;

@@ -1,7 +1,7 @@
 //! Logical sessions, which hosts name by intent and which never expire, and the execute sessions they are bound to: a symbol space each, and
 //! the heap that holds it.
 
-use super::{NewSession, NewTurn, RecordsError};
+use super::{NewHeap, NewSession, NewTurn, RecordsError};
 use async_trait::async_trait;
 use heapstead_types::{ExecutionId, HeapKey, Principal, ServerId, SessionId};
 use jiff::Timestamp;
@@ -68,9 +68,9 @@ pub struct Binding {
     pub execute: ExecuteSession,
     /// Why the previous execute session was lost. None if it continues, or is only set aside.
     pub replaces: Option<String>,
-    /// The new head of the session and its size in bytes. If none, an execute session that continues keeps the head, a reused one gets the
+    /// The new head of the session. If none, an execute session that continues keeps the head, a reused one gets the
     /// heap that it was set aside with, and a new one has no head until a run completes.
-    pub head: Option<(HeapKey, u64)>,
+    pub head: Option<NewHeap>,
     /// A notice to store until a caller receives it, as JSON.
     pub pending_notice: Option<String>,
 }
@@ -135,4 +135,17 @@ pub trait LogicalSessionRecords: Send + Sync {
 
     /// The logical session with this number.
     async fn logical_session_by_ref(&self, principal: &Principal, number: u64) -> Result<Option<Uuid>, RecordsError>;
+
+    /// Deletes a logical session with its refs and execute sessions, and ends the session that it belongs to: its intent is free again. With
+    /// `unused_since`, only if it was not used since. False if there is none.
+    async fn forget_logical_session(
+        &self,
+        principal: &Principal,
+        id: Uuid,
+        unused_since: Option<Timestamp>,
+        at: Timestamp,
+    ) -> Result<bool, RecordsError>;
+
+    /// Deletes a batch of execute sessions that were lost or expired before and that nothing refers to. False when none are left.
+    async fn delete_execute_sessions(&self, before: Timestamp) -> Result<bool, RecordsError>;
 }

@@ -5,26 +5,32 @@
 
 mod damaged_heaps;
 mod executions;
+mod heap_reservations;
 mod heaps;
 mod logical_sessions;
 mod owners;
+mod server_keys;
 mod session_log;
 mod sessions;
-mod state_keys;
 mod tags;
 mod turns;
 
 pub use damaged_heaps::DamagedHeapRecords;
 pub use executions::{
-    Accepted, ContinuityReport, Cursor, EndedExecution, Execution, ExecutionEnd, ExecutionFilter, ExecutionRecords, ExecutionSummary,
-    NewExecution,
+    Accepted, ContinuityReport, Cursor, DeletedExecution, EndedExecution, Execution, ExecutionEnd, ExecutionFilter, ExecutionRecords,
+    ExecutionSummary, NewExecution,
 };
-pub use heaps::HeapRecords;
+pub use heap_reservations::{
+    HeapReservationRecords, NewReservation, Released, Removal, Reservation, ReservationId, Reserved, ReservedHeap,
+};
+pub use heaps::{
+    CollectedHeap, DeletedHeap, FoundHeap, HeapRange, HeapRecords, HeapUse, NewHeap, NewHeapEngine, OwnedHeap, RecordedEngine, UnusedHeap,
+};
 pub use logical_sessions::{Binding, ExecuteSession, LogicalSession, LogicalSessionRecords, NewLogicalSession, OpenedLogicalSession};
-pub use owners::{OwnerRecords, Totals};
+pub use owners::{OwnerRecords, StoredElsewhere, Totals, Usage};
+pub use server_keys::{KeyPurpose, ServerKey, ServerKeyRecords};
 pub use session_log::{LogEntry, LogRange, NameRange, NewLogEntry, OpenedOn, SessionLogRecords};
-pub use sessions::{Head, NewSession, OpenedSession, RunSession, SessionFilter, SessionRecords};
-pub use state_keys::{StateKey, StateKeyRecords};
+pub use sessions::{Head, NewSession, OpenedSession, RunSession, SessionFilter, SessionRecords, UnusedSession};
 pub use tags::{TagQuery, TagRecords, TaggedHeap, Tags};
 pub use turns::{NewTurn, Turn, TurnId, TurnRecords};
 
@@ -40,8 +46,18 @@ pub enum RecordsError {
     Unavailable { path: PathBuf, why: String },
     #[error("the metadata database was written by a newer version ({found}, this one knows {known}): use that version")]
     Newer { found: i64, known: i64 },
+    /// Nothing was written.
+    #[error("you have {} MB stored, and an owner may have {} MB: delete executions, sessions, heaps, tags or contexts", used_bytes >> 20, bytes_max >> 20)]
+    OverQuota { used_bytes: u64, bytes_max: u64 },
     #[error(transparent)]
     Folder(Arc<BlobError>),
+}
+
+/// A part of a long text: this many bytes at most, from an offset at the start of a character.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TextPart {
+    pub offset: u64,
+    pub bytes_max: usize,
 }
 
 /// All records of a server.
@@ -53,13 +69,21 @@ pub trait Records:
     + LogicalSessionRecords
     + TurnRecords
     + HeapRecords
+    + HeapReservationRecords
     + DamagedHeapRecords
     + TagRecords
     + OwnerRecords
-    + StateKeyRecords
+    + ServerKeyRecords
 {
     /// Whether records can be read and written now; for health checks.
     async fn check(&self) -> Result<(), RecordsError>;
+
+    /// From now on, what stores more for an owner fails with `OverQuota` once the owner has this many bytes. None means no limit.
+    fn limit_storage(&self, bytes_max: Option<u64>);
+
+    /// From now on, this counts towards the quota too. It is asked before a transaction, so both stores together may exceed the quota by what
+    /// is written at the same time. Set once.
+    fn count_elsewhere(&self, elsewhere: StoredElsewhere);
 
     /// How many reads and write transactions were made since the store was opened.
     fn counts(&self) -> AccessCounts;

@@ -1,6 +1,6 @@
 //! The log of each session: one entry per execution that completed in it, numbered from 0 without gaps.
 
-use super::{RecordsError, RunSession};
+use super::{RecordsError, RunSession, TextPart};
 use async_trait::async_trait;
 use heapstead_types::{ExecutionId, HeapKey, Principal, SessionId, SessionName};
 use jiff::Timestamp;
@@ -21,7 +21,10 @@ pub struct LogEntry {
     pub index: u64,
     pub input_heap: Option<HeapKey>,
     pub output_heap: HeapKey,
+    /// As much of it as was asked for.
     pub code: String,
+    /// Length of the whole code.
+    pub code_bytes: u64,
     pub timestamp: Timestamp,
     pub execution_id: ExecutionId,
 }
@@ -48,7 +51,9 @@ pub struct NameRange {
 pub struct LogRange {
     pub from: u64,
     pub limit: Option<u32>,
-    /// Stops after the entry that exceeds this many bytes of code, but not before the second, so that the caller sees that there are more.
+    /// Of the code of each entry no more is read than this.
+    pub code_bytes_each: Option<usize>,
+    /// Ends before the entry that exceeds this many bytes of code, but not before the second.
     pub code_bytes_max: Option<usize>,
 }
 
@@ -63,8 +68,22 @@ pub trait SessionLogRecords: Send + Sync {
         now: Timestamp,
     ) -> Result<Vec<String>, RecordsError>;
 
-    /// Entries in order. Empty for a session that does not exist.
-    async fn session_log(&self, principal: &Principal, session: &SessionName, range: LogRange) -> Result<Vec<LogEntry>, RecordsError>;
+    /// Entries in order, and whether there are more. Empty for a session that does not exist.
+    async fn session_log(
+        &self,
+        principal: &Principal,
+        session: &SessionName,
+        range: LogRange,
+    ) -> Result<(Vec<LogEntry>, bool), RecordsError>;
+
+    /// This many bytes of an entry's code, from an offset at the start of a character. Ends at a character; none if there is no such entry.
+    async fn logged_code(
+        &self,
+        principal: &Principal,
+        session: &SessionName,
+        index: u64,
+        part: TextPart,
+    ) -> Result<Option<String>, RecordsError>;
 
     /// Whether a run in this session started from this heap or produced it.
     async fn log_has_heap(&self, session: SessionId, heap: HeapKey) -> Result<bool, RecordsError>;

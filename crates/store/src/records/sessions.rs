@@ -103,6 +103,15 @@ impl OpenedSession {
     }
 }
 
+/// A named or logical session that was not used for long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnusedSession {
+    pub principal: Principal,
+    pub id: SessionId,
+    /// Set if it is a logical session.
+    pub logical: Option<Uuid>,
+}
+
 /// A page of sessions.
 #[derive(Debug, Clone, Default)]
 pub struct SessionFilter {
@@ -170,8 +179,24 @@ pub trait SessionRecords: Send + Sync {
     /// When the next session or execute session expires.
     async fn next_expiry(&self) -> Result<Option<Timestamp>, RecordsError>;
 
-    /// Deletes sessions that ended before, with their logs. Until then an ended session is recognised by its id.
-    async fn delete_sessions(&self, before: Timestamp) -> Result<(), RecordsError>;
+    /// Deletes a batch of sessions that ended before, with their logs. Until then an ended session is recognised by its id. False when none are
+    /// left.
+    async fn delete_sessions(&self, before: Timestamp) -> Result<bool, RecordsError>;
+
+    /// Ends a named session: its name is free again. With `unused_since`, only if it was not used since. False if there is none.
+    async fn end_named_session(
+        &self,
+        principal: &Principal,
+        id: SessionId,
+        unused_since: Option<Timestamp>,
+        at: Timestamp,
+    ) -> Result<bool, RecordsError>;
+
+    /// A batch of named and logical sessions that were not used since.
+    async fn unused_sessions(&self, since: Timestamp) -> Result<Vec<UnusedSession>, RecordsError>;
+
+    /// Deletes a batch of the log of a session that has ended. False when it is empty; then a named session is gone.
+    async fn delete_ended_log(&self, id: SessionId) -> Result<bool, RecordsError>;
 
     /// The heads of these sessions; none for a session that has ended.
     async fn heads(&self, sessions: Vec<SessionId>, now: Timestamp) -> Result<Vec<(SessionId, Option<Head>)>, RecordsError>;

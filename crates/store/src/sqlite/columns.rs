@@ -20,6 +20,10 @@ pub fn server_id(row: &Row<'_>, index: usize) -> rusqlite::Result<ServerId> {
     parsed(row, index)
 }
 
+pub fn optional_server_id(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<ServerId>> {
+    optional(row, index)
+}
+
 pub fn uuid(row: &Row<'_>, index: usize) -> rusqlite::Result<Uuid> {
     parsed(row, index)
 }

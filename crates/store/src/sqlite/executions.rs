@@ -1,12 +1,14 @@
 //! Executions in SQLite.
 
 use super::columns::{error_code, execution_id, heap_key, optional_timestamp, server_id, status, timestamp, unreadable};
+use super::long_column::LongColumn;
+use super::owners::{self, BATCH_BYTES, ROW_BYTES};
 use super::turns::{self, Holder};
 use super::{Durability, Sqlite, heaps, logical_sessions, session_log, sessions, tags};
 use crate::outputs::Extent;
 use crate::records::{
-    Accepted, Cursor, EndedExecution, Execution, ExecutionEnd, ExecutionFilter, ExecutionRecords, ExecutionSummary, NewExecution, NewTurn,
-    RecordsError, RunSession, TurnId,
+    Accepted, Cursor, DeletedExecution, EndedExecution, Execution, ExecutionEnd, ExecutionFilter, ExecutionRecords, ExecutionSummary,
+    NewExecution, NewTurn, RecordsError, RunSession, TextPart, TurnId,
 };
 use async_trait::async_trait;
 use heapstead_types::{ErrorCode, ExecutionId, HeapKey, Principal, ServerId, SessionId};
@@ -16,8 +18,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 #[async_trait]
 impl ExecutionRecords for Sqlite {
     async fn accept_execution(&self, new: NewExecution, running_max: Option<u32>) -> Result<Accepted, RecordsError> {
-        let server = self.server().clone();
-        self.write(Durability::Process, move |db| accept(db, &new, &server, running_max)).await
+        let (server, owner) = (self.server().clone(), new.principal.clone());
+        self.write_within_quota(Durability::Process, owner, move |db| accept(db, &new, &server, running_max)).await
     }
 
     async fn end_execution(&self, id: ExecutionId, end: ExecutionEnd) -> Result<EndedExecution, RecordsError> {
@@ -26,11 +28,31 @@ impl ExecutionRecords for Sqlite {
     }
 
     async fn execution(&self, principal: &Principal, id: &ExecutionId) -> Result<Option<Execution>, RecordsError> {
-        self.find_execution(principal, id, "result").await
+        self.execution_with_part(principal, id, usize::MAX).await
     }
 
-    async fn execution_without_result(&self, principal: &Principal, id: &ExecutionId) -> Result<Option<Execution>, RecordsError> {
-        self.find_execution(principal, id, "NULL").await
+    async fn execution_with_part(
+        &self,
+        principal: &Principal,
+        id: &ExecutionId,
+        result_bytes_max: usize,
+    ) -> Result<Option<Execution>, RecordsError> {
+        let (principal, id) = (principal.clone(), id.clone());
+        self.read(move |db| find(db, &principal, &id, result_bytes_max)).await
+    }
+
+    async fn result_part(&self, principal: &Principal, id: &ExecutionId, part: TextPart) -> Result<Option<String>, RecordsError> {
+        let (principal, id) = (principal.clone(), id.clone());
+        self.read(move |db| {
+            let row: Option<i64> = db
+                .prepare_cached(
+                    "SELECT seq FROM executions INDEXED BY executions_of_owner WHERE id = ? AND principal = ? AND result IS NOT NULL",
+                )?
+                .query_row(params![id.as_str(), principal.as_str()], |row| row.get(0))
+                .optional()?;
+            row.map(|row| RESULT.part(db, row, part)).transpose()
+        })
+        .await
     }
 
     async fn cursor_after(&self, principal: &Principal, id: &ExecutionId) -> Result<Option<Cursor>, RecordsError> {
@@ -74,27 +96,72 @@ impl ExecutionRecords for Sqlite {
         .await
     }
 
+    async fn delete_execution(&self, principal: &Principal, id: &ExecutionId) -> Result<DeletedExecution, RecordsError> {
+        let (principal, id) = (principal.clone(), id.clone());
+        self.write(Durability::Power, move |db| {
+            let row = db
+                .prepare_cached(&format!(
+                    "SELECT seq, {BYTES}, status = 'running' FROM executions INDEXED BY executions_of_owner WHERE id = ? AND principal = ?"
+                ))?
+                .query_row(params![id.as_str(), principal.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, bool>(2)?)))
+                .optional()?;
+            match row {
+                None => Ok(DeletedExecution::Unknown),
+                Some((_, _, true)) => Ok(DeletedExecution::IsRunning),
+                Some((row, bytes, false)) => delete(db, row, principal.as_str(), bytes).map(|()| DeletedExecution::Deleted),
+            }
+        })
+        .await
+    }
+
     async fn delete_executions(&self, before: Timestamp) -> Result<Vec<ExecutionId>, RecordsError> {
         self.write(Durability::Process, move |db| {
-            db.prepare_cached(
-                "DELETE FROM executions WHERE seq IN (SELECT seq FROM executions WHERE completed_at < ? ORDER BY completed_at LIMIT 500) RETURNING id",
-            )?
-            .query_map([before.as_microsecond()], |row| execution_id(row, 0))?
-            .collect()
+            let mut ended = db.prepare_cached(&format!(
+                "SELECT id, seq, principal, {BYTES} FROM executions WHERE completed_at < ? ORDER BY completed_at LIMIT 500"
+            ))?;
+            let mut rows = ended.query([before.as_microsecond()])?;
+            let (mut deleted, mut freed) = (Vec::new(), 0);
+            while let Some(row) = rows.next()? {
+                let bytes: i64 = row.get(3)?;
+                deleted.push((execution_id(row, 0)?, row.get(1)?, row.get::<_, String>(2)?, bytes));
+                freed += bytes;
+                if freed > BATCH_BYTES {
+                    break;
+                }
+            }
+            deleted.iter().try_for_each(|(_, row, principal, bytes)| delete(db, *row, principal, *bytes))?;
+            Ok(deleted.into_iter().map(|(id, ..)| id).collect())
         })
         .await
     }
 }
 
-impl Sqlite {
-    async fn find_execution(&self, principal: &Principal, id: &ExecutionId, result: &str) -> Result<Option<Execution>, RecordsError> {
-        let sql = format!(
-            "SELECT id, process, status, started_at, completed_at, heap, error, warnings, output_bytes, output_lines, continuity, error_code, {result}
-             FROM executions INDEXED BY executions_of_owner WHERE id = ? AND principal = ?"
-        );
-        let (principal, id) = (principal.clone(), id.clone());
-        self.read(move |db| db.prepare_cached(&sql)?.query_row(params![id.as_str(), principal.as_str()], read_execution).optional()).await
+/// What an execution counts for.
+const BYTES: &str = "(512 + output_bytes + coalesce(octet_length(result), 0) + coalesce(octet_length(error), 0)
+    + coalesce(octet_length(warnings), 0) + coalesce(octet_length(continuity), 0))";
+
+fn delete(db: &Connection, row: i64, principal: &str, bytes: i64) -> rusqlite::Result<()> {
+    db.prepare_cached("DELETE FROM executions WHERE seq = ?")?.execute([row])?;
+    owners::add_stored(db, principal, -bytes)
+}
+
+const RESULT: LongColumn = LongColumn { table: "executions", column: "result" };
+
+fn find(db: &Connection, principal: &Principal, id: &ExecutionId, result_bytes_max: usize) -> rusqlite::Result<Option<Execution>> {
+    let bytes_max = i64::try_from(result_bytes_max).unwrap_or(i64::MAX);
+    let found = db
+        .prepare_cached(
+            "SELECT id, process, status, started_at, completed_at, heap, error, warnings, output_bytes, output_lines, continuity, error_code,
+             octet_length(result), CASE WHEN octet_length(result) <= ?3 THEN result END, seq
+             FROM executions INDEXED BY executions_of_owner WHERE id = ?1 AND principal = ?2",
+        )?
+        .query_row(params![id.as_str(), principal.as_str(), bytes_max], |row| Ok((read_execution(row)?, row.get(14)?)))
+        .optional()?;
+    let Some((mut execution, row)) = found else { return Ok(None) };
+    if result_bytes_max > 0 && execution.result_bytes > result_bytes_max as u64 {
+        execution.result = Some(RESULT.part(db, row, TextPart { offset: 0, bytes_max: result_bytes_max })?);
     }
+    Ok(Some(execution))
 }
 
 fn accept(db: &Connection, new: &NewExecution, server: &ServerId, running_max: Option<u32>) -> rusqlite::Result<Accepted> {
@@ -129,6 +196,7 @@ fn accept(db: &Connection, new: &NewExecution, server: &ServerId, running_max: O
         new.started_at.as_microsecond(),
         new.input_heap.map(|key| key.to_string()),
     ])?;
+    owners::add_stored(db, new.principal.as_str(), ROW_BYTES)?;
     if let Some(key) = &new.input_heap {
         heaps::note_again(db, new.principal.as_str(), key, new.started_at)?;
     }
@@ -147,18 +215,18 @@ fn take_turn(db: &Connection, new: &NewExecution, session: SessionId, server: &S
 
 fn end_execution(db: &Connection, id: &ExecutionId, end: &ExecutionEnd, server: &ServerId) -> rusqlite::Result<EndedExecution> {
     let warnings = (!end.warnings.is_empty()).then(|| serde_json::to_string(&end.warnings).unwrap_or_default());
-    let found: Option<String> = db
-        .prepare_cached(
+    let found: Option<(String, i64)> = db
+        .prepare_cached(&format!(
             "UPDATE executions SET status = ?, started_at = coalesce(?, started_at), completed_at = ?, heap = ?, error = ?, error_code = ?,
              warnings = ?, output_bytes = ?, output_lines = ?, continuity = ?, result = ?
-             WHERE id = ? AND status = 'running' RETURNING principal",
-        )?
+             WHERE id = ? AND status = 'running' RETURNING principal, {BYTES}",
+        ))?
         .query_row(
             params![
                 end.status.as_str(),
                 end.started_at.map(Timestamp::as_microsecond),
                 end.completed_at.as_microsecond(),
-                end.heap.map(|(key, _)| key.to_string()),
+                end.heap.as_ref().map(|heap| heap.key.to_string()),
                 end.error,
                 end.error_code.map(ErrorCode::as_str),
                 warnings,
@@ -168,10 +236,11 @@ fn end_execution(db: &Connection, id: &ExecutionId, end: &ExecutionEnd, server: 
                 end.result,
                 id.as_str(),
             ],
-            |row| row.get(0),
+            |row| Ok((row.get(0)?, row.get(1)?)),
         )
         .optional()?;
-    let Some(principal) = found else { return Ok(EndedExecution::EndedBefore) };
+    let Some((principal, bytes)) = found else { return Ok(EndedExecution::EndedBefore) };
+    owners::add_stored(db, &principal, bytes - ROW_BYTES)?;
     turns::delete(db, &TurnId::of_execution(id))?;
     if let Some(binding) = &end.binding {
         logical_sessions::bind(db, &principal, server, binding, end.completed_at)?;
@@ -182,10 +251,10 @@ fn end_execution(db: &Connection, id: &ExecutionId, end: &ExecutionEnd, server: 
             logical_sessions::set_notice(db, logical, (!report.is_delivered).then_some(report.json.as_str()))?;
         }
     }
-    if let Some((key, bytes)) = end.heap {
-        heaps::note(db, &principal, &key, bytes, end.completed_at)?;
+    if let Some(heap) = &end.heap {
+        heaps::record(db, &principal, heap, end.completed_at)?;
         if let Some(replaced) = &end.tags {
-            tags::replace(db, &principal, &key, replaced)?;
+            tags::replace(db, &principal, &heap.key, replaced, end.completed_at)?;
         }
     }
     let head = match &end.log {
@@ -261,6 +330,7 @@ fn read_execution(row: &Row<'_>) -> rusqlite::Result<Execution> {
         output: Extent { bytes: row.get::<_, i64>(8)? as u64, lines: row.get::<_, i64>(9)? as u64 },
         continuity: row.get(10)?,
         error_code: error_code(row, 11)?,
-        result: row.get(12)?,
+        result_bytes: row.get::<_, Option<i64>>(12)?.unwrap_or(0) as u64,
+        result: row.get(13)?,
     })
 }

@@ -2,7 +2,7 @@
 
 use super::columns::{heap_key, server_id, session_id, timestamp, uuid};
 use super::turns::{self, Holder};
-use super::{Durability, Sqlite, heaps, sessions};
+use super::{Durability, Sqlite, heaps, retention, sessions};
 use crate::records::{
     Binding, ExecuteSession, LogicalSession, LogicalSessionRecords, NewLogicalSession, NewTurn, OpenedLogicalSession, RecordsError,
 };
@@ -31,8 +31,8 @@ impl LogicalSessionRecords for Sqlite {
         turn: NewTurn,
         sessions_max: Option<u32>,
     ) -> Result<OpenedLogicalSession, RecordsError> {
-        let server = self.server().clone();
-        self.write(Durability::Power, move |db| {
+        let (server, owner) = (self.server().clone(), new.session.principal.clone());
+        self.write_within_quota(Durability::Power, owner, move |db| {
             let principal = &new.session.principal;
             // Another call may have opened it meanwhile.
             if let Some(found) = find_intent(db, principal, &new.scope, &new.intent)? {
@@ -204,6 +204,21 @@ impl LogicalSessionRecords for Sqlite {
         .await
     }
 
+    async fn forget_logical_session(
+        &self,
+        principal: &Principal,
+        id: Uuid,
+        unused_since: Option<Timestamp>,
+        at: Timestamp,
+    ) -> Result<bool, RecordsError> {
+        let principal = principal.clone();
+        self.write(Durability::Power, move |db| retention::forget_logical(db, &principal, id, unused_since, at)).await
+    }
+
+    async fn delete_execute_sessions(&self, before: Timestamp) -> Result<bool, RecordsError> {
+        self.write(Durability::Process, move |db| retention::delete_execute_sessions(db, before)).await
+    }
+
     async fn session_ref(&self, principal: &Principal, id: Uuid) -> Result<u64, RecordsError> {
         let principal = principal.clone();
         self.write(Durability::Process, move |db| {
@@ -219,7 +234,8 @@ impl LogicalSessionRecords for Sqlite {
             db.prepare_cached(
                 "INSERT INTO session_refs (principal, number, logical)
                  WITH RECURSIVE next (number) AS (
-                   SELECT coalesce((SELECT max(number) + 1 FROM session_refs WHERE principal = ?1), 0) UNION ALL
+                   SELECT max(coalesce((SELECT max(number) + 1 FROM session_refs WHERE principal = ?1), 0),
+                       coalesce((SELECT next_ref FROM owners WHERE principal = ?1), 0)) UNION ALL
                    SELECT number + 1 FROM next WHERE EXISTS (SELECT 1 FROM sessions WHERE principal = ?1 AND name = 's' || number))
                  SELECT ?1, max(next.number), logical_sessions.id FROM next JOIN logical_sessions
                    ON logical_sessions.id = ?2 AND principal = ?1 GROUP BY logical_sessions.id RETURNING number",
@@ -231,10 +247,10 @@ impl LogicalSessionRecords for Sqlite {
     }
 
     async fn logical_session_by_ref(&self, principal: &Principal, number: u64) -> Result<Option<Uuid>, RecordsError> {
-        let principal = principal.clone();
+        let (principal, Ok(number)) = (principal.clone(), i64::try_from(number)) else { return Ok(None) };
         self.read(move |db| {
             db.prepare_cached("SELECT logical FROM session_refs WHERE principal = ? AND number = ?")?
-                .query_row(params![principal.as_str(), number as i64], |row| uuid(row, 0))
+                .query_row(params![principal.as_str(), number], |row| uuid(row, 0))
                 .optional()
         })
         .await
@@ -257,8 +273,8 @@ pub fn bind(db: &Connection, principal: &str, server: &ServerId, binding: &Bindi
         )?
         .query_row(params![logical, principal], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let is_same = bound.as_deref() == Some(&execute.id);
-    if let Some((key, bytes)) = &binding.head {
-        heaps::note(db, principal, key, *bytes, at)?;
+    if let Some(heap) = &binding.head {
+        heaps::record(db, principal, heap, at)?;
     }
     if is_same && is_lost {
         // It was lost while this change was prepared, for example because its session was ended. It stays lost.
@@ -282,7 +298,7 @@ pub fn bind(db: &Connection, principal: &str, server: &ServerId, binding: &Bindi
         .execute(params![logical, execute.id])?;
     }
     let head = match &binding.head {
-        Some((key, _)) => Some(Some(key.to_string())),
+        Some(heap) => Some(Some(heap.key.to_string())),
         None if bound.is_none() || is_same => None,
         // The head is the heap of the previous execute session. A reused one has its own, a new one none.
         None => Some(

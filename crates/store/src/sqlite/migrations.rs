@@ -10,6 +10,10 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0003_damaged_heaps.sql"),
     include_str!("../../migrations/0004_turns.sql"),
     include_str!("../../migrations/0005_owner_lookups.sql"),
+    include_str!("../../migrations/0006_server_keys.sql"),
+    include_str!("../../migrations/0007_heap_reservations.sql"),
+    include_str!("../../migrations/0008_retention.sql"),
+    include_str!("../../migrations/0009_heap_deletion.sql"),
 ];
 
 pub fn run(connection: &mut Connection, path: &Path) -> Result<(), RecordsError> {

@@ -7,26 +7,30 @@
 mod columns;
 mod damaged_heaps;
 mod executions;
+mod heap_deletion;
+mod heap_reservations;
 mod heaps;
 mod logical_sessions;
+mod long_column;
 mod migrations;
 mod owners;
+mod retention;
+mod server_keys;
 mod session_log;
 mod sessions;
-mod state_keys;
 mod tags;
 mod turns;
 
 use crate::Owner;
 use crate::blobs::FolderBlobs;
-use crate::records::{AccessCounts, Records, RecordsError};
+use crate::records::{AccessCounts, Records, RecordsError, StoredElsewhere};
 use async_trait::async_trait;
 use heapstead_sqlite::{Durability, Readers, SqliteError, Writer};
 use heapstead_types::ServerId;
 use rusqlite::{Connection, OpenFlags};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 const FILE: &str = "heapstead.db";
@@ -42,6 +46,9 @@ pub struct Sqlite {
     readers: Readers,
     reads: AtomicU64,
     writes: AtomicU64,
+    /// What an owner may have stored; the maximum if there is no limit.
+    stored_bytes_max: AtomicU64,
+    elsewhere: OnceLock<StoredElsewhere>,
 }
 
 impl Sqlite {
@@ -55,7 +62,16 @@ impl Sqlite {
         let writer = Writer::start("records-writer", connection).map_err(|error| unavailable(&path, error))?;
         let reader_path = path.clone();
         let readers = Readers::new(move || connect(&reader_path));
-        Ok(Self { path, server, writer, readers, reads: AtomicU64::new(0), writes: AtomicU64::new(0) })
+        Ok(Self {
+            path,
+            server,
+            writer,
+            readers,
+            reads: AtomicU64::new(0),
+            writes: AtomicU64::new(0),
+            stored_bytes_max: AtomicU64::new(u64::MAX),
+            elsewhere: OnceLock::new(),
+        })
     }
 
     fn server(&self) -> &ServerId {
@@ -85,6 +101,15 @@ impl Records for Sqlite {
     async fn check(&self) -> Result<(), RecordsError> {
         self.read(|db| db.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))).await?;
         self.write(Durability::Process, |db| db.execute_batch("INSERT OR REPLACE INTO probe (id, at) VALUES (1, unixepoch())")).await
+    }
+
+    fn limit_storage(&self, bytes_max: Option<u64>) {
+        self.stored_bytes_max.store(bytes_max.unwrap_or(u64::MAX), Relaxed);
+    }
+
+    fn count_elsewhere(&self, elsewhere: StoredElsewhere) {
+        // Set once, when the stores are opened.
+        let _ = self.elsewhere.set(elsewhere);
     }
 
     fn counts(&self) -> AccessCounts {

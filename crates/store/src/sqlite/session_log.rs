@@ -2,8 +2,10 @@
 
 use super::Sqlite;
 use super::columns::{execution_id, heap_key, timestamp};
+use super::long_column::LongColumn;
+use super::owners::{self, ROW_BYTES};
 use super::sessions::LIVES;
-use crate::records::{Head, LogEntry, LogRange, NameRange, NewLogEntry, OpenedOn, RecordsError, RunSession, SessionLogRecords};
+use crate::records::{Head, LogEntry, LogRange, NameRange, NewLogEntry, OpenedOn, RecordsError, RunSession, SessionLogRecords, TextPart};
 use async_trait::async_trait;
 use heapstead_types::{HeapKey, Principal, SessionId, SessionName};
 use jiff::Timestamp;
@@ -23,7 +25,7 @@ impl SessionLogRecords for Sqlite {
             // The name of an opened session is its id.
             let sql = format!(
                 "SELECT name FROM sessions WHERE principal = :principal AND next_index > 0
-                 AND (opened = 0 OR ((:any OR connection = :connection) AND {LIVES})) AND name > :after ORDER BY name LIMIT :limit"
+                 AND ((opened = 0 AND ended_at IS NULL) OR ((:any OR connection = :connection) AND {LIVES})) AND name > :after ORDER BY name LIMIT :limit"
             );
             let (any, connection) = match opened {
                 OpenedOn::Any => (true, None),
@@ -39,32 +41,33 @@ impl SessionLogRecords for Sqlite {
         .await
     }
 
-    async fn session_log(&self, principal: &Principal, session: &SessionName, range: LogRange) -> Result<Vec<LogEntry>, RecordsError> {
+    async fn session_log(
+        &self,
+        principal: &Principal,
+        session: &SessionName,
+        range: LogRange,
+    ) -> Result<(Vec<LogEntry>, bool), RecordsError> {
+        let (principal, session) = (principal.clone(), session.clone());
+        self.read(move |db| read_log(db, &principal, &session, range)).await
+    }
+
+    async fn logged_code(
+        &self,
+        principal: &Principal,
+        session: &SessionName,
+        index: u64,
+        part: TextPart,
+    ) -> Result<Option<String>, RecordsError> {
         let (principal, session) = (principal.clone(), session.clone());
         self.read(move |db| {
-            let mut statement = db.prepare_cached(
-                "SELECT log.idx, input_heap, output_heap, code, timestamp, execution_id FROM log JOIN sessions ON sessions.id = log.session
-                 WHERE sessions.principal = ? AND sessions.name = ? AND log.idx >= ? ORDER BY log.idx LIMIT ?",
-            )?;
-            let limit = range.limit.map_or(-1, i64::from);
-            let mut rows = statement.query(params![principal.as_str(), session.as_str(), range.from as i64, limit])?;
-            let (mut entries, mut code_bytes) = (Vec::new(), 0);
-            while let Some(row) = rows.next()? {
-                let entry = LogEntry {
-                    index: row.get::<_, i64>(0)? as u64,
-                    input_heap: heap_key(row, 1)?,
-                    output_heap: heap_key(row, 2)?.ok_or(rusqlite::Error::InvalidQuery)?,
-                    code: row.get(3)?,
-                    timestamp: timestamp(row, 4)?,
-                    execution_id: execution_id(row, 5)?,
-                };
-                code_bytes += entry.code.len();
-                entries.push(entry);
-                if range.code_bytes_max.is_some_and(|max| code_bytes > max) && entries.len() > 1 {
-                    break;
-                }
-            }
-            Ok(entries)
+            let row: Option<i64> = db
+                .prepare_cached(
+                    "SELECT log.rowid FROM log JOIN sessions ON sessions.id = log.session
+                     WHERE sessions.principal = ? AND sessions.name = ? AND log.idx = ?",
+                )?
+                .query_row(params![principal.as_str(), session.as_str(), index as i64], |row| row.get(0))
+                .optional()?;
+            row.map(|row| CODE.part(db, row, part)).transpose()
         })
         .await
     }
@@ -81,14 +84,72 @@ impl SessionLogRecords for Sqlite {
     }
 }
 
+const CODE: LongColumn = LongColumn { table: "log", column: "code" };
+
+fn read_log(db: &Connection, principal: &Principal, session: &SessionName, range: LogRange) -> rusqlite::Result<(Vec<LogEntry>, bool)> {
+    let mut statement = db.prepare_cached(
+        "SELECT log.idx, input_heap, output_heap, octet_length(code), timestamp, execution_id, log.rowid
+         FROM log JOIN sessions ON sessions.id = log.session
+         WHERE sessions.principal = ? AND sessions.name = ? AND log.idx >= ? ORDER BY log.idx LIMIT ?",
+    )?;
+    // One more than the limit shows whether there are more.
+    let limit = range.limit.map_or(-1, |limit| i64::from(limit) + 1);
+    // No log has an index that SQLite can't store, so nothing follows such a cursor.
+    let from = i64::try_from(range.from).unwrap_or(i64::MAX);
+    let mut rows = statement.query(params![principal.as_str(), session.as_str(), from, limit])?;
+    let (mut entries, mut bytes_left) = (Vec::new(), range.code_bytes_max.unwrap_or(usize::MAX));
+    while let Some(row) = rows.next()? {
+        let mut entry = LogEntry {
+            index: row.get::<_, i64>(0)? as u64,
+            input_heap: heap_key(row, 1)?,
+            output_heap: heap_key(row, 2)?.ok_or(rusqlite::Error::InvalidQuery)?,
+            code: String::new(),
+            code_bytes: row.get::<_, i64>(3)? as u64,
+            timestamp: timestamp(row, 4)?,
+            execution_id: execution_id(row, 5)?,
+        };
+        let bytes = range.code_bytes_each.unwrap_or(usize::MAX).min(entry.code_bytes as usize);
+        if range.limit.is_some_and(|limit| entries.len() >= limit as usize) || (bytes > bytes_left && !entries.is_empty()) {
+            return Ok((entries, true));
+        }
+        if bytes > 0 {
+            entry.code = CODE.part(db, row.get(6)?, TextPart { offset: 0, bytes_max: bytes })?;
+        }
+        bytes_left = bytes_left.saturating_sub(bytes);
+        entries.push(entry);
+    }
+    Ok((entries, false))
+}
+
+/// Deletes entries of a session until none are left, or `bytes_left` is used up. Returns whether none are left.
+pub fn delete(db: &Connection, session: i64, principal: &str, bytes_left: &mut i64) -> rusqlite::Result<bool> {
+    let mut entries = db.prepare_cached("SELECT rowid, octet_length(code) FROM log WHERE session = ? ORDER BY idx")?;
+    let mut remove = db.prepare_cached("DELETE FROM log WHERE rowid = ?")?;
+    let (mut rows, mut freed, mut found) = (entries.query([session])?, 0, Vec::new());
+    let mut is_all = true;
+    while let Some(row) = rows.next()? {
+        if freed >= *bytes_left {
+            is_all = false;
+            break;
+        }
+        found.push(row.get::<_, i64>(0)?);
+        freed += ROW_BYTES + row.get::<_, i64>(1)?;
+    }
+    drop(rows);
+    found.iter().try_for_each(|row| remove.execute([row]).map(drop))?;
+    *bytes_left -= freed;
+    owners::add_stored(db, principal, -freed)?;
+    Ok(is_all)
+}
+
 /// Appends an entry. A named session is created with its first entry; the head of an opened session moves, and is returned.
 pub fn append(db: &Connection, principal: &str, entry: &NewLogEntry) -> rusqlite::Result<Option<Head>> {
     let numbered = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
     let numbered: Option<(i64, i64)> = match &entry.session {
         RunSession::Named(name) => db
             .prepare_cached(
-                "INSERT INTO sessions (principal, name, sid, next_index, created_at) VALUES (?, ?, lower(hex(randomblob(32))), 1, ?)
-                 ON CONFLICT (principal, name) DO UPDATE SET next_index = next_index + 1 RETURNING id, next_index",
+                "INSERT INTO sessions (principal, name, sid, next_index, created_at, used_at) VALUES (?1, ?2, lower(hex(randomblob(32))), 1, ?3, ?3)
+                 ON CONFLICT (principal, name) DO UPDATE SET next_index = next_index + 1, used_at = excluded.used_at RETURNING id, next_index",
             )?
             .query_row(params![principal, name.as_str(), entry.timestamp.as_microsecond()], numbered)
             .map(Some)?,
@@ -114,6 +175,7 @@ pub fn append(db: &Connection, principal: &str, entry: &NewLogEntry) -> rusqlite
         entry.timestamp.as_microsecond(),
         entry.execution_id.as_str(),
     ])?;
+    owners::add_stored(db, principal, ROW_BYTES + entry.code.len() as i64)?;
     let head = Head { sequence: next as u64, heap: Some(entry.output_heap) };
     Ok(entry.session.opened().map(|_| head))
 }

@@ -1,8 +1,8 @@
 //! Sessions in SQLite.
 
 use super::columns::{heap_key, optional_timestamp, optional_uuid, principal, session_id, timestamp};
-use super::{Durability, Sqlite};
-use crate::records::{Head, NewSession, OpenedSession, RecordsError, SessionFilter, SessionRecords};
+use super::{Durability, Sqlite, retention};
+use crate::records::{Head, NewSession, OpenedSession, RecordsError, SessionFilter, SessionRecords, UnusedSession};
 use async_trait::async_trait;
 use heapstead_types::{Principal, SessionId, SessionName};
 use jiff::Timestamp;
@@ -12,7 +12,8 @@ use uuid::Uuid;
 #[async_trait]
 impl SessionRecords for Sqlite {
     async fn open_session(&self, new: NewSession, sessions_max: Option<u32>) -> Result<bool, RecordsError> {
-        self.write(Durability::Power, move |db| insert(db, &new, sessions_max).map(|row| row.is_some())).await
+        let owner = new.principal.clone();
+        self.write_within_quota(Durability::Power, owner, move |db| insert(db, &new, sessions_max).map(|row| row.is_some())).await
     }
 
     async fn has_room_for_session(&self, principal: &Principal, sessions_max: Option<u32>) -> Result<bool, RecordsError> {
@@ -74,10 +75,10 @@ impl SessionRecords for Sqlite {
             return Ok(found);
         }
         let at = Timestamp::now().as_microsecond();
-        self.write(Durability::Process, move |db| {
+        self.write_within_quota(Durability::Process, principal.clone(), move |db| {
             db.prepare_cached(
-                "INSERT INTO sessions (principal, name, sid, next_index, created_at) VALUES (?, ?, lower(hex(randomblob(32))), 0, ?)
-                 ON CONFLICT (principal, name) DO NOTHING",
+                "INSERT INTO sessions (principal, name, sid, next_index, created_at, used_at)
+                 VALUES (?1, ?2, lower(hex(randomblob(32))), 0, ?3, ?3) ON CONFLICT (principal, name) DO NOTHING",
             )?
             .execute(params![principal.as_str(), name.as_str(), at])?;
             find_named(db, &principal, &name)
@@ -90,8 +91,8 @@ impl SessionRecords for Sqlite {
         self.read(move |db| {
             let name: Option<String> = db
                 .prepare_cached(
-                    "SELECT name FROM sessions INDEXED BY sessions_of_owner WHERE principal = ?1 AND sid = ?2 AND opened = 0
-                     UNION ALL SELECT name FROM sessions WHERE principal = ?1 AND name = ?2 AND opened = 0 LIMIT 1",
+                    "SELECT name FROM sessions INDEXED BY sessions_of_owner WHERE principal = ?1 AND sid = ?2 AND opened = 0 AND ended_at IS NULL
+                     UNION ALL SELECT name FROM sessions WHERE principal = ?1 AND name = ?2 AND opened = 0 AND ended_at IS NULL LIMIT 1",
                 )?
                 .query_row(params![principal.as_str(), text], |row| row.get(0))
                 .optional()?;
@@ -173,15 +174,27 @@ impl SessionRecords for Sqlite {
         .await
     }
 
-    async fn delete_sessions(&self, before: Timestamp) -> Result<(), RecordsError> {
-        self.write(Durability::Process, move |db| {
-            let before = before.as_microsecond();
-            db.prepare_cached("DELETE FROM log WHERE session IN (SELECT id FROM sessions WHERE ended_at < ?)")?.execute([before])?;
-            db.prepare_cached("DELETE FROM sessions WHERE ended_at < ? AND id NOT IN (SELECT session FROM logical_sessions)")?
-                .execute([before])
-                .map(drop)
-        })
-        .await
+    async fn delete_sessions(&self, before: Timestamp) -> Result<bool, RecordsError> {
+        self.write(Durability::Process, move |db| retention::delete_sessions(db, before)).await
+    }
+
+    async fn end_named_session(
+        &self,
+        principal: &Principal,
+        id: SessionId,
+        unused_since: Option<Timestamp>,
+        at: Timestamp,
+    ) -> Result<bool, RecordsError> {
+        let principal = principal.clone();
+        self.write(Durability::Power, move |db| retention::end_named(db, &principal, id, unused_since, at)).await
+    }
+
+    async fn unused_sessions(&self, since: Timestamp) -> Result<Vec<UnusedSession>, RecordsError> {
+        self.read(move |db| retention::unused(db, since)).await
+    }
+
+    async fn delete_ended_log(&self, id: SessionId) -> Result<bool, RecordsError> {
+        self.write(Durability::Process, move |db| retention::delete_ended_log(db, id)).await
     }
 
     async fn opened_session_of_logical(
@@ -271,7 +284,7 @@ pub fn insert(db: &Connection, new: &NewSession, sessions_max: Option<u32>) -> r
 }
 
 fn find_named(db: &Connection, principal: &Principal, name: &SessionName) -> rusqlite::Result<Option<SessionId>> {
-    db.prepare_cached("SELECT sid FROM sessions WHERE principal = ? AND name = ? AND opened = 0")?
+    db.prepare_cached("SELECT sid FROM sessions WHERE principal = ? AND name = ? AND opened = 0 AND ended_at IS NULL")?
         .query_row(params![principal.as_str(), name.as_str()], |row| session_id(row, 0))
         .optional()
 }

@@ -1,10 +1,11 @@
 //! Tags in SQLite.
 
-use super::columns::heap_key;
+use super::columns::{heap_key, principal};
 use super::{Durability, Sqlite};
 use crate::records::{RecordsError, TagQuery, TagRecords, TaggedHeap, Tags};
 use async_trait::async_trait;
 use heapstead_types::{HeapKey, Principal};
+use jiff::Timestamp;
 use rusqlite::{Connection, params};
 
 #[async_trait]
@@ -16,7 +17,31 @@ impl TagRecords for Sqlite {
 
     async fn set_tags(&self, principal: &Principal, heap: HeapKey, tags: Tags) -> Result<(), RecordsError> {
         let principal = principal.clone();
-        self.write(Durability::Power, move |db| replace(db, principal.as_str(), &heap, &tags)).await
+        let at = Timestamp::now();
+        // Deleting is always possible.
+        if tags.is_empty() {
+            return self.write(Durability::Power, move |db| replace(db, principal.as_str(), &heap, &tags, at)).await;
+        }
+        self.write_within_quota(Durability::Power, principal.clone(), move |db| replace(db, principal.as_str(), &heap, &tags, at)).await
+    }
+
+    async fn stray_tags(&self, set_before: Timestamp) -> Result<Vec<(Principal, HeapKey)>, RecordsError> {
+        self.read(move |db| {
+            let sql = format!("SELECT DISTINCT principal, heap FROM tags WHERE {STRAY} LIMIT 500");
+            let mut statement = db.prepare_cached(&sql)?;
+            let found = statement.query_map([set_before.as_microsecond()], |row| Ok((principal(row, 0)?, heap_key(row, 1)?)))?;
+            found.filter_map(|found| found.map(|(owner, heap)| heap.map(|heap| (owner, heap))).transpose()).collect()
+        })
+        .await
+    }
+
+    async fn delete_stray_tags(&self, found: Vec<(Principal, HeapKey)>, set_before: Timestamp) -> Result<(), RecordsError> {
+        self.write(Durability::Process, move |db| {
+            let mut delete = db.prepare_cached(&format!("DELETE FROM tags WHERE {STRAY} AND principal = ?2 AND heap = ?3"))?;
+            let before = set_before.as_microsecond();
+            found.iter().try_for_each(|(owner, heap)| delete.execute(params![before, owner.as_str(), heap.to_string()]).map(drop))
+        })
+        .await
     }
 
     async fn remove_tags(&self, principal: &Principal, heap: HeapKey, keys: Vec<String>) -> Result<(), RecordsError> {
@@ -37,11 +62,14 @@ impl TagRecords for Sqlite {
 /// Pairs are counted up to this number to find the rarest one.
 const COUNTED_MAX: i64 = 1000;
 
-pub fn replace(db: &Connection, principal: &str, heap: &HeapKey, tags: &Tags) -> rusqlite::Result<()> {
+/// Tags that were set before a time, on a heap that their owner does not have.
+const STRAY: &str = "set_at < ?1 AND NOT EXISTS (SELECT 1 FROM heaps WHERE heaps.principal = tags.principal AND heaps.key = tags.heap)";
+
+pub fn replace(db: &Connection, principal: &str, heap: &HeapKey, tags: &Tags, at: Timestamp) -> rusqlite::Result<()> {
     let heap = heap.to_string();
     db.prepare_cached("DELETE FROM tags WHERE principal = ? AND heap = ?")?.execute(params![principal, heap])?;
-    let mut insert = db.prepare_cached("INSERT INTO tags (principal, heap, key, value) VALUES (?, ?, ?, ?)")?;
-    tags.iter().try_for_each(|(key, value)| insert.execute(params![principal, heap, key, value]).map(drop))
+    let mut insert = db.prepare_cached("INSERT INTO tags (principal, heap, key, value, set_at) VALUES (?, ?, ?, ?, ?)")?;
+    tags.iter().try_for_each(|(key, value)| insert.execute(params![principal, heap, key, value, at.as_microsecond()]).map(drop))
 }
 
 fn of_heap(db: &Connection, principal: &str, heap: &str) -> rusqlite::Result<Tags> {

@@ -1,7 +1,7 @@
 //! The contract of every implementation of `Blobs`, each promise a function that takes a place to store blobs in.
 
 use crate::place::Place;
-use heapstead_store::blobs::{Blob, BlobDefect, BlobError, BlobFolder, BlobMetadata, BlobName, Blobs, GetRequest, LocalFile};
+use heapstead_store::blobs::{Blob, BlobDefect, BlobError, BlobFolder, BlobMetadata, BlobName, Blobs, GetRequest, LocalFile, OpenBlob};
 use std::cell::Cell;
 use std::fs::File;
 use std::ops::ControlFlow;
@@ -24,7 +24,7 @@ fn metadata(value: &str) -> BlobMetadata {
 }
 
 fn get(blobs: &dyn Blobs, name: &BlobName) -> Result<Blob, BlobError> {
-    blobs.get(name, &GetRequest { bytes_max: u64::MAX, verify: &|_| Ok(()) })
+    blobs.get(name, &GetRequest { bytes_max: u64::MAX, verify: &|_| Ok(Ok(())) })
 }
 
 fn listed(blobs: &dyn Blobs, folder: &BlobFolder) -> Vec<(String, u64)> {
@@ -108,15 +108,15 @@ pub fn a_blob_that_fails_verification_is_not_returned(place: &dyn Place) {
     for name in [name("a"), content(1)] {
         blobs.put(&name, &[b"bytes"], &metadata("x")).expect("put");
         let seen = Cell::new(0);
-        let verify = |blob: &Blob| {
+        let verify = |blob: &OpenBlob| {
             seen.set(seen.get() + 1);
-            if blob.bytes == b"other bytes" { Ok(()) } else { Err("these are not the bytes".into()) }
+            Ok(if blob.read()? == b"other bytes" { Ok(()) } else { Err("these are not the bytes".into()) })
         };
         let answer = blobs.get(&name, &GetRequest { bytes_max: 100, verify: &verify });
         assert!(matches!(&answer, Err(BlobError::Rejected { why, .. }) if why.to_string() == "these are not the bytes"), "{answer:?}");
         assert!(seen.get() >= 1);
         assert_eq!(place.raw(name.as_str()).as_deref(), Some(&b"bytes"[..]), "left for inspection");
-        let answer = blobs.get(&name, &GetRequest { bytes_max: 4, verify: &|_| Ok(()) });
+        let answer = blobs.get(&name, &GetRequest { bytes_max: 4, verify: &|_| Ok(Ok(())) });
         assert!(matches!(answer, Err(BlobError::Damaged { defect: BlobDefect::TooLong { bytes: 5 }, .. })), "{answer:?}");
         assert_eq!(get(&*blobs, &name).expect("get").bytes, b"bytes");
     }

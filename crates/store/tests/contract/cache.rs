@@ -1,6 +1,6 @@
 //! The cache beyond the contract: reads without the store, a size limit, and copies that are always verified.
 
-use crate::place::{Cached, Place, engine, heap, heap_of};
+use crate::place::{Cached, Place, engine, heap, heap_of, label, signer};
 use crate::proxy::Fault;
 use heapstead_store::blobs::{BlobMetadata, BlobName, GetRequest};
 use heapstead_store::{BlobError, Blobs, CachedBlobs, FolderBlobs, HeapStore, HeapStoreError, Owner};
@@ -37,7 +37,7 @@ impl OverFiles {
 
     fn put(&self, store: &HeapStore, fill: u8) -> HeapKey {
         let (key, payload) = heap_of(fill, MB);
-        store.put(&key, &payload, Some(&engine(1))).expect("put");
+        store.put(&key, &payload, &label(1)).expect("put");
         key
     }
 
@@ -60,8 +60,8 @@ fn a_heap_that_was_put_or_read_is_read_from_the_cache() {
     let place = Cached::new();
     let store = place.open();
     let ((put, put_payload), (read, read_payload)) = (heap(1), heap(2));
-    store.put(&put, &put_payload, Some(&engine(1))).expect("put");
-    place.bucket.open().put(&read, &read_payload, Some(&engine(2))).expect("put by another machine");
+    store.put(&put, &put_payload, &label(1)).expect("put");
+    place.bucket.open().put(&read, &read_payload, &label(2)).expect("put by another machine");
     assert!(store.get(&read).is_ok());
     place.bucket.proxy.do_always(Fault::Refuse);
     for store in [store, place.open()] {
@@ -77,7 +77,7 @@ fn a_heap_that_the_store_refused_is_not_in_the_cache() {
     let store = place.open();
     let (key, payload) = heap(1);
     place.bucket.proxy.do_always(Fault::Forbidden);
-    assert!(matches!(store.put(&key, &payload, Some(&engine(1))), Err(HeapStoreError::Blobs(BlobError::Unavailable { .. }))));
+    assert!(matches!(store.put(&key, &payload, &label(1)), Err(HeapStoreError::Blobs(BlobError::Unavailable { .. }))));
     assert!(!place.copy(&key).exists());
 }
 
@@ -86,7 +86,7 @@ fn a_damaged_copy_is_fetched_again() {
     let place = Cached::new();
     let store = place.open();
     let (key, payload) = heap(1);
-    store.put(&key, &payload, Some(&engine(1))).expect("put");
+    store.put(&key, &payload, &label(1)).expect("put");
     let whole = fs::read(place.copy(&key)).expect("copy");
     let mut flipped = whole.clone();
     flipped[5000] ^= 1;
@@ -99,12 +99,26 @@ fn a_damaged_copy_is_fetched_again() {
     assert_eq!(store.get(&key).expect("fetched").engine(), Some(&engine(1)));
 }
 
+/// Story: `heapstead heaps sign` on another machine changes the object in the bucket, and not the copies that servers have of it.
+#[test]
+fn a_copy_with_another_signature_is_fetched_again() {
+    let place = Cached::new();
+    let (store, signer) = (place.open(), signer(&[1]));
+    let (key, payload) = heap(1);
+    store.put(&key, &payload, &label(1)).expect("put");
+    let signed = signer.label(&key, Some(engine(1)));
+    place.bucket.open().put(&key, &payload, &signed).expect("signed by another machine");
+    assert!(store.glance(&key).expect("from the copy").label.mac.is_none());
+    assert_eq!(*store.get_signed(&key, &signer).expect("fetched").label(), signed);
+    assert_eq!(store.glance(&key).expect("from the copy").label, signed);
+}
+
 #[test]
 fn a_copy_without_its_engine_is_fetched_again() {
     let place = Cached::new();
     let store = place.open();
     let (key, payload) = heap(1);
-    store.put(&key, &payload, Some(&engine(1))).expect("put");
+    store.put(&key, &payload, &label(1)).expect("put");
     fs::remove_file(place.copies().join(".meta").join(format!("{key}.json"))).expect("remove");
     assert_eq!(store.get(&key).expect("fetched").engine(), Some(&engine(1)));
 }
@@ -149,7 +163,7 @@ fn a_heap_larger_than_the_cache_is_stored_without_a_copy() {
     let place = OverFiles::new();
     let store = place.open(1);
     let (key, payload) = heap_of(1, 2 * MB);
-    store.put(&key, &payload, Some(&engine(1))).expect("put");
+    store.put(&key, &payload, &label(1)).expect("put");
     assert!(store.get(&key).expect("get").payload() == payload);
     assert!(!place.has_copy(&key));
 }
@@ -211,7 +225,7 @@ fn only_blobs_named_after_their_content_are_copied() {
     let names = [BlobName::of_content(&[1; 32]), "plain".parse().expect("a name"), "ab/1.out".parse().expect("a name")];
     for name in &names {
         blobs.put(name, &[b"bytes"], &metadata).expect("put");
-        blobs.get(name, &GetRequest { bytes_max: 5, verify: &|_| Ok(()) }).expect("get");
+        blobs.get(name, &GetRequest { bytes_max: 5, verify: &|_| Ok(Ok(())) }).expect("get");
     }
     let copies = names.each_ref().map(|name| place.copies().join(name.as_str()));
     assert_eq!(copies.each_ref().map(|copy| copy.exists()), [true, false, false]);
@@ -220,4 +234,38 @@ fn only_blobs_named_after_their_content_are_copied() {
         blobs.remove(name).expect("removed");
     }
     assert_eq!(copies.map(|copy| copy.exists()), [false, true, false]);
+}
+
+/// Story: a heap that one owner had just read was in the cache for all. The time of another owner's read told that both had the same heap.
+#[test]
+fn owners_have_copies_of_their_own_within_one_size_limit() {
+    let place = OverFiles::new();
+    let store = place.open(4);
+    let owners = ["acme/ann", "umbra/bob"].map(|owner| store.for_owner(&owner.parse().expect("an owner")));
+    let [ann, bob] = &owners;
+    let key = place.put(ann, 1);
+    let inner = HeapStore::new(place.inner.clone());
+    inner.remove(&key).expect("removed behind the cache");
+    assert!(ann.get(&key).is_ok() && ann.glance(&key).is_ok(), "from its copy");
+    for other in [bob, &store] {
+        assert!(matches!(other.get(&key), Err(HeapStoreError::NotFound { .. })), "another owner's copy");
+        assert!(matches!(other.glance(&key), Err(HeapStoreError::NotFound { .. })), "another owner's copy");
+    }
+    place.put(bob, 1);
+    assert!(ann.get(&key).is_ok() && bob.get(&key).is_ok());
+    store.remove(&key).expect("removed");
+    for owner in &owners {
+        assert!(matches!(owner.glance(&key), Err(HeapStoreError::NotFound { .. })), "a copy outlived its heap");
+    }
+    for fill in 10..30 {
+        place.put(&owners[usize::from(fill % 2)], fill);
+        let used: u64 = fs::read_dir(place.copies()).expect("folder").map(|entry| entry.expect("entry").path()).map(in_folder).sum();
+        assert!((MB as u64..=4 * (MB as u64 + 42)).contains(&used), "{used}");
+    }
+}
+
+/// The bytes of the copies of one owner.
+fn in_folder(path: PathBuf) -> u64 {
+    let is_of_owner = path.is_dir() && !path.ends_with(".meta");
+    if is_of_owner { bytes_in(&path) } else { 0 }
 }

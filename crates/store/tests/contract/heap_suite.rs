@@ -1,8 +1,11 @@
 //! The contract of heaps on every implementation of `Blobs`, each promise a function that takes a place to store them in.
 
-use crate::place::{Place, engine, heap, heap_of};
+use crate::place::{Place, engine, heap, heap_of, label, signer};
 use crate::processes;
-use heapstead_store::{BlobError, Defect, HEADER_BYTES, HeapStore, HeapStoreError, ListedHeap, PAYLOAD_BYTES_MIN, header};
+use heapstead_store::{
+    BlobError, Defect, HEADER_BYTES, HeapLabel, HeapStore, HeapStoreError, ListedHeap, PAYLOAD_BYTES_MIN, S3_PART_BYTES, StoredHeap,
+    Unsigned, header,
+};
 use heapstead_types::HeapKey;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -15,7 +18,7 @@ pub fn a_heap_comes_back_with_its_engine(place: &dyn Place) {
     let store = place.open();
     for (fill, bytes, engine) in [(1, PAYLOAD_BYTES_MIN, engine(1)), (2, PAYLOAD_BYTES_MIN + 1, engine(2)), (3, 5 << 20, engine(1))] {
         let (key, payload) = heap_of(fill, bytes);
-        store.put(&key, &payload, Some(&engine)).expect("put");
+        store.put(&key, &payload, &HeapLabel::unsigned(Some(engine.clone()))).expect("put");
         for store in [store.clone(), place.open()] {
             let heap = store.get(&key).expect("get");
             assert!(heap.payload() == payload, "the same bytes");
@@ -24,9 +27,38 @@ pub fn a_heap_comes_back_with_its_engine(place: &dyn Place) {
     }
 }
 
+/// Longer than one part of an upload, so that in S3 it is a multipart upload.
+pub fn a_long_heap_is_stored_and_opened_piece_by_piece(place: &dyn Place) {
+    let (store, signer) = (place.open(), signer(&[1]));
+    let (key, payload) = heap_of(1, 2 * S3_PART_BYTES as usize + 7);
+    let label = signer.label(&key, Some(engine(1)));
+    let staged = store.stage(&key, |write| payload.chunks(1 << 20).try_for_each(write)).expect("staged");
+    store.store(staged, &label).expect("stored");
+    for store in [store, place.open()] {
+        let heap = store.open_signed(&key, &signer).expect("opened");
+        assert_eq!((heap.label(), store.describe(&key).expect("described").label), (&label, label.clone()));
+        let (mut read, mut file) = (Vec::new(), Vec::new());
+        heap.read_payload(&mut |piece| {
+            read.extend_from_slice(piece);
+            Ok(())
+        })
+        .expect("read");
+        assert!(read == payload);
+        while (file.len() as u64) < heap.file_bytes() {
+            let piece = heap.piece(file.len() as u64).expect("a piece");
+            assert!(piece.len() <= 1 << 20);
+            file.extend(piece);
+        }
+        assert!(file == [&header(&key)[..], &payload].concat());
+    }
+    let heap = place.open().open(&key).expect("opened");
+    place.open().remove(&key).expect("removed");
+    assert!(heap.piece(0).is_ok(), "an opened heap stays readable");
+}
+
 pub fn stored_bytes_are_exactly_the_file_format(place: &dyn Place) {
     let (key, payload) = heap(1);
-    place.open().put(&key, &payload, Some(&engine(1))).expect("put");
+    place.open().put(&key, &payload, &label(1)).expect("put");
     let raw = place.raw(&key.to_string()).expect("it is kept under its key");
     assert_eq!(raw[..10], *b"MCPV8SNAP\0");
     assert_eq!(raw[10..42], *key.digest());
@@ -36,10 +68,10 @@ pub fn stored_bytes_are_exactly_the_file_format(place: &dyn Place) {
 pub fn putting_a_heap_again_changes_nothing(place: &dyn Place) {
     let store = place.open();
     let (key, payload) = heap(1);
-    store.put(&key, &payload, Some(&engine(1))).expect("put");
+    store.put(&key, &payload, &label(1)).expect("put");
     let before = place.raw(&key.to_string());
-    store.put(&key, &payload, Some(&engine(1))).expect("put again");
-    place.open().put(&key, &payload, Some(&engine(1))).expect("put by another");
+    store.put(&key, &payload, &label(1)).expect("put again");
+    place.open().put(&key, &payload, &label(1)).expect("put by another");
     assert!(place.raw(&key.to_string()) == before);
     assert!(store.get(&key).expect("get").payload() == payload);
     assert_eq!(listed(&store).len(), 1);
@@ -49,22 +81,22 @@ pub fn the_engine_of_the_last_put_is_returned(place: &dyn Place) {
     let store = place.open();
     let (key, payload) = heap(1);
     for engine in [engine(1), engine(2)] {
-        store.put(&key, &payload, Some(&engine)).expect("put");
+        store.put(&key, &payload, &HeapLabel::unsigned(Some(engine.clone()))).expect("put");
         assert_eq!(store.get(&key).expect("get").engine(), Some(&engine));
-        assert_eq!(store.describe(&key).expect("described").engine, Some(engine));
+        assert_eq!(store.describe(&key).expect("described").label.engine, Some(engine));
     }
 }
 
 pub fn a_heap_may_be_stored_without_an_engine(place: &dyn Place) {
     let store = place.open();
     let (key, payload) = heap(1);
-    store.put(&key, &payload, None).expect("put");
+    store.put(&key, &payload, &HeapLabel::default()).expect("put");
     for store in [store.clone(), place.open()] {
         let heap = store.get(&key).expect("get");
         assert!(heap.payload() == payload && heap.engine().is_none());
-        assert_eq!(store.describe(&key).expect("described").engine, None);
+        assert_eq!(store.describe(&key).expect("described").label.engine, None);
     }
-    store.put(&key, &payload, Some(&engine(1))).expect("put with its engine");
+    store.put(&key, &payload, &label(1)).expect("put with its engine");
     assert_eq!(store.get(&key).expect("get").engine(), Some(&engine(1)));
 }
 
@@ -81,7 +113,7 @@ pub fn a_payload_that_is_too_short_is_refused(place: &dyn Place) {
     let store = place.open();
     let key = HeapKey::from_digest([0xab; 32]);
     for bytes in [0, 1, PAYLOAD_BYTES_MIN - 1] {
-        let put = store.put(&key, &vec![5; bytes], Some(&engine(1)));
+        let put = store.put(&key, &vec![5; bytes], &label(1));
         assert!(matches!(put, Err(HeapStoreError::NotAHeap(_))), "{put:?}");
     }
     assert!(place.raw(&key.to_string()).is_none());
@@ -113,7 +145,7 @@ pub fn damage_is_reported_by_kind_and_left_for_inspection(place: &dyn Place) {
             defect_of(store.describe(&key), &key);
         }
     }
-    store.put(&key, &payload, Some(&engine(1))).expect("another put repairs it");
+    store.put(&key, &payload, &label(1)).expect("another put repairs it");
     assert!(store.get(&key).is_ok());
 }
 
@@ -131,7 +163,7 @@ pub fn an_engine_id_may_be_missing_but_not_invalid(place: &dyn Place) {
     place.plant(&key.to_string(), &whole, None);
     for _again in 0..2 {
         assert_eq!(store.get(&key).expect("get").engine(), None);
-        assert_eq!(store.describe(&key).expect("described").engine, None);
+        assert_eq!(store.describe(&key).expect("described").label.engine, None);
     }
     place.plant(&key.to_string(), &whole, Some("node"));
     assert!(matches!(defect_of(store.get(&key), &key), Defect::Sidecar { .. }));
@@ -141,14 +173,14 @@ pub fn an_engine_id_may_be_missing_but_not_invalid(place: &dyn Place) {
 pub fn an_unavailable_store_is_not_reported_as_not_found(place: &dyn Place) {
     let store = place.open();
     let ((key, payload), (new, new_payload)) = (heap(1), heap(2));
-    store.put(&key, &payload, Some(&engine(1))).expect("put");
+    store.put(&key, &payload, &label(1)).expect("put");
     place.down();
     let all = |store: &HeapStore| {
         std::thread::scope(|scope| {
             // At once, because each may take its whole deadline.
             let calls = [
                 scope.spawn(|| ("get", store.get(&key).map(drop))),
-                scope.spawn(|| ("put", store.put(&new, &new_payload, Some(&engine(1))))),
+                scope.spawn(|| ("put", store.put(&new, &new_payload, &label(1)))),
                 scope.spawn(|| ("describe", store.describe(&key).map(drop))),
                 scope.spawn(|| ("list", store.list(&mut |_| ControlFlow::Continue(())))),
                 scope.spawn(|| ("remove", store.remove(&key))),
@@ -163,7 +195,7 @@ pub fn an_unavailable_store_is_not_reported_as_not_found(place: &dyn Place) {
     place.up();
     assert!(store.get(&key).expect("available again").payload() == payload);
     assert!(matches!(store.get(&new), Err(HeapStoreError::NotFound { .. })), "the failed put stored nothing");
-    store.put(&new, &new_payload, Some(&engine(1))).expect("put");
+    store.put(&new, &new_payload, &label(1)).expect("put");
     store.check().expect("healthy");
 }
 
@@ -171,9 +203,9 @@ pub fn a_heap_is_described_without_its_payload(place: &dyn Place) {
     let store = place.open();
     let (key, payload) = heap_of(1, PAYLOAD_BYTES_MIN + 5);
     let before = SystemTime::now();
-    store.put(&key, &payload, Some(&engine(1))).expect("put");
+    store.put(&key, &payload, &label(1)).expect("put");
     let info = store.describe(&key).expect("described");
-    assert_eq!((info.key, info.payload_bytes, info.engine), (key, PAYLOAD_BYTES_MIN as u64 + 5, Some(engine(1))));
+    assert_eq!((info.key, info.payload_bytes, info.label.engine), (key, PAYLOAD_BYTES_MIN as u64 + 5, Some(engine(1))));
     assert!(info.stored_at > before - CLOCK_TOLERANCE && info.stored_at < SystemTime::now() + CLOCK_TOLERANCE);
     let damaged_inside = [&header(&key)[..], &vec![9; payload.len()]].concat();
     place.plant(&key.to_string(), &damaged_inside, Some(&engine(1).to_string()));
@@ -185,7 +217,7 @@ pub fn listing_stops_when_the_caller_breaks(place: &dyn Place) {
     assert_eq!(listed(&store), []);
     let heaps = [heap(1), heap_of(2, PAYLOAD_BYTES_MIN + 7), heap(3)];
     for (key, payload) in &heaps {
-        store.put(key, payload, Some(&engine(1))).expect("put");
+        store.put(key, payload, &label(1)).expect("put");
     }
     store.check().expect("healthy");
     let found = listed(&store);
@@ -226,14 +258,14 @@ pub fn thousands_of_heaps_are_listed(place: &dyn Place) {
 pub fn a_removed_heap_is_not_found(place: &dyn Place) {
     let store = place.open();
     let ((key, payload), (kept, kept_payload)) = (heap(1), heap(2));
-    store.put(&key, &payload, Some(&engine(1))).expect("put");
-    store.put(&kept, &kept_payload, Some(&engine(1))).expect("put");
+    store.put(&key, &payload, &label(1)).expect("put");
+    store.put(&kept, &kept_payload, &label(1)).expect("put");
     store.remove(&key).expect("removed");
     store.remove(&key).expect("removed already");
     assert!(matches!(store.get(&key), Err(HeapStoreError::NotFound { .. })));
     assert!(matches!(store.describe(&key), Err(HeapStoreError::NotFound { .. })));
     assert_eq!(listed(&store).iter().map(|heap| heap.key).collect::<Vec<_>>(), [kept]);
-    store.put(&key, &payload, Some(&engine(2))).expect("put again");
+    store.put(&key, &payload, &label(2)).expect("put again");
     assert_eq!(store.get(&key).expect("get").engine(), Some(&engine(2)), "nothing of the old one is left");
 }
 
@@ -252,7 +284,7 @@ pub fn concurrent_puts_and_gets_succeed(place: &dyn Place) {
                 // Half of the threads put the same heaps, the others their own.
                 for fill in if thread < 4 { 100..104 } else { 110 + thread * 4..114 + thread * 4 } {
                     let (key, payload) = heap(fill);
-                    store.put(&key, &payload, Some(&engine(1))).expect("put");
+                    store.put(&key, &payload, &label(1)).expect("put");
                     assert!(store.get(&key).expect("get").payload() == payload);
                 }
             });
@@ -282,7 +314,7 @@ pub fn partial_heaps_are_never_visible(place: &dyn Place) {
         let readers = [scope.spawn(read), scope.spawn(read)];
         let store = place.open();
         while readers.iter().any(|reader| !reader.is_finished()) {
-            store.put(&key, &payload, Some(&engine(1))).expect("put");
+            store.put(&key, &payload, &label(1)).expect("put");
             assert!(store.get(&key).is_ok());
             store.remove(&key).expect("remove");
         }
@@ -317,4 +349,32 @@ pub fn listed(store: &HeapStore) -> Vec<ListedHeap> {
     list.expect("list");
     heaps.sort_by_key(|heap| heap.key);
     heaps
+}
+
+/// Story: the checksum of a heap is its own, so anyone can write a file that passes it. Only the signature tells where a heap comes from.
+pub fn only_a_signed_heap_is_returned_for_restoring(place: &dyn Place) {
+    let (store, ours, other) = (place.open(), signer(&[1]), signer(&[2]));
+    let (key, payload) = heap(1);
+    place.plant(&key.to_string(), &[&header(&key)[..], &payload].concat(), Some(&engine(1).to_string()));
+    assert_eq!(unsigned(store.get_signed(&key, &ours)), Unsigned::Missing);
+    assert!(store.get(&key).is_ok(), "its file is intact");
+    let signed = ours.label(&key, Some(engine(1)));
+    let swapped = HeapLabel { engine: Some(engine(2)), ..signed.clone() };
+    store.put(&key, &payload, &swapped).expect("put");
+    assert_eq!(unsigned(store.get_signed(&key, &ours)), Unsigned::Invalid, "the engine is signed too");
+    store.put(&key, &payload, &signed).expect("put");
+    assert!(matches!(unsigned(store.get_signed(&key, &other)), Unsigned::UnknownKey { .. }));
+    for store in [store, place.open()] {
+        let heap = store.get_signed(&key, &ours).expect("signed");
+        assert!(heap.payload() == payload && *heap.label() == signed);
+        assert_eq!(store.describe(&key).expect("described").label, signed);
+    }
+}
+
+fn unsigned(got: Result<StoredHeap, HeapStoreError>) -> Unsigned {
+    match got {
+        Err(HeapStoreError::Unsigned { why, .. }) => why,
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("it was returned"),
+    }
 }

@@ -49,10 +49,12 @@ macro_rules! contract {
             }
             contract_tests! { heap_suite, $place;
                 a_heap_comes_back_with_its_engine
+                a_long_heap_is_stored_and_opened_piece_by_piece
                 stored_bytes_are_exactly_the_file_format
                 putting_a_heap_again_changes_nothing
                 the_engine_of_the_last_put_is_returned
                 a_heap_may_be_stored_without_an_engine
+                only_a_signed_heap_is_returned_for_restoring
                 a_missing_heap_is_not_found
                 a_payload_that_is_too_short_is_refused
                 damage_is_reported_by_kind_and_left_for_inspection

@@ -1,9 +1,13 @@
 //! Blobs in memory, for tests: only what the trait requires. It can be made unavailable.
 
 use crate::place::Place;
-use heapstead_store::blobs::{Blob, BlobError, BlobFolder, BlobInfo, BlobMetadata, BlobName, Blobs, GetRequest, ListedBlob};
+use heapstead_store::blobs::{
+    Blob, BlobError, BlobFolder, BlobInfo, BlobMetadata, BlobName, Blobs, GetRequest, ListedBlob, LocalFile, OpenBlob, StagedFile,
+};
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::ops::{ControlFlow, Range};
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime};
@@ -37,8 +41,31 @@ impl Blobs for MemoryBlobs {
         "memory"
     }
 
-    fn get(&self, name: &BlobName, request: &GetRequest<'_>) -> Result<Blob, BlobError> {
-        request.accept(name, self.find("read", name)?.0)
+    fn open(&self, name: &BlobName, request: &GetRequest<'_>) -> Result<OpenBlob, BlobError> {
+        let (Blob { bytes, metadata }, _) = self.find("read", name)?;
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(&bytes).expect("written");
+        request.accept(name, OpenBlob { file, bytes: bytes.len() as u64, metadata })
+    }
+
+    fn put_staged(&self, name: &BlobName, staged: StagedFile, metadata: &BlobMetadata) -> Result<Option<StagedFile>, BlobError> {
+        let mut bytes = vec![0; staged.bytes() as usize];
+        staged.file().read_exact_at(&mut bytes, 0).expect("the staged file");
+        self.put(name, &[&bytes], metadata)?;
+        Ok(Some(staged))
+    }
+
+    fn adopt(&self, files: &[LocalFile<'_>]) -> Result<(), BlobError> {
+        for file in files {
+            let read = std::fs::read(file.path).map_err(|error| BlobError::Unavailable {
+                operation: "read",
+                place: file.path.display().to_string(),
+                error: error.into(),
+            });
+            self.put(&file.name, &[&read?], &BlobMetadata::default())?;
+            std::fs::remove_file(file.path).expect("removed");
+        }
+        Ok(())
     }
 
     fn get_range(&self, name: &BlobName, range: Range<u64>) -> Result<Vec<u8>, BlobError> {
@@ -59,7 +86,7 @@ impl Blobs for MemoryBlobs {
 
     fn describe(&self, name: &BlobName) -> Result<BlobInfo, BlobError> {
         let (blob, modified) = self.find("ask for", name)?;
-        Ok(BlobInfo { bytes: blob.bytes.len() as u64, modified, metadata: blob.metadata, start: None })
+        Ok(BlobInfo { bytes: blob.bytes.len() as u64, modified, metadata: blob.metadata, start: None, file: None })
     }
 
     fn list(&self, folder: &BlobFolder, each: &mut dyn FnMut(ListedBlob) -> ControlFlow<()>) -> Result<(), BlobError> {
@@ -90,6 +117,10 @@ impl Blobs for MemoryBlobs {
 
     fn until(&self, deadline: Instant) -> Arc<dyn Blobs> {
         Arc::new(Self { deadline: Some(deadline), ..self.clone() })
+    }
+
+    fn for_user(&self, _: &str) -> Arc<dyn Blobs> {
+        Arc::new(self.clone())
     }
 }
 

@@ -2,7 +2,10 @@
 
 use crate::proxy::{Fault, Proxy};
 use crate::s3_server;
-use heapstead_store::{Blobs, CachedBlobs, FolderBlobs, HeapStore, Owner, PAYLOAD_BYTES_MIN, S3Blobs, S3Settings, key_of};
+use heapstead_store::records::ServerKey;
+use heapstead_store::{
+    Blobs, CachedBlobs, FolderBlobs, HeapLabel, HeapSigner, HeapStore, Owner, PAYLOAD_BYTES_MIN, S3Blobs, S3Settings, key_of,
+};
 use heapstead_types::{EngineId, HeapKey};
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::path::Path as ObjectPath;
@@ -64,6 +67,17 @@ pub fn settings(endpoint: &str, bucket: &str) -> S3Settings {
         deadline: DEADLINE,
         ..S3Settings::new(bucket)
     }
+}
+
+/// The label of a heap that this engine wrote and nobody signed.
+pub fn label(number: u32) -> HeapLabel {
+    HeapLabel::unsigned(Some(engine(number)))
+}
+
+/// A ring of keys, each filled with this byte, the newest last.
+pub fn signer(keys: &[u8]) -> HeapSigner {
+    let keys: Vec<_> = keys.iter().map(|fill| ServerKey { id: i64::from(*fill), key: vec![*fill; 32] }).collect();
+    HeapSigner::new(&keys)
 }
 
 pub struct Folder {

@@ -1,6 +1,6 @@
 //! Several processes on the same heaps: runs this test binary again with one test.
 
-use crate::place::{engine, heap, open_at};
+use crate::place::{heap, label, open_at};
 use heapstead_store::HeapStore;
 use heapstead_types::HeapKey;
 use std::process::{Child, Command, Stdio};
@@ -36,7 +36,7 @@ fn one_of_several() {
     let Ok(address) = std::env::var(PLACE) else { return };
     let store = HeapStore::new(open_at(&address));
     for (key, payload) in heaps() {
-        store.put(&key, &payload, Some(&engine(1))).expect("put");
+        store.put(&key, &payload, &label(1)).expect("put");
         assert!(store.get(&key).expect("get").payload() == payload);
     }
 }

@@ -1,6 +1,6 @@
 //! Calls under faults of the network or the bucket: they succeed after a retry, or fail in time with an error that says why.
 
-use crate::place::{Bucket, DEADLINE, Place, engine, heap, heaps_in, settings};
+use crate::place::{Bucket, DEADLINE, Place, heap, heaps_in, label, settings};
 use crate::proxy::Fault;
 use heapstead_store::blobs::BlobName;
 use heapstead_store::{BlobError, Defect, HeapStoreError, S3Settings};
@@ -16,7 +16,7 @@ const IN_TIME: Duration = Duration::from_secs(4);
 fn bucket() -> Bucket {
     let bucket = Bucket::new();
     let (key, payload) = heap(1);
-    bucket.store(DEADLINE).put(&key, &payload, Some(&engine(1))).expect("put");
+    bucket.store(DEADLINE).put(&key, &payload, &label(1)).expect("put");
     bucket
 }
 
@@ -42,7 +42,7 @@ fn temporary_faults_are_retried() {
     let ((key, payload), (new, new_payload)) = (heap(1), heap(2));
     for fault in [Fault::Refuse, Fault::Busy, Fault::CutRequest] {
         bucket.proxy.do_times(fault, 2);
-        store.put(&new, &new_payload, Some(&engine(1))).unwrap_or_else(|error| panic!("{fault:?}: {error}"));
+        store.put(&new, &new_payload, &label(1)).unwrap_or_else(|error| panic!("{fault:?}: {error}"));
         assert_eq!(bucket.proxy.requests(), 3, "{fault:?}");
     }
     for fault in [Fault::Refuse, Fault::Busy, Fault::CutAnswer] {
@@ -67,7 +67,7 @@ fn an_unanswered_request_is_retried_after_half_of_the_deadline() {
         scope.spawn(|| {
             let (bucket, (key, payload)) = (bucket(), heap(2));
             bucket.proxy.do_times(Fault::Silence, 1);
-            bucket.store(DEADLINE).put(&key, &payload, Some(&engine(1))).expect("put");
+            bucket.store(DEADLINE).put(&key, &payload, &label(1)).expect("put");
             assert_eq!(bucket.proxy.requests(), 2);
         });
     });
@@ -90,13 +90,13 @@ fn a_put_fails_in_time_and_leaves_nothing(fault: Fault) {
     let store = bucket.store(SHORT);
     let (key, payload) = heap(2);
     bucket.proxy.do_always(fault);
-    let text = fails_in_time(|| store.put(&key, &payload, Some(&engine(1))));
+    let text = fails_in_time(|| store.put(&key, &payload, &label(1)));
     assert!(text.starts_with(&format!("can't write `{key}` in the bucket `{}`: ", bucket.name)), "{text}");
     assert!(bucket.raw(&key.to_string()).is_none(), "{fault:?}: nothing partial is there");
     bucket.proxy.do_always(Fault::None);
     let store = bucket.store(DEADLINE);
     assert!(matches!(store.get(&key), Err(HeapStoreError::NotFound { .. })), "{fault:?}");
-    store.put(&key, &payload, Some(&engine(1))).expect("available again");
+    store.put(&key, &payload, &label(1)).expect("available again");
 }
 
 fn a_get_fails_in_time(fault: Fault) {
@@ -116,7 +116,7 @@ fn an_upload_whose_response_is_lost_is_stored_whole_or_not_at_all() {
     let store = bucket.store(SHORT);
     let (key, payload) = heap(2);
     bucket.proxy.do_always(Fault::StallAnswer);
-    let _ = store.put(&key, &payload, Some(&engine(1)));
+    let _ = store.put(&key, &payload, &label(1));
     bucket.proxy.do_always(Fault::None);
     match bucket.store(DEADLINE).get(&key) {
         Ok(heap) => assert!(heap.payload() == payload),
@@ -147,7 +147,7 @@ fn only_a_missing_object_is_reported_as_not_found() {
     for text in [
         unavailable(no_bucket.get(&key)),
         unavailable(no_bucket.describe(&key)),
-        unavailable(no_bucket.put(&key, &payload, Some(&engine(1)))),
+        unavailable(no_bucket.put(&key, &payload, &label(1))),
         unavailable(no_bucket.list(&mut |_| std::ops::ControlFlow::Continue(()))),
         unavailable(no_bucket.remove(&key)),
         unavailable(no_bucket.check()),
@@ -193,7 +193,7 @@ fn a_callers_deadline_ends_a_call_before_the_stores_own() {
     let ((key, _), (new, payload)) = (heap(1), heap(2));
     let store = || bucket.store(DEADLINE).until(Instant::now() + Duration::from_secs(1));
     fails_in_time(|| store().get(&key));
-    fails_in_time(|| store().put(&new, &payload, Some(&engine(1))));
+    fails_in_time(|| store().put(&new, &payload, &label(1)));
     fails_in_time(|| store().describe(&key));
 }
 
@@ -213,5 +213,24 @@ fn range_reads_are_retried_as_whole_reads_are() {
         bucket.proxy.do_always(fault);
         let answer = blobs.get_range(&name, 0..1);
         assert!(matches!(answer, Err(BlobError::Unavailable { .. })), "{fault:?}: {answer:?}");
+    }
+}
+
+/// Story: a heap that the bucket did not have was asked for twice. The time of an import told whether another owner had stored the same heap.
+#[test]
+fn a_heap_takes_as_many_requests_whether_or_not_the_bucket_has_it() {
+    let bucket = bucket();
+    let store = bucket.store(DEADLINE);
+    for number in [1, 2] {
+        let (key, payload) = heap(number);
+        let requests = |call: &dyn Fn()| {
+            bucket.proxy.do_times(Fault::Refuse, 0);
+            call();
+            bucket.proxy.requests()
+        };
+        assert_eq!(requests(&|| assert_eq!(store.describe(&key).is_ok(), number == 1)), 1);
+        assert_eq!(requests(&|| assert_eq!(store.is_new(&key).expect("answered"), None)), 0);
+        let stage = || store.stage(&key, |write| write(&payload)).expect("staged");
+        assert_eq!(requests(&|| store.store(stage(), &label(1)).expect("stored")), 1);
     }
 }

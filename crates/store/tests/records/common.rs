@@ -2,7 +2,10 @@
 
 use heapstead_store::Tags;
 use heapstead_store::outputs::Extent;
-use heapstead_store::records::{ExecutionEnd, NewExecution, NewLogEntry, NewSession, Records, RunSession};
+use heapstead_store::records::{
+    ExecutionEnd, NewExecution, NewHeap, NewHeapEngine, NewLogEntry, NewReservation, NewSession, Records, ReservationId, ReservedHeap,
+    RunSession,
+};
 use heapstead_types::{ExecutionId, HeapKey, Principal, ServerId, SessionId, SessionName, Status};
 use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
@@ -73,6 +76,17 @@ pub fn heap(number: u64) -> HeapKey {
     HeapKey::from_digest(digest)
 }
 
+/// A heap to record, without a reservation and an engine.
+pub fn stored(key: HeapKey, bytes: u64) -> NewHeap {
+    NewHeap { key, bytes, engine: NewHeapEngine::Named(None), reservation: None }
+}
+
+/// Room for a heap that was not in the store before.
+pub fn reservation(principal: Principal, number: u64, bytes: u64) -> NewReservation {
+    let heap = Some(ReservedHeap { key: heap(number), is_new: Some(true) });
+    NewReservation { id: ReservationId::new(), principal, bytes, heap, at: now() }
+}
+
 pub fn anyone() -> Principal {
     Principal::anonymous()
 }
@@ -111,7 +125,7 @@ pub fn logged(id: &ExecutionId, number: u64) -> ExecutionEnd {
         timestamp: now(),
         execution_id: id.clone(),
     };
-    ExecutionEnd { heap: Some((heap(number), 700)), log: Some(entry), ..end(Status::Completed) }
+    ExecutionEnd { heap: Some(stored(heap(number), 700)), log: Some(entry), ..end(Status::Completed) }
 }
 
 pub fn tags(pairs: &[(&str, &str)]) -> Tags {

@@ -2,12 +2,12 @@
 
 use crate::common::{
     Place, ann, anyone, bob, end, heap, hours, id, in_session, logged, logged_in, new, new_session, now, race, server, session, session_id,
-    tags,
+    stored, tags,
 };
 use heapstead_store::outputs::Extent;
 use heapstead_store::records::{
-    Accepted, ContinuityReport, Cursor, EndedExecution, Execution, ExecutionEnd, ExecutionFilter, LogRange, NewExecution, NewSession,
-    RunSession, TurnId,
+    Accepted, ContinuityReport, Cursor, DeletedExecution, EndedExecution, Execution, ExecutionEnd, ExecutionFilter, LogRange, NewExecution,
+    NewSession, RunSession, TextPart, TurnId,
 };
 use heapstead_types::{ErrorCode, Status};
 use std::collections::BTreeSet;
@@ -24,7 +24,7 @@ pub async fn an_end_is_set_once(place: &dyn Place) {
     let ended = records.execution(&anyone(), &id(1)).await.expect("read").expect("known");
     assert_eq!((ended.status, ended.result.as_deref(), ended.heap), (Status::Completed, Some("1"), Some(heap(9))));
     assert_eq!((ended.output, ended.warnings), (Extent { bytes: 5, lines: 2 }, vec!["careful".to_owned()]));
-    let log = records.session_log(&anyone(), &session("s"), LogRange::default()).await.expect("read");
+    let log = records.session_log(&anyone(), &session("s"), LogRange::default()).await.expect("read").0;
     assert_eq!(log.len(), 1, "an end that was refused adds no entry");
 }
 
@@ -120,7 +120,7 @@ pub async fn an_execution_is_stored_with_every_field(place: &dyn Place) {
         result: Some("result".into()),
         warnings: vec!["one".into(), "two".into()],
         output: Extent { bytes: 1 << 40, lines: 1 << 33 },
-        heap: Some((heap(1), 10)),
+        heap: Some(stored(heap(1), 10)),
         tags: Some(tags(&[("a", "1")])),
         continuity: Some(ContinuityReport { json: "{}".into(), is_delivered: true }),
         ..ExecutionEnd::bare(Status::Completed)
@@ -142,12 +142,13 @@ pub async fn an_execution_is_stored_with_every_field(place: &dyn Place) {
         output: Extent { bytes: 1 << 40, lines: 1 << 33 },
         continuity: Some("{}".into()),
         result: Some("result".into()),
+        result_bytes: 6,
     };
     assert_eq!(records.execution(&anyone(), &id(1)).await.expect("read"), Some(expected.clone()), "after reopening");
     let without = Execution { result: None, ..expected };
-    assert_eq!(records.execution_without_result(&anyone(), &id(1)).await.expect("read"), Some(without));
+    assert_eq!(records.execution_with_part(&anyone(), &id(1), 0).await.expect("read"), Some(without));
     assert_eq!(records.tags(&anyone(), heap(1)).await.expect("read"), tags(&[("a", "1")]));
-    assert_eq!(records.heap_bytes(&anyone()).await.expect("read"), 10);
+    assert_eq!(records.used_bytes(&anyone()).await.expect("read"), 10);
     let cancelled = records.execution(&anyone(), &id(2)).await.expect("read").expect("known");
     assert_eq!((cancelled.status, cancelled.started_at), (Status::Cancelled, accepted_at), "its code did not start");
 }
@@ -166,7 +167,7 @@ pub async fn an_execution_that_several_servers_end_ends_once(place: &dyn Place) 
         let stored = records.execution(&anyone(), &id(round)).await.expect("read").expect("known");
         assert_eq!(stored.heap, Some(heap(winner as u64)));
     }
-    let log = records.session_log(&anyone(), &session(&session_id(1).to_string()), LogRange::default()).await.expect("read");
+    let log = records.session_log(&anyone(), &session(&session_id(1).to_string()), LogRange::default()).await.expect("read").0;
     assert_eq!(log.len(), 10, "one entry each");
 }
 
@@ -178,7 +179,9 @@ pub async fn executions_of_another_owner_do_not_exist(place: &dyn Place) {
     assert!(records.execution(&ann(), &id(1)).await.expect("read").is_some());
     for other in [bob(), anyone()] {
         assert_eq!(records.execution(&other, &id(1)).await.expect("read"), None);
-        assert_eq!(records.execution_without_result(&other, &id(1)).await.expect("read"), None);
+        assert_eq!(records.execution_with_part(&other, &id(1), 0).await.expect("read"), None);
+        assert_eq!(records.result_part(&other, &id(1), TextPart { offset: 0, bytes_max: 9 }).await.expect("read"), None);
+        assert_eq!(records.delete_execution(&other, &id(1)).await.expect("answered"), DeletedExecution::Unknown);
         assert_eq!(records.cursor_after(&other, &id(1)).await.expect("read"), None);
         let by_name = ExecutionFilter { session: Some(session("s")), ..Default::default() };
         assert_eq!(records.executions(&other, by_name).await.expect("read"), (vec![], None));
@@ -300,4 +303,35 @@ pub async fn servers_that_delete_at_once_delete_each_execution_once(place: &dyn 
     .concat();
     assert_eq!(deleted.len() as u64, COUNT);
     assert_eq!(deleted.into_iter().collect::<BTreeSet<_>>(), (0..COUNT).map(id).collect());
+}
+
+pub async fn a_long_result_is_read_in_parts(place: &dyn Place) {
+    let records = place.open();
+    let result = "aé€😀".repeat(1000);
+    for number in [1, 2] {
+        records.accept_execution(new(&id(number)), None).await.expect("accepted");
+    }
+    records.end_execution(id(1), ExecutionEnd { result: Some(result.clone()), ..end(Status::Completed) }).await.expect("ended");
+    for bytes_max in [1, 2, 5, 4096, 9_999, 10_000, usize::MAX] {
+        let read = records.execution_with_part(&anyone(), &id(1), bytes_max).await.expect("read").expect("known");
+        let expected = &result[..result.floor_char_boundary(bytes_max)];
+        assert_eq!((read.result.as_deref(), read.result_bytes), (Some(expected), 10_000), "{bytes_max}");
+        let part = records.result_part(&anyone(), &id(1), TextPart { offset: 3, bytes_max }).await.expect("read").expect("a part");
+        assert_eq!(part, result[3..result.floor_char_boundary(bytes_max.saturating_add(3))], "{bytes_max}");
+    }
+    let past = TextPart { offset: 10_001, bytes_max: 9 };
+    assert_eq!(records.result_part(&anyone(), &id(1), past).await.expect("read").as_deref(), Some(""));
+    assert_eq!(records.result_part(&anyone(), &id(2), past).await.expect("read"), None, "it has none yet");
+}
+
+pub async fn an_execution_is_deleted_once_it_has_ended(place: &dyn Place) {
+    let records = place.open();
+    records.accept_execution(new(&id(1)), None).await.expect("accepted");
+    assert_eq!(records.delete_execution(&anyone(), &id(1)).await.expect("answered"), DeletedExecution::IsRunning);
+    records.end_execution(id(1), end(Status::Completed)).await.expect("ended");
+    assert!(records.usage(&anyone()).await.expect("read").other_bytes > 0);
+    assert_eq!(records.delete_execution(&anyone(), &id(1)).await.expect("answered"), DeletedExecution::Deleted);
+    assert_eq!(records.delete_execution(&anyone(), &id(1)).await.expect("answered"), DeletedExecution::Unknown);
+    assert_eq!(records.execution(&anyone(), &id(1)).await.expect("read"), None);
+    assert_eq!(records.usage(&anyone()).await.expect("read").other_bytes, 0, "it makes room at once");
 }

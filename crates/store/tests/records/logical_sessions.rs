@@ -1,12 +1,12 @@
 //! Logical sessions and the execute sessions they are bound to.
 
 use crate::common::{
-    Place, ann, anyone, bob, end, heap, hours, id, in_session, logged_in, new, new_session, now, race, server, session, session_id,
+    Place, ann, anyone, bob, end, heap, hours, id, in_session, logged_in, new, new_session, now, race, server, session, session_id, stored,
 };
 use heapstead_store::Records;
 use heapstead_store::records::{
-    Binding, ContinuityReport, ExecuteSession, ExecutionEnd, LogicalSession, NewExecution, NewLogicalSession, NewSession, NewTurn,
-    OpenedLogicalSession, RunSession, SessionFilter, TurnId,
+    Binding, CollectedHeap, ContinuityReport, ExecuteSession, ExecutionEnd, FoundHeap, LogicalSession, NewExecution, NewLogicalSession,
+    NewSession, NewTurn, OpenedLogicalSession, RunSession, SessionFilter, TurnId,
 };
 use heapstead_types::{Principal, Status};
 use jiff::Timestamp;
@@ -69,7 +69,7 @@ fn run_in(number: u64, logical: u8, expires_at: Timestamp) -> NewExecution {
 
 pub async fn an_intent_has_one_logical_session_per_owner_and_scope(place: &dyn Place) {
     let records = place.open_as(&server(1));
-    let bound = Binding { head: Some((heap(1), 10)), pending_notice: Some("notice".into()), ..binding(1, execute(1)) };
+    let bound = Binding { head: Some(stored(heap(1), 10)), pending_notice: Some("notice".into()), ..binding(1, execute(1)) };
     let turn = TurnId::new();
     let new_turn = NewTurn { id: turn.clone(), session: session_id(1) };
     let first = records.open_logical_session(new_logical(1, &ann(), "plan"), bound.clone(), new_turn, None).await.expect("answered");
@@ -84,7 +84,7 @@ pub async fn an_intent_has_one_logical_session_per_owner_and_scope(place: &dyn P
         execute: Some(bound.execute),
     };
     assert_eq!(records.turns_without_execution().await.expect("read"), [(turn, server(1))], "it holds its first turn");
-    assert_eq!(records.owned_heaps(&ann(), vec![heap(1)], false).await.expect("read"), [heap(1)]);
+    assert!(matches!(records.find_heap(&ann(), heap(1)).await.expect("read"), FoundHeap::Owned(_)));
     let again = open(&records, new_logical(2, &ann(), "plan"), Some(0)).await;
     assert_eq!(again, OpenedLogicalSession::Exists(Box::new(expected.clone())), "also if the owner has no room");
     assert_eq!(records.logical_session(&ann(), uuid(2)).await.expect("read"), None, "nothing was written");
@@ -138,12 +138,12 @@ pub async fn a_logical_session_of_another_owner_does_not_exist(place: &dyn Place
         assert_eq!(records.opened_session_of_logical(&other, uuid(1), now()).await.expect("read"), None);
         assert!(records.is_logical_session_of_another_owner(&other, uuid(1)).await.expect("read"));
         for logical in [1, 2] {
-            let changed = Binding { head: Some((heap(9), 10)), ..binding(logical, execute(9)) };
+            let changed = Binding { head: Some(stored(heap(9), 10)), ..binding(logical, execute(9)) };
             assert!(records.bind(&other, changed, now()).await.is_err(), "{logical}: another owner's is as unknown");
             assert!(records.session_ref(&other, uuid(logical)).await.is_err(), "{logical}: another owner's is as unknown");
         }
         assert_eq!(records.logical_session_by_ref(&other, 0).await.expect("read"), None);
-        assert_eq!(records.heap_bytes(&other).await.expect("read"), 0, "nothing was written");
+        assert_eq!(records.used_bytes(&other).await.expect("read"), 0, "nothing was written");
     }
     for number in [1, 2] {
         assert!(!records.is_logical_session_of_another_owner(&ann(), uuid(number)).await.expect("read"));
@@ -179,19 +179,19 @@ pub async fn a_binding_grows_or_replaces_or_sets_aside(place: &dyn Place) {
     let reusable = async |number| records.reusable_execute_session(format!("reuse {number}"), now()).await.expect("read");
     // It grows, on another server.
     let grown = ExecuteSession { symbols: "{1}".into(), revision: 1, expires_at: now() + hours(2), ..execute(1) };
-    let bound = Binding { head: Some((heap(1), 10)), ..binding(1, grown.clone()) };
+    let bound = Binding { head: Some(stored(heap(1), 10)), ..binding(1, grown.clone()) };
     place.open_as(&server(2)).bind(&ann(), bound, now()).await.expect("bound");
     let now_bound = found(&records, 1).await;
     assert_eq!((now_bound.execute, now_bound.head, now_bound.server), (Some(grown.clone()), Some(heap(1)), server(2)));
     assert_eq!(reusable(1).await, None, "it is bound");
     // It is set aside, with its heap.
-    let bound = Binding { head: Some((heap(2), 20)), ..binding(1, execute(2)) };
+    let bound = Binding { head: Some(stored(heap(2), 20)), ..binding(1, execute(2)) };
     records.bind(&ann(), bound, now()).await.expect("bound");
     let aside = ExecuteSession { head: Some(heap(1)), ..grown };
     assert_eq!(reusable(1).await, Some(aside.clone()));
     let since = now() + hours(1);
-    assert!(records.uses_heap(heap(1), since).await.expect("read") && records.owner_uses_heap(&ann(), heap(1), since).await.expect("read"));
-    assert!(!records.owner_uses_heap(&bob(), heap(1), now() - hours(1)).await.expect("read"));
+    assert!(records.uses_heap(heap(1), since).await.expect("read"));
+    assert_eq!(records.collect_heap(&ann(), heap(1), since).await.expect("collected"), CollectedHeap::Kept);
     assert_eq!(found(&records, 1).await.head, Some(heap(2)));
     // It is bound again, and the other one is lost.
     let bound = Binding { replaces: Some("damaged".into()), ..binding(1, aside) };
@@ -200,7 +200,7 @@ pub async fn a_binding_grows_or_replaces_or_sets_aside(place: &dyn Place) {
     assert_eq!((again.execute.as_ref().map(|execute| execute.id.as_str()), again.head), (Some(execute(1).id.as_str()), Some(heap(1))));
     assert_eq!((reusable(1).await, reusable(2).await), (None, None), "one is bound, the other lost");
     assert!(!records.uses_heap(heap(2), since).await.expect("read"), "nothing refers to the heap of a lost one");
-    assert_eq!(records.heap_bytes(&ann()).await.expect("read"), 30);
+    assert_eq!(records.used_bytes(&ann()).await.expect("read"), 30);
 }
 
 /// Story: a session whose execute session had expired continued from the expired heap if the first run after that failed.
@@ -208,7 +208,7 @@ pub async fn a_new_execute_session_does_not_continue_from_the_previous_heap(plac
     let records = place.open();
     opened(&records, 1).await;
     for (number, replaces) in [(2, Some("expired".to_owned())), (3, None)] {
-        let with_head = Binding { head: Some((heap(1), 10)), ..binding(1, found(&records, 1).await.execute.expect("bound")) };
+        let with_head = Binding { head: Some(stored(heap(1), 10)), ..binding(1, found(&records, 1).await.execute.expect("bound")) };
         records.bind(&ann(), with_head, now()).await.expect("bound");
         assert_eq!(found(&records, 1).await.head, Some(heap(1)));
         let execution = u64::from(number);
@@ -217,7 +217,7 @@ pub async fn a_new_execute_session_does_not_continue_from_the_previous_heap(plac
         records.end_execution(id(execution), ExecutionEnd { binding: Some(binding), ..end(Status::Failed) }).await.expect("ended");
         assert_eq!(found(&records, 1).await.head, None, "{number}");
     }
-    let same = Binding { head: Some((heap(5), 10)), ..binding(1, execute(3)) };
+    let same = Binding { head: Some(stored(heap(5), 10)), ..binding(1, execute(3)) };
     records.bind(&ann(), same, now()).await.expect("bound");
     records.bind(&ann(), binding(1, execute(3)), now()).await.expect("bound");
     assert_eq!(found(&records, 1).await.head, Some(heap(5)), "the same one keeps its head");
@@ -229,13 +229,13 @@ pub async fn an_execute_session_that_is_lost_during_a_run_stays_lost(place: &dyn
     opened(&records, 1).await;
     records.accept_execution(run_in(1, 1, now() + hours(1)), None).await.expect("accepted");
     assert!(records.lose_execute_session(uuid(1), "cleared").await.expect("answered"));
-    let grown = Binding { head: Some((heap(1), 10)), ..binding(1, ExecuteSession { revision: 1, ..execute(1) }) };
+    let grown = Binding { head: Some(stored(heap(1), 10)), ..binding(1, ExecuteSession { revision: 1, ..execute(1) }) };
     let cancelled = ExecutionEnd { binding: Some(grown), ..end(Status::Cancelled) };
     records.end_execution(id(1), cancelled).await.expect("ended");
     let lost = found(&records, 1).await;
     assert_eq!((lost.execute.and_then(|execute| execute.lost).as_deref(), lost.head), (Some("cleared"), None));
     assert_eq!(records.totals().await.expect("read").sessions, 0);
-    assert_eq!(records.heap_bytes(&ann()).await.expect("read"), 10, "the heap was stored, so the owner has it");
+    assert_eq!(records.used_bytes(&ann()).await.expect("read"), 10, "the heap was stored, so the owner has it");
 }
 
 pub async fn an_execute_session_is_reused_by_key_until_it_expires(place: &dyn Place) {
@@ -245,7 +245,7 @@ pub async fn an_execute_session_is_reused_by_key_until_it_expires(place: &dyn Pl
     opened(&records, 1).await;
     for (number, expires_in) in [(11, 2), (12, 3), (13, 1), (14, 9)] {
         let execute = ExecuteSession { reuse_key: key(), expires_at: start + hours(expires_in), ..execute(number) };
-        let bound = Binding { head: Some((heap(number.into()), 1)), ..binding(1, execute) };
+        let bound = Binding { head: Some(stored(heap(number.into()), 1)), ..binding(1, execute) };
         records.bind(&ann(), bound, start).await.expect("bound");
     }
     let reusable = async |key, at| records.reusable_execute_session(key, at).await.expect("read").map(|execute| execute.id);
@@ -262,7 +262,7 @@ pub async fn an_execute_session_that_several_servers_lose_is_lost_once(place: &d
     let records = place.open();
     for number in 0..5 {
         let logical = opened(&records, number).await;
-        let bound = Binding { head: Some((heap(1), 1)), ..binding(number, logical.execute.expect("bound")) };
+        let bound = Binding { head: Some(stored(heap(1), 1)), ..binding(number, logical.execute.expect("bound")) };
         records.bind(&ann(), bound, now()).await.expect("bound");
         let lost = race(place, 4, move |server, records| async move {
             let why = ["cleared", "damaged", "collected", "expired"][usize::from(server)];
@@ -318,7 +318,7 @@ pub async fn servers_that_sweep_at_once_expire_each_execute_session_once(place: 
     let records = place.open();
     for number in 0..8 {
         let logical = opened(&records, number).await;
-        let bound = Binding { head: Some((heap(number.into()), 1)), ..binding(number, logical.execute.expect("bound")) };
+        let bound = Binding { head: Some(stored(heap(number.into()), 1)), ..binding(number, logical.execute.expect("bound")) };
         records.bind(&ann(), bound, now()).await.expect("bound");
     }
     let expired =
@@ -394,7 +394,7 @@ pub async fn the_end_of_a_run_changes_its_logical_session(place: &dyn Place) {
     let grown = ExecuteSession { revision: 1, symbols: "{1}".into(), ..execute(1) };
     let mut end = logged_in(&id(1), 1, 7);
     end.extends = Some((uuid(1), start + hours(4)));
-    end.binding = Some(Binding { head: Some((heap(6), 10)), ..binding(1, grown) });
+    end.binding = Some(Binding { head: Some(stored(heap(6), 10)), ..binding(1, grown) });
     two.end_execution(id(1), end).await.expect("ended");
     let ended = found(&one, 1).await;
     assert_eq!((ended.head, ended.server), (Some(heap(7)), server(2)), "the run moves the head after its preparation");
@@ -402,7 +402,7 @@ pub async fn the_end_of_a_run_changes_its_logical_session(place: &dyn Place) {
     assert_eq!((bound.revision, bound.symbols.as_str(), bound.expires_at), (1, "{1}", start + hours(4)));
     let opened = one.opened_session_of_logical(&ann(), uuid(1), start).await.expect("read").expect("open");
     assert_eq!((opened.sequence, opened.head, opened.expires_at), (1, Some(heap(7)), Some(start + hours(4))));
-    assert_eq!(one.heap_bytes(&ann()).await.expect("read"), 710, "both heaps are the owner's");
+    assert_eq!(one.used_bytes(&ann()).await.expect("read"), 710, "both heaps are the owner's");
 }
 
 pub async fn an_execution_names_its_logical_session(place: &dyn Place) {
@@ -459,4 +459,39 @@ pub async fn servers_that_number_sessions_at_once_agree(place: &dyn Place) {
     .await;
     assert!(numbers.iter().all(|found| *found == numbers[0]), "{numbers:?}");
     assert_eq!(numbers[0].iter().copied().collect::<BTreeSet<_>>(), (0..6).collect());
+}
+
+pub async fn a_forgotten_logical_session_frees_its_intent_and_never_its_ref(place: &dyn Place) {
+    let records = place.open();
+    for (number, intent) in [(1, "plan"), (2, "other")] {
+        open(&records, new_logical(number, &ann(), intent), None).await;
+        assert_eq!(records.session_ref(&ann(), uuid(number)).await.expect("numbered"), u64::from(number) - 1);
+    }
+    records.lose_execute_session(uuid(1), "cleared").await.expect("lost");
+    assert!(!records.forget_logical_session(&bob(), uuid(1), None, now()).await.expect("answered"), "of another owner");
+    assert!(!records.forget_logical_session(&ann(), uuid(1), Some(now() - hours(1)), now()).await.expect("answered"), "used since");
+    for number in [1, 2] {
+        assert!(records.forget_logical_session(&ann(), uuid(number), None, now()).await.expect("answered"));
+        assert!(!records.forget_logical_session(&ann(), uuid(number), None, now()).await.expect("answered"), "once");
+        assert_eq!(records.logical_session(&ann(), uuid(number)).await.expect("read"), None);
+    }
+    assert_eq!(records.totals().await.expect("read").sessions, 0, "each is counted once, with and without state");
+    assert!(records.was_opened(&ann(), session_id(1)).await.expect("read"), "its session has ended");
+    assert_eq!(open(&records, new_logical(3, &ann(), "plan"), None).await, OpenedLogicalSession::Opened, "a new session");
+    assert_eq!(records.session_ref(&ann(), uuid(3)).await.expect("numbered"), 2, "a ref never changes its meaning");
+}
+
+pub async fn lost_execute_sessions_are_deleted_unless_their_session_is_bound_to_them(place: &dyn Place) {
+    let records = place.open();
+    open(&records, new_logical(1, &ann(), "plan"), None).await;
+    let stored = async || records.usage(&ann()).await.expect("read").other_bytes;
+    let with_one = stored().await;
+    let replaced = Binding { replaces: Some("expired".into()), ..binding(1, execute(2)) };
+    records.bind(&ann(), replaced, now()).await.expect("bound");
+    records.lose_execute_session(uuid(1), "cleared").await.expect("lost");
+    assert!(!records.delete_execute_sessions(now()).await.expect("answered"), "they would not have expired yet");
+    while records.delete_execute_sessions(now() + hours(9)).await.expect("deleted") {}
+    assert_eq!(stored().await, with_one, "the first is gone");
+    let bound = records.logical_session(&ann(), uuid(1)).await.expect("read").expect("known").execute.expect("bound");
+    assert_eq!((bound.id, bound.lost.as_deref()), (execute(2).id, Some("cleared")), "the loss can still be reported");
 }

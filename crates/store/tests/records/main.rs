@@ -4,15 +4,17 @@ mod common;
 mod damaged_heaps;
 mod executions;
 mod health;
+mod heap_reservations;
 mod heaps;
 mod logical_sessions;
 mod owners;
+mod server_keys;
 mod session_log;
 mod sessions;
 mod sqlite;
-mod state_keys;
 mod tags;
 mod turns;
+mod usage;
 
 /// One test per promise and implementation.
 macro_rules! contract {
@@ -36,13 +38,28 @@ macro_rules! contract {
                 executions: running_executions_are_found_by_session
                 executions: an_end_by_another_server_releases_the_turn
                 executions: servers_that_delete_at_once_delete_each_execution_once
+                executions: a_long_result_is_read_in_parts
+                executions: an_execution_is_deleted_once_it_has_ended
                 health: a_check_succeeds_and_leaves_no_records
                 health: reads_and_writes_are_counted_since_the_store_was_opened
+                heap_reservations: a_reservation_counts_until_a_record_takes_its_place
+                heap_reservations: the_end_of_a_run_records_its_reserved_heap_or_nothing
+                heap_reservations: a_quota_holds_when_servers_reserve_at_once
+                heap_reservations: a_reservation_grows_and_gets_its_heap
+                heap_reservations: the_last_name_of_a_heap_removes_its_file
+                heap_reservations: a_heap_is_stored_or_removed_and_never_both
+                heap_reservations: an_interrupted_removal_is_taken_over_once
+                heap_reservations: reservations_name_their_server
                 heaps: a_heap_is_in_use_while_something_refers_to_it
+                heaps: the_last_owner_of_a_heap_removes_it
+                heaps: each_owner_has_its_own_metadata_of_a_heap
+                heaps: heaps_are_listed_in_pages_by_owner
                 heaps: references_of_another_owner_do_not_count
                 heaps: a_heap_may_have_several_owners
                 heaps: a_heap_that_several_servers_add_counts_once
                 heaps: the_heap_of_a_run_belongs_to_its_owner
+                heaps: an_owner_deletes_a_heap_unless_something_of_its_own_refers_to_it
+                heaps: the_file_of_a_deleted_heap_goes_unless_another_database_may_have_it
                 logical_sessions: an_intent_has_one_logical_session_per_owner_and_scope
                 logical_sessions: servers_that_open_an_intent_at_once_get_one_session
                 logical_sessions: a_logical_session_of_another_owner_does_not_exist
@@ -60,15 +77,21 @@ macro_rules! contract {
                 logical_sessions: an_execution_names_its_logical_session
                 logical_sessions: short_names_are_numbered_per_owner
                 logical_sessions: servers_that_number_sessions_at_once_agree
+                logical_sessions: a_forgotten_logical_session_frees_its_intent_and_never_its_ref
+                logical_sessions: lost_execute_sessions_are_deleted_unless_their_session_is_bound_to_them
                 owners: every_owner_of_a_record_is_listed_once_and_in_order
                 owners: totals_are_sums_over_all_owners
                 owners: totals_hold_when_servers_write_at_once
+                owners: an_owner_over_its_quota_stores_no_more_until_it_deletes
+                owners: what_another_store_has_counts_too
+                owners: owners_without_anything_are_forgotten
                 session_log: concurrent_servers_number_entries_without_gaps
                 session_log: a_log_is_read_in_pages
                 session_log: logs_of_another_owner_do_not_exist
                 session_log: sessions_with_entries_are_listed_by_name
                 session_log: a_log_has_the_heaps_that_its_runs_used_and_produced
                 session_log: a_run_that_outlives_its_session_adds_no_entry
+                session_log: long_code_is_read_in_parts
                 sessions: a_session_is_found_by_its_owner_until_it_ends
                 sessions: a_session_expires_unless_it_is_used
                 sessions: opened_sessions_are_listed_in_pages_by_connection
@@ -80,11 +103,15 @@ macro_rules! contract {
                 sessions: a_session_that_several_servers_end_ends_once
                 sessions: sessions_that_ended_long_ago_are_deleted_with_their_logs
                 sessions: opened_sessions_are_there_after_reopening
-                state_keys: state_keys_are_listed_newest_last_and_never_lost
-                state_keys: servers_that_start_at_once_have_the_same_first_key
+                sessions: a_named_session_is_deleted_with_its_log_and_its_name_is_free
+                sessions: unused_named_sessions_are_found
+                server_keys: server_keys_are_listed_newest_last_and_never_lost
+                server_keys: keys_of_different_purposes_are_separate
+                server_keys: servers_that_start_at_once_have_the_same_first_key
                 tags: tags_are_replaced_removed_and_found_by_all_their_pairs
                 tags: tags_of_another_owner_do_not_exist
                 tags: tags_that_are_replaced_at_once_are_never_mixed
+                tags: tags_on_heaps_that_their_owner_does_not_have_are_found_and_deleted
                 turns: runs_of_a_session_take_turns_in_order_of_acceptance
                 turns: a_preparation_takes_a_turn_without_an_execution
                 turns: an_ended_session_refuses_turns

@@ -5,7 +5,7 @@ use crate::common::{
 };
 use heapstead_store::Records;
 use heapstead_store::records::{
-    EndedExecution, ExecutionEnd, LogEntry, LogRange, NameRange, NewExecution, NewLogEntry, NewSession, OpenedOn, RunSession,
+    EndedExecution, ExecutionEnd, LogEntry, LogRange, NameRange, NewExecution, NewLogEntry, NewSession, OpenedOn, RunSession, TextPart,
 };
 use heapstead_types::{Principal, Status};
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub async fn concurrent_servers_number_entries_without_gaps(place: &dyn Place) {
         }
     })
     .await;
-    let log = place.open().session_log(&anyone(), &session("s"), LogRange::default()).await.expect("read");
+    let log = place.open().session_log(&anyone(), &session("s"), LogRange::default()).await.expect("read").0;
     assert_eq!(indices(&log), (0..200).collect::<Vec<_>>());
     let mut numbers: Vec<u64> = log.iter().map(|entry| entry.code.parse().expect("a number")).collect();
     numbers.sort_unstable();
@@ -59,17 +59,20 @@ pub async fn a_log_is_read_in_pages(place: &dyn Place) {
         run_in(&records, &anyone(), "s", number, &"x".repeat(10)).await;
     }
     let page = async |from, limit, code_bytes_max| {
-        indices(&records.session_log(&anyone(), &session("s"), LogRange { from, limit, code_bytes_max }).await.expect("read"))
+        let range = LogRange { from, limit, code_bytes_max, ..LogRange::default() };
+        indices(&records.session_log(&anyone(), &session("s"), range).await.expect("read").0)
     };
     assert_eq!(page(0, None, None).await, [0, 1, 2, 3, 4]);
     assert_eq!(page(1, Some(2), None).await, [1, 2]);
     assert_eq!(page(5, None, None).await, [0; 0]);
-    assert_eq!(page(0, None, Some(25)).await, [0, 1, 2], "the entry that exceeds the limit is the last");
-    assert_eq!(page(0, None, Some(30)).await, [0, 1, 2, 3], "exactly the limit does not exceed it");
-    assert_eq!(page(0, None, Some(1)).await, [0, 1], "two entries at least");
+    // Story: this was taken for -1, so the list began again.
+    assert_eq!(page(u64::MAX, None, None).await, [0; 0]);
+    assert_eq!(page(0, None, Some(25)).await, [0, 1], "the entry that exceeds the limit is not read");
+    assert_eq!(page(0, None, Some(30)).await, [0, 1, 2], "exactly the limit does not exceed it");
+    assert_eq!(page(0, None, Some(1)).await, [0], "one entry at least");
     assert_eq!(page(0, Some(1), Some(1)).await, [0]);
     drop(records);
-    let log = place.open().session_log(&anyone(), &session("s"), LogRange { from: 3, ..LogRange::default() }).await.expect("read");
+    let log = place.open().session_log(&anyone(), &session("s"), LogRange { from: 3, ..LogRange::default() }).await.expect("read").0;
     let fields = (log[0].input_heap, log[0].output_heap, log[0].code.len(), log[0].execution_id.clone());
     assert_eq!(fields, (Some(heap(1003)), heap(3), 10, id(3)), "after reopening");
 }
@@ -79,9 +82,9 @@ pub async fn logs_of_another_owner_do_not_exist(place: &dyn Place) {
     run_in(&records, &ann(), "s", 1, "1").await;
     run_in(&records, &bob(), "s", 2, "2").await;
     run_in(&records, &ann(), "of ann", 3, "3").await;
-    let log = records.session_log(&bob(), &session("s"), LogRange::default()).await.expect("read");
+    let log = records.session_log(&bob(), &session("s"), LogRange::default()).await.expect("read").0;
     assert_eq!(log.iter().map(|entry| (entry.index, entry.code.as_str())).collect::<Vec<_>>(), [(0, "2")], "numbered per owner");
-    assert!(records.session_log(&bob(), &session("of ann"), LogRange::default()).await.expect("read").is_empty());
+    assert!(records.session_log(&bob(), &session("of ann"), LogRange::default()).await.expect("read").0.is_empty());
     let names = records.session_names(&bob(), OpenedOn::Any, NameRange::default(), now()).await.expect("read");
     assert_eq!(names, ["s"]);
     assert!(records.session_names(&anyone(), OpenedOn::Any, NameRange::default(), now()).await.expect("read").is_empty());
@@ -141,6 +144,30 @@ pub async fn a_run_that_outlives_its_session_adds_no_entry(place: &dyn Place) {
     let ended = one.end_execution(id(1), logged_in(&id(1), 1, 5)).await.expect("ended");
     assert_eq!(ended, EndedExecution::Ended { head: None });
     let name = session(&session_id(1).to_string());
-    assert!(one.session_log(&anyone(), &name, LogRange::default()).await.expect("read").is_empty());
+    assert!(one.session_log(&anyone(), &name, LogRange::default()).await.expect("read").0.is_empty());
     assert!(!one.log_has_heap(session_id(1), heap(5)).await.expect("read"));
+}
+
+pub async fn long_code_is_read_in_parts(place: &dyn Place) {
+    let records = place.open();
+    let code = "é".repeat(5_000);
+    for number in 0..3 {
+        run_in(&records, &ann(), "s", number, &code).await;
+    }
+    let read = async |code_bytes_each, code_bytes_max| {
+        let range = LogRange { code_bytes_each, code_bytes_max, ..LogRange::default() };
+        let log = records.session_log(&ann(), &session("s"), range).await.expect("read").0;
+        assert!(log.iter().all(|entry| entry.code_bytes == 10_000));
+        log.iter().map(|entry| entry.code.len()).collect::<Vec<_>>()
+    };
+    assert_eq!(read(None, None).await, [10_000; 3]);
+    assert_eq!(read(Some(0), None).await, [0; 3]);
+    assert_eq!(read(Some(101), None).await, [100; 3], "no character is split");
+    assert_eq!(read(None, Some(15_000)).await, [10_000], "an entry that does not fit is not read");
+    let part = async |owner, index, offset, bytes_max| {
+        records.logged_code(&owner, &session("s"), index, TextPart { offset, bytes_max }).await.expect("read")
+    };
+    assert_eq!(part(ann(), 1, 9_990, 100).await.as_deref(), Some("ééééé"));
+    assert_eq!(part(ann(), 3, 0, 100).await, None);
+    assert_eq!(part(bob(), 1, 0, 100).await, None, "of another owner");
 }

@@ -1,8 +1,13 @@
 //! Opened and named sessions.
 
-use crate::common::{Place, ann, anyone, bob, heap, hours, id, in_session, logged_in, new_session, now, race, server, session, session_id};
-use heapstead_store::records::{Head, LogRange, NewSession, SessionFilter};
+use crate::common::{
+    Place, ann, anyone, bob, heap, hours, id, in_session, logged, logged_in, new, new_session, now, race, server, session, session_id,
+};
+use heapstead_store::Records;
+use heapstead_store::records::{Head, LogRange, NewExecution, NewSession, RunSession, SessionFilter};
+use heapstead_types::SessionId;
 use jiff::{SignedDuration, Timestamp};
+use std::sync::Arc;
 use uuid::Uuid;
 
 pub async fn a_session_is_found_by_its_owner_until_it_ends(place: &dyn Place) {
@@ -182,10 +187,10 @@ pub async fn sessions_that_ended_long_ago_are_deleted_with_their_logs(place: &dy
     records.end_session(&anyone(), session_id(1), at - hours(2)).await.expect("ended");
     records.end_session(&anyone(), session_id(2), at).await.expect("ended");
     let named = records.named_session(&anyone(), &session("notes"), true).await.expect("created").expect("an id");
-    records.delete_sessions(at - hours(1)).await.expect("deleted");
+    while records.delete_sessions(at - hours(1)).await.expect("deleted") {}
     let log = async |number| {
         let name = session(&session_id(number).to_string());
-        records.session_log(&anyone(), &name, LogRange::default()).await.expect("read").len()
+        records.session_log(&anyone(), &name, LogRange::default()).await.expect("read").0.len()
     };
     for (number, is_there) in [(1, false), (2, true), (3, true)] {
         assert_eq!(records.is_session(session_id(number)).await.expect("read"), is_there, "{number}");
@@ -204,4 +209,41 @@ pub async fn opened_sessions_are_there_after_reopening(place: &dyn Place) {
     assert_eq!(records.opened_session(&anyone(), session_id(1), now()).await.expect("read"), Some(new.opened(None)));
     assert_eq!(records.opened_session_of_logical(&anyone(), Uuid::nil(), now()).await.expect("read"), None);
     assert!(!records.has_room_for_session(&anyone(), Some(1)).await.expect("read"));
+}
+
+/// A completed run in a named session of ann.
+async fn run_in(records: &Arc<dyn Records>, name: &str, number: u64) -> SessionId {
+    let run = NewExecution { principal: ann(), session: Some(RunSession::Named(session(name))), ..new(&id(number)) };
+    records.accept_execution(run, None).await.expect("accepted");
+    let mut end = logged(&id(number), number);
+    end.log.as_mut().expect("an entry").session = RunSession::Named(session(name));
+    records.end_execution(id(number), end).await.expect("ended");
+    records.named_session(&ann(), &session(name), false).await.expect("read").expect("an id")
+}
+
+pub async fn a_named_session_is_deleted_with_its_log_and_its_name_is_free(place: &dyn Place) {
+    let records = place.open();
+    let (first, other) = (run_in(&records, "notes", 1).await, run_in(&records, "other", 2).await);
+    assert!(!records.end_named_session(&bob(), first, None, now()).await.expect("answered"), "of another owner");
+    assert!(!records.end_named_session(&ann(), first, Some(now() - hours(1)), now()).await.expect("answered"), "it was used since");
+    assert!(records.end_named_session(&ann(), first, None, now()).await.expect("answered"));
+    assert!(!records.end_named_session(&ann(), first, None, now()).await.expect("answered"), "once");
+    for text in ["notes", &first.to_string()] {
+        assert_eq!(records.name_of_session(&ann(), text).await.expect("read"), None, "{text}");
+    }
+    assert_ne!(run_in(&records, "notes", 3).await, first, "the name is that of a new session");
+    while records.delete_ended_log(first).await.expect("deleted") {}
+    assert!(!records.is_session(first).await.expect("read"));
+    assert!(!records.delete_ended_log(other).await.expect("answered"));
+    let log = async |name| records.session_log(&ann(), &session(name), LogRange::default()).await.expect("read").0.len();
+    assert_eq!((log("notes").await, log("other").await), (1, 1), "only ended sessions are deleted");
+}
+
+pub async fn unused_named_sessions_are_found(place: &dyn Place) {
+    let records = place.open();
+    let (used, idle) = (run_in(&records, "used", 1).await, records.named_session(&bob(), &session("idle"), true).await.expect("created"));
+    assert_eq!(records.unused_sessions(now() - hours(1)).await.expect("read"), []);
+    let found = records.unused_sessions(now() + hours(1)).await.expect("read");
+    let found: Vec<_> = found.into_iter().map(|found| (found.principal, found.id, found.logical)).collect();
+    assert_eq!(found, [(ann(), used, None), (bob(), idle.expect("an id"), None)]);
 }

@@ -1,6 +1,6 @@
 //! Tags.
 
-use crate::common::{Place, ann, anyone, bob, heap, race, tags};
+use crate::common::{Place, ann, anyone, bob, heap, hours, now, race, stored, tags};
 use heapstead_store::Tags;
 use heapstead_store::records::TagQuery;
 
@@ -54,4 +54,21 @@ pub async fn tags_that_are_replaced_at_once_are_never_mixed(place: &dyn Place) {
         }
     })
     .await;
+}
+
+pub async fn tags_on_heaps_that_their_owner_does_not_have_are_found_and_deleted(place: &dyn Place) {
+    let records = place.open();
+    records.own_heap(&ann(), stored(heap(1), 1), now()).await.expect("owned");
+    for (owner, number) in [(ann(), 1), (ann(), 2), (bob(), 1)] {
+        records.set_tags(&owner, heap(number), tags(&[("a", "1"), ("b", "2")])).await.expect("set");
+    }
+    assert_eq!(records.stray_tags(now() - hours(1)).await.expect("read"), [], "they were set a moment ago");
+    let (soon, mut found) = (now() + hours(1), records.stray_tags(now() + hours(1)).await.expect("read"));
+    found.sort();
+    assert_eq!(found, [(ann(), heap(2)), (bob(), heap(1))]);
+    records.own_heap(&ann(), stored(heap(2), 1), now()).await.expect("owned meanwhile");
+    records.delete_stray_tags(found, soon).await.expect("deleted");
+    for (owner, number, left) in [(ann(), 1, 2), (ann(), 2, 2), (bob(), 1, 0)] {
+        assert_eq!(records.tags(&owner, heap(number)).await.expect("read").len(), left, "{owner} {number}");
+    }
 }

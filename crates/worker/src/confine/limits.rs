@@ -1,24 +1,16 @@
 //! Resource limits: a second limit behind V8's heap cap, which also holds if native code is exploited.
 
 use super::ConfineError;
-use crate::vm::CODE_RANGE_MB;
-use heapstead_types::limits::HEAP_MB_MAX;
+use heapstead_types::limits::{HEAP_MB_MAX, snapshot_mb_max, worker_mb_max};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// V8's heap, buffers of up to the same size, and the memory to write a snapshot: its bytes and V8's table of all objects.
-const HEAPS_PER_WORKER: u64 = 3;
-/// What a worker uses besides heaps: V8's range for machine code, which counts in full, its tables and new space, and the memory of compilers
-/// and the parser.
-const DATA_MB_BASE: u64 = CODE_RANGE_MB as u64 + 96;
-/// What a snapshot contains besides the heap and its buffers.
-const SNAPSHOT_MB_BASE: u64 = 16;
 /// Descriptors 0 to 3, and the two heaps of a run.
 const DESCRIPTORS_MAX: u64 = 16;
 
 /// The limit on a worker's writable private memory, in addition to the memory that it inherits from the zygote.
 pub fn data_bytes_max(heap_mb: u32) -> u64 {
-    (HEAPS_PER_WORKER * u64::from(heap_mb) + DATA_MB_BASE) << 20
+    worker_mb_max(heap_mb) << 20
 }
 
 /// The longest snapshot this worker may write: its heap, its buffers, and some room. Stored, because a confined worker can't query the limit.
@@ -39,7 +31,7 @@ pub fn zygote() -> Result<(), ConfineError> {
 pub fn worker(heap_mb: u32) -> Result<(), ConfineError> {
     set(Resource::Nproc, "processes", 0)?;
     set(Resource::Nofile, "open files", DESCRIPTORS_MAX)?;
-    SNAPSHOT_BYTES_MAX.store(set(Resource::Fsize, "file size", (2 * u64::from(heap_mb) + SNAPSHOT_MB_BASE) << 20)?, Relaxed);
+    SNAPSHOT_BYTES_MAX.store(set(Resource::Fsize, "file size", snapshot_mb_max(heap_mb) << 20)?, Relaxed);
     let inherited = inherited_data_bytes();
     set(Resource::Data, "data", inherited + data_bytes_max(heap_mb)).map(drop)
 }

@@ -1,20 +1,27 @@
 //! Confinement: the privileges that the zygote drops once, and each worker before it reads a byte. If a step fails, no code runs.
 //!
-//! The zygote drops what no worker needs (files, network, capabilities, new privileges), because its children inherit that at no cost. A worker
+//! The zygote drops what no worker needs (namespaces of the machine, files, network, capabilities, new privileges), because its children inherit
+//! that at no cost. A worker
 //! then closes every descriptor except its socket, sets its resource limits and its parent-death signal, and allows only the system calls of
 //! `policy/seccomp.json`.
 
 mod capabilities;
 mod descriptors;
 mod landlock;
+mod layers;
 mod lifetime;
 mod limits;
+mod namespaces;
 mod seccomp;
+mod speculation;
 
 pub use landlock::ABI_MIN as LANDLOCK_ABI_MIN;
+pub use layers::Layers;
 pub use limits::snapshot_bytes_max;
+pub use namespaces::{Namespaces, enter as enter_namespaces};
 pub use seccomp::Policy;
 
+use heapstead_wire::control::OptionalLayer;
 use rustix::process::Pid;
 use std::os::fd::RawFd;
 
@@ -41,13 +48,17 @@ pub enum ConfineError {
     Seccomp(String),
 }
 
-/// Drops the privileges of the zygote, which all its children inherit.
-pub fn zygote() -> Result<(), ConfineError> {
+/// Drops the privileges of the zygote, which all its children inherit. Returns the layers that not every kernel has.
+pub fn zygote(mut namespaces: Namespaces, layers: &Layers) -> Result<Vec<OptionalLayer>, ConfineError> {
     limits::measure_inherited();
     rustix::thread::set_no_new_privs(true).map_err(ConfineError::NoNewPrivs)?;
+    namespaces.empty_root();
     capabilities::drop_all()?;
     limits::zygote()?;
-    landlock::restrict()
+    landlock::restrict()?;
+    let mut optional = namespaces.into_layers();
+    optional.extend(layers.speculation_off.then(speculation::disable));
+    Ok(optional)
 }
 
 /// Confines a worker, before it reads a byte.

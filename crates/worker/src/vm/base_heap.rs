@@ -36,7 +36,7 @@ pub struct BaseHeap {
 /// Identifies what a base heap was made from: the engine and the JavaScript in it.
 fn stamp() -> String {
     let sources = digest(SOURCES.iter().flat_map(|(name, text)| [*name, *text]));
-    serde_json::json!({ "engine": platform::engine_id().to_string(), "sources": format!("{sources:08x}") }).to_string()
+    serde_json::json!({ "engine": platform::build_id().to_string(), "sources": format!("{sources:08x}") }).to_string()
 }
 
 impl BaseHeap {

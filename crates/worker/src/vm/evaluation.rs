@@ -4,7 +4,7 @@ use super::normal_form::UndefinedAddress;
 use super::realm::Realm;
 use super::repl::{self, CompileError, Evaluation, Repl};
 use super::state::State;
-use super::{event_loop, memory};
+use super::{event_loop, internals, memory};
 use crate::Channel;
 use heapstead_javascript::{Goal, Stripped, as_object_literal, could_be_typescript, strip_types};
 use heapstead_types::{Failure, digest};
@@ -26,19 +26,22 @@ pub struct Program<'a> {
 }
 
 /// Runs a program in the context of the isolate's heap: evaluates it, runs the event loop, describes its completion value.
-pub fn execute(isolate: &mut v8::Isolate, channel: &Channel, program: &Program<'_>) -> Result<(String, UndefinedAddress), Failure> {
+pub fn execute(isolate: &mut v8::Isolate, channel: &Channel, program: &Program<'_>) -> Result<Executed, Failure> {
     let Program { run, settings, code, stateful } = *program;
-    let (result, undefined) = {
+    let executed = {
         v8::scope!(let scope, isolate);
         let context = v8::Context::new(scope, Default::default());
         let scope = &mut v8::ContextScope::new(scope, context);
+        if stateful {
+            internals::allow_optimised_code(scope);
+        }
         let realm = Realm::restore(scope).ok_or_else(|| Failure::NoWorker("the heap has no `base` object".into()))?;
         realm.share(scope);
         realm.install(scope);
         realm.begin(scope, &settings.headers);
         let repl = Repl::attach(scope, &realm);
         scope.set_prepare_stack_trace_callback(prepare_stack_trace);
-        let main = Evaluator { channel, run, realm: &realm, repl: &repl, code }.evaluate(scope)?;
+        let (main, javascript) = Evaluator { channel, run, realm: &realm, repl: &repl, code }.evaluate(scope)?;
         event_loop::run(scope, &realm, channel, main)?;
         let value = repl::completion_value(scope, main);
         let result = realm.describe_result(scope, value)?;
@@ -48,13 +51,24 @@ pub fn execute(isolate: &mut v8::Isolate, channel: &Channel, program: &Program<'
             realm.add_to_snapshot(scope);
             scope.set_default_context(context);
         }
-        (result, UndefinedAddress::of(scope))
+        Executed { result, javascript, undefined: UndefinedAddress::of(scope) }
     };
     if stateful {
         memory::check_live(isolate)?;
     }
-    Ok((result, undefined))
+    Ok(executed)
 }
+
+/// A program that has completed.
+pub struct Executed {
+    pub result: String,
+    /// The JavaScript that ran, if it differs from the source.
+    pub javascript: Option<String>,
+    pub undefined: UndefinedAddress,
+}
+
+/// The promise of the completion value, and the JavaScript that runs if it differs from the source.
+type Running<'s> = (v8::Local<'s, v8::Promise>, Option<String>);
 
 /// The JavaScript that V8 evaluates.
 struct Script {
@@ -93,7 +107,7 @@ struct Evaluator<'a, 's> {
 
 impl<'s> Evaluator<'_, 's> {
     /// Evaluates the code: unchanged if V8 compiles it, otherwise with its types stripped.
-    fn evaluate(&self, scope: &mut v8::PinScope<'s, '_>) -> Result<v8::Local<'s, v8::Promise>, Failure> {
+    fn evaluate(&self, scope: &mut v8::PinScope<'s, '_>) -> Result<Running<'s>, Failure> {
         let code = self.code;
         let mut refused = None;
         if !could_be_typescript(code) {
@@ -101,8 +115,8 @@ impl<'s> Evaluator<'_, 's> {
                 Some(literal) => Script::from(literal, JAVASCRIPT),
                 None => Script::unchanged(code),
             };
-            match self.try_script(scope, &script)? {
-                Ok(promise) => return Ok(promise),
+            match self.try_script(scope, script)? {
+                Ok(running) => return Ok(running),
                 Err(error) => refused = Some(error),
             }
         }
@@ -115,21 +129,16 @@ impl<'s> Evaluator<'_, 's> {
             Ok(stripped) => (Script::from(stripped, TYPESCRIPT), None),
             Err(error) => (Script::unchanged(code), Some(error.into())),
         };
-        self.try_script(scope, &script)?.map_err(|error| syntax_failure(code, refused.unwrap_or(error), by_stripper))
+        self.try_script(scope, script)?.map_err(|error| syntax_failure(code, refused.unwrap_or(error), by_stripper))
     }
 
-    fn try_script(
-        &self,
-        scope: &mut v8::PinScope<'s, '_>,
-        script: &Script,
-    ) -> Result<Result<v8::Local<'s, v8::Promise>, CompileError>, Failure> {
+    fn try_script(&self, scope: &mut v8::PinScope<'s, '_>, script: Script) -> Result<Result<Running<'s>, CompileError>, Failure> {
         if let Some(segments) = &script.segments {
             self.realm.add_positions(scope, &script.name, script.shown, segments);
         }
-        let javascript = (script.javascript != self.code).then(|| script.javascript.clone());
-        self.channel.send(&FromWorker::Started { run: self.run, javascript });
+        self.channel.send(&FromWorker::Started { run: self.run });
         match self.repl.evaluate(scope, &script.javascript, &script.name) {
-            Evaluation::Promise(promise) => Ok(Ok(promise)),
+            Evaluation::Promise(promise) => Ok(Ok((promise, Some(script.javascript).filter(|javascript| javascript != self.code)))),
             Evaluation::DoesNotCompile(error) => Ok(Err(error)),
             Evaluation::Stopped => Err(memory::stop_failure("evaluation")),
         }

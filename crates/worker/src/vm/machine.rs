@@ -1,6 +1,6 @@
 //! Serves the requests of the server, from `Open` to `Close`: restores a heap, runs code on it, writes its snapshot.
 
-use super::evaluation::Program;
+use super::evaluation::{Executed, Program};
 use super::normal_form::UndefinedAddress;
 use super::state::State;
 use super::{base_heap, evaluation, isolate, memory, platform, snapshot};
@@ -83,8 +83,8 @@ impl<'a> Machine<'a> {
         isolate.set_host_import_module_dynamically_callback(evaluation::refuse_import);
         let program = Program { run, settings, code, stateful: self.stateful };
         match evaluation::execute(&mut isolate, self.channel, &program) {
-            Ok((result, undefined)) => {
-                self.channel.completed(run, result);
+            Ok(Executed { result, javascript, undefined }) => {
+                self.channel.completed(run, result, javascript);
                 memory::complete_run();
                 self.state = MachineState::HasRun(isolate, undefined);
                 Ok(())

@@ -2,8 +2,10 @@
 
 pub mod base_heap;
 pub mod bench;
+mod clock;
 mod evaluation;
 mod event_loop;
+mod internals;
 mod isolate;
 mod machine;
 mod memory;
@@ -15,10 +17,12 @@ mod repl;
 mod snapshot;
 mod state;
 
+pub use clock::{coarsen, set_resolution_us};
+pub use internals::enable_stateful_jit;
 pub use isolate::CODE_RANGE_MB;
 pub use memory::exit_if_run_in_progress;
 pub use natives::digests as natives_digests;
-pub use platform::{engine_id, initialize};
+pub use platform::{engine_id, initialize, set_jitless};
 
 use crate::{Channel, channel};
 

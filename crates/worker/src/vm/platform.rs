@@ -18,10 +18,25 @@ const FLAGS: &[&str] = &[
     "--no-expose-gc",
 ];
 
+/// An operator's choice: V8 generates no machine code, so a worker needs no executable memory. There is no `WebAssembly` then.
+const JITLESS: &str = "--jitless";
+
+static IS_JITLESS: OnceLock<bool> = OnceLock::new();
+
+/// Chooses whether V8 generates machine code, before it is initialised.
+pub fn set_jitless(jitless: bool) {
+    IS_JITLESS.get_or_init(|| jitless);
+}
+
+fn chosen_flags() -> impl Iterator<Item = &'static str> {
+    let jitless = IS_JITLESS.get().copied().unwrap_or(false);
+    FLAGS.iter().copied().chain(jitless.then_some(JITLESS))
+}
+
 pub fn initialize() {
     static ONCE: OnceLock<()> = OnceLock::new();
     ONCE.get_or_init(|| {
-        v8::V8::set_flags_from_string(&FLAGS.join(" "));
+        v8::V8::set_flags_from_string(&chosen_flags().collect::<Vec<_>>().join(" "));
         v8::V8::set_entropy_source(|buffer: &mut [u8]| entropy(buffer));
         let platform = v8::new_single_threaded_default_platform(false).make_shared();
         v8::cppgc::initialize_process(platform.clone());
@@ -61,10 +76,19 @@ pub fn fill_random(buffer: &mut [u8]) -> bool {
 }
 
 pub fn engine_id() -> EngineId {
+    id_with(chosen_flags())
+}
+
+/// The engine id without the operator's choices. The base heap is made without them, and loads with all of them.
+pub fn build_id() -> EngineId {
+    id_with(FLAGS.iter().copied())
+}
+
+fn id_with(flags: impl Iterator<Item = &'static str>) -> EngineId {
     EngineId {
         v8: v8::V8::get_version().to_owned(),
         arch: std::env::consts::ARCH.to_owned(),
-        flags: digest(FLAGS.iter().copied()),
+        flags: digest(flags),
         natives: natives::count(),
         natives_digest: natives::digest_of_first(natives::count()).unwrap_or(0),
     }

@@ -1,8 +1,8 @@
 //! Takes the snapshot of a run: created by V8, normalised, written to the descriptor that came with the request.
 
-use super::memory;
 use super::normal_form::{self, UndefinedAddress};
 use super::state::State;
+use super::{internals, memory};
 use crate::confine;
 use heapstead_types::Failure;
 use heapstead_wire::Written;
@@ -15,6 +15,7 @@ use std::os::fd::OwnedFd;
 pub fn write(mut isolate: v8::OwnedIsolate, undefined: UndefinedAddress, heap_mb: u32, descriptor: OwnedFd) -> Result<Written, Failure> {
     State::remove(&mut isolate);
     memory::begin_snapshot();
+    internals::discard_optimised_code(&mut isolate);
     let blob = isolate.create_blob(v8::FunctionCodeHandling::Keep).ok_or_else(|| Failure::Unsaveable("V8 made no snapshot".into()))?;
     if blob.len() as u64 > confine::snapshot_bytes_max() {
         return Err(over_quota(blob.len() as u64, heap_mb));

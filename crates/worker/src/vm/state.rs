@@ -1,9 +1,10 @@
 //! State that the natives and callbacks of one run share. It is in a slot of the isolate, and is removed before the snapshot.
 
+use super::clock::coarse_ms;
 use crate::Channel;
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZero;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Rejected promises without a handler. Further ones are ignored, because the oldest one decides the failure.
 const REJECTIONS_MAX: usize = 100_000;
@@ -47,12 +48,14 @@ impl State {
         unsafe { self.channel.as_ref() }
     }
 
-    pub fn elapsed(&self) -> Duration {
-        self.began.elapsed()
+    /// Milliseconds since the run began, coarsened.
+    pub fn elapsed_ms(&self) -> f64 {
+        coarse_ms(self.began.elapsed())
     }
 
+    /// When the run began, in milliseconds since 1970, coarsened.
     pub fn began_at_ms(&self) -> f64 {
-        self.began_at.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64() * 1000.0)
+        self.began_at.duration_since(UNIX_EPOCH).map_or(0.0, coarse_ms)
     }
 
     /// Takes the first rejected promise that still has no handler.

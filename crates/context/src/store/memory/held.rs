@@ -1,8 +1,9 @@
-//! The state of the memory store, behind its lock: an LRU map and its size in bytes.
+//! The state of the memory store, behind its lock: an LRU map, its size in bytes, and the shares of its owners.
 
 use super::MemorySettings;
-use crate::store::{Evictions, Saved, Stats};
-use crate::{Access, Document, SessionId, Timestamp};
+use super::owners::{Owners, Size};
+use crate::store::{CONTEXT_BYTES, Evictions, Saved, Stats};
+use crate::{Access, Document, SessionId, StoreError, Timestamp};
 use lru::LruCache;
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -11,8 +12,8 @@ use std::sync::Arc;
 const ASIDE_MAX: usize = 16;
 /// Under memory pressure, one in this many contexts is evicted.
 const PRESSURE_SHARE: usize = 5;
-/// Overhead of the map and the list for one session.
-const ENTRY_BYTES: usize = size_of::<Entry>() + size_of::<SessionId>() + 48;
+/// Overhead of the map and the list for one session, and of those of its owner.
+const ENTRY_BYTES: usize = size_of::<Entry>() + 2 * size_of::<SessionId>() + 2 * 48;
 
 pub struct Held {
     ttl_ms: i64,
@@ -21,6 +22,7 @@ pub struct Held {
     /// The least recently used context is also the first to expire, because all have the same TTL.
     map: LruCache<SessionId, Entry>,
     bytes: usize,
+    owners: Owners,
     evictions: Evictions,
     pub aside: VecDeque<Document>,
     quarantined: u64,
@@ -33,8 +35,9 @@ pub struct Held {
 struct Entry {
     document: Document,
     tenant: Arc<str>,
+    owner: Arc<str>,
     used_at: Timestamp,
-    bytes: usize,
+    size: Size,
     unflushed: Unflushed,
 }
 
@@ -53,6 +56,7 @@ impl Held {
             memory_bytes_max: settings.memory_bytes_max,
             map: LruCache::unbounded(),
             bytes: 0,
+            owners: Owners::default(),
             evictions: Evictions::default(),
             aside: VecDeque::new(),
             quarantined: 0,
@@ -67,21 +71,39 @@ impl Held {
         let entry = self.map.get_mut(access.session)?;
         entry.used_at = now;
         entry.unflushed = entry.unflushed.max(Unflushed::Use);
+        self.owners.used(&entry.owner, access.session);
         Some(entry.document.clone())
     }
 
-    pub fn replace(&mut self, access: Access<'_>, expected: Option<&Document>, new: &Document, now: Timestamp) -> bool {
+    pub fn replace(&mut self, access: Access<'_>, expected: Option<&Document>, new: &Document, now: Timestamp) -> Result<bool, StoreError> {
         let now = self.advance(now);
         self.sweep(now);
         let known = self.map.peek(access.session);
         if known.map(|entry| &entry.document) != expected {
-            return false;
+            return Ok(false);
         }
         let tenant = known.map(|entry| &entry.tenant).filter(|tenant| ***tenant == *access.tenant).cloned();
         let tenant = tenant.unwrap_or_else(|| access.tenant.into());
-        self.put(Saved { session: *access.session, tenant, document: new.clone(), used_at: now }, Unflushed::Change);
+        let owner = match known {
+            Some(entry) if access.owner.is_empty() => entry.owner.clone(),
+            _ => self.owners.name(access.owner),
+        };
+        if let Some(bytes_max) = access.owner_bytes_max {
+            let used_bytes = self.owners.counted_bytes(&owner);
+            let before = known.filter(|entry| entry.owner == owner).map_or(0, |entry| entry.size.counted_bytes);
+            let after = counted_bytes(new);
+            // One that is not longer than before is never refused.
+            if after > before && used_bytes - before + after > bytes_max {
+                return Err(StoreError::OverQuota { used_bytes, bytes_max });
+            }
+        }
+        self.put(Saved { session: *access.session, tenant, owner, document: new.clone(), used_at: now }, Unflushed::Change);
         self.make_room();
-        true
+        Ok(true)
+    }
+
+    pub fn owner_bytes(&self, owner: &str) -> u64 {
+        self.owners.counted_bytes(owner)
     }
 
     /// Inserts a loaded context, in the order of use. Returns false if it has expired.
@@ -150,6 +172,7 @@ impl Held {
                 Unflushed::Change => changed.push(Saved {
                     session: *session,
                     tenant: entry.tenant.clone(),
+                    owner: entry.owner.clone(),
                     document: entry.document.clone(),
                     used_at: entry.used_at,
                 }),
@@ -178,22 +201,44 @@ impl Held {
     }
 
     fn put(&mut self, saved: Saved, unflushed: Unflushed) {
-        let Saved { session, tenant, document, used_at } = saved;
+        let Saved { session, tenant, owner, document, used_at } = saved;
         self.forget_removal(&session);
-        let bytes = document.memory_bytes() + tenant.len() + ENTRY_BYTES;
-        let replaced = self.map.put(session, Entry { document, tenant, used_at, bytes, unflushed });
-        self.bytes = self.bytes + bytes - replaced.map_or(0, |entry| entry.bytes);
+        let memory_bytes = document.memory_bytes() + tenant.len() + ENTRY_BYTES;
+        let size = Size { memory_bytes, counted_bytes: counted_bytes(&document) };
+        let replaced = self.map.put(session, Entry { document, tenant, owner: owner.clone(), used_at, size, unflushed });
+        if let Some(replaced) = replaced {
+            self.bytes -= replaced.size.memory_bytes;
+            self.owners.remove(&replaced.owner, &session, replaced.size);
+        }
+        self.bytes += memory_bytes;
+        self.owners.add(&owner, session, size);
     }
 
     fn make_room(&mut self) {
-        while self.map.len() > self.sessions_max {
-            self.take_oldest();
+        while self.map.len() > self.sessions_max
+            && let Some(session) = self.owners.oldest_of_most()
+        {
+            self.take(&session);
             self.evictions.lru += 1;
         }
         while self.bytes > self.memory_bytes_max && !self.map.is_empty() {
-            for _ in 0..self.map.len().div_ceil(PRESSURE_SHARE) {
-                self.take_oldest();
-                self.evictions.memory_pressure += 1;
+            self.relieve();
+        }
+    }
+
+    /// Evicts a fifth of the contexts. With several owners, fewer if a fifth of the memory is free, so that those with little keep theirs.
+    fn relieve(&mut self) {
+        let is_shared = self.owners.len() > 1;
+        let enough_bytes = self.memory_bytes_max - self.memory_bytes_max / PRESSURE_SHARE;
+        let mut owners = self.owners.by_memory();
+        for _ in 0..self.map.len().div_ceil(PRESSURE_SHARE) {
+            let Some((.., owner)) = owners.pop() else { return };
+            let Some(session) = self.owners.oldest_of(&owner) else { return };
+            self.take(&session);
+            self.evictions.memory_pressure += 1;
+            owners.extend(self.owners.memory_rank(&owner));
+            if is_shared && self.bytes <= enough_bytes {
+                return;
             }
         }
     }
@@ -206,10 +251,16 @@ impl Held {
 
     fn take(&mut self, session: &SessionId) -> Option<Entry> {
         let entry = self.map.pop(session)?;
-        self.bytes -= entry.bytes;
+        self.bytes -= entry.size.memory_bytes;
+        self.owners.remove(&entry.owner, session, entry.size);
         if let Some(removed) = &mut self.removed {
             removed.insert(*session);
         }
         Some(entry)
     }
+}
+
+/// What a document counts for its owner.
+fn counted_bytes(document: &Document) -> u64 {
+    document.bytes().len() as u64 + CONTEXT_BYTES
 }

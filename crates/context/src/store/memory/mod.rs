@@ -1,8 +1,9 @@
 //! Contexts in the memory of one process: exact LRU order, sliding TTL and a memory limit. With a backing, contexts are flushed and loaded
-//! again.
+//! again. If there are several owners, the one that has the most is evicted from first, so that it does not evict the contexts of others.
 
 mod flush;
 mod held;
+mod owners;
 
 pub use flush::{FLUSH_EVERY_DEFAULT, Flusher, Loaded};
 
@@ -15,8 +16,9 @@ use std::time::Duration;
 #[derive(Clone)]
 pub struct MemorySettings {
     pub ttl: Duration,
+    /// Above this number, the owner with the most contexts loses its least recently used one.
     pub sessions_max: usize,
-    /// Above this limit, the oldest fifth is evicted.
+    /// Above this limit, the oldest fifth is evicted. With several owners, those with the most memory lose theirs, until a fifth is free.
     pub memory_bytes_max: usize,
     pub clock: Arc<dyn Clock>,
 }
@@ -78,7 +80,7 @@ impl ContextStore for Memory {
     }
 
     fn replace<'a>(&'a self, access: Access<'a>, expected: Option<&'a Document>, new: &'a Document) -> Pending<'a, bool> {
-        Box::pin(async move { Ok(self.held().replace(access, expected, new, self.clock.now())) })
+        Box::pin(async move { self.held().replace(access, expected, new, self.clock.now()) })
     }
 
     fn remove<'a>(&'a self, access: Access<'a>) -> Pending<'a, bool> {
@@ -106,6 +108,10 @@ impl ContextStore for Memory {
 
     fn stats(&self) -> Pending<'_, Stats> {
         Box::pin(async move { Ok(self.held().stats(self.clock.now())) })
+    }
+
+    fn owner_bytes<'a>(&'a self, owner: &'a str) -> Pending<'a, Option<u64>> {
+        Box::pin(async move { Ok(Some(self.held().owner_bytes(owner))) })
     }
 
     /// Memory is always available, but the backing may not be.

@@ -31,8 +31,10 @@ impl Backing for Sqlite {
                 .map_err(|error| unavailable(&error))?;
             let next = rows.last().map(|(session, ..)| *session).filter(|_| rows.len() == limit);
             let tenant: Arc<str> = "".into();
-            let saved =
-                |(session, used_at, bytes)| Saved { session, tenant: tenant.clone(), document: Document::from_bytes(bytes), used_at };
+            let saved = |(session, used_at, bytes, owner)| {
+                let document = Document::from_bytes(bytes);
+                Saved { session, tenant: tenant.clone(), owner, document, used_at }
+            };
             Ok(Page { saved: rows.into_iter().map(saved).collect(), next, ..Page::default() })
         })
     }
@@ -43,7 +45,7 @@ impl Backing for Sqlite {
                 statements::remove(db, session)?;
             }
             for saved in &flush.changed {
-                statements::put(db, &saved.session, saved.document.bytes(), saved.used_at)?;
+                statements::put(db, &saved.session, &saved.owner, saved.document.bytes(), saved.used_at)?;
             }
             for (session, used_at) in &flush.used {
                 statements::touch(db, session, *used_at)?;

@@ -11,7 +11,7 @@ mod backing;
 mod statements;
 mod writer;
 
-use super::{ContextStore, Pending, Stats, TTL_DEFAULT};
+use super::{CONTEXT_BYTES, ContextStore, Pending, Stats, TTL_DEFAULT};
 use crate::parsed::Parsed;
 use crate::{Access, Clock, Document, SessionId, StoreError, SystemClock, Timestamp};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -28,8 +28,11 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const READERS_KEPT: usize = 8;
 /// Maximum interval between updates of the time of last use.
 const TOUCH_EVERY_MAX: Duration = Duration::from_secs(60);
+/// Version 1.
 const SCHEMA: &str = include_str!("schema.sql");
-const SCHEMA_KNOWN: i64 = 1;
+/// Changes version 1 to version 2.
+const OWNERS: &str = include_str!("owners.sql");
+const SCHEMA_KNOWN: i64 = 2;
 
 /// When a write counts as done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -44,7 +47,7 @@ pub enum Durability {
 #[derive(Clone)]
 pub struct SqliteSettings {
     pub ttl: Duration,
-    /// Above this number, the next sweep evicts the least recently used.
+    /// Above this number, the next sweep evicts the least recently used, whoever owns them.
     pub sessions_max: Option<usize>,
     pub durability: Durability,
     pub clock: Arc<dyn Clock>,
@@ -162,19 +165,26 @@ impl ContextStore for Sqlite {
         let now = self.settings.clock.now();
         let (session, dead_before) = (*access.session, self.dead_before(now));
         let (expected, new) = (expected.map(|document| document.bytes().clone()), new.bytes().clone());
+        let (owner, bytes_max) = (access.owner.to_owned(), access.owner_bytes_max);
         Box::pin(async move {
             let (replaced, expired) = self
                 .writer
-                .write(move |db| match &expected {
-                    Some(expected) => Ok((statements::update(db, &session, expected, &new, now)?, 0)),
-                    None => {
-                        let expired = statements::remove_dead(db, &session, dead_before)?;
-                        Ok((statements::insert(db, &session, &new, now)?, expired))
+                .write(move |db| {
+                    let expired = if expected.is_none() { statements::remove_dead(db, &session, dead_before)? } else { 0 };
+                    if let Some(bytes_max) = bytes_max
+                        && let Some(used_bytes) = over_quota(db, &session, &owner, new.len() as u64, bytes_max)?
+                    {
+                        return Ok((Err(StoreError::OverQuota { used_bytes, bytes_max }), expired));
                     }
+                    let replaced = match &expected {
+                        Some(expected) => statements::update(db, &session, &owner, expected, &new, now)?,
+                        None => statements::insert(db, &session, &owner, &new, now)?,
+                    };
+                    Ok((Ok(replaced), expired))
                 })
                 .await?;
             self.counters.idle.fetch_add(expired, Relaxed);
-            Ok(replaced)
+            replaced
         })
     }
 
@@ -231,6 +241,12 @@ impl ContextStore for Sqlite {
         })
     }
 
+    /// On the calling thread, like `read`.
+    fn owner_bytes<'a>(&'a self, owner: &'a str) -> Pending<'a, Option<u64>> {
+        let read = with_reader(&self.readers, &self.connect, BUSY_TIMEOUT, |db| statements::owner_bytes(db, owner));
+        Box::pin(async move { read.map(Some).map_err(|error| unavailable(&error)) })
+    }
+
     fn check(&self) -> Pending<'_, ()> {
         let now = self.settings.clock.now();
         Box::pin(async move {
@@ -238,6 +254,13 @@ impl ContextStore for Sqlite {
             self.writer.write(move |db| statements::set_state(db, "probe", now.ms())).await
         })
     }
+}
+
+/// What an owner has, if a document of this length would be too much. One that is not longer than before is never refused.
+fn over_quota(db: &Connection, session: &SessionId, owner: &str, bytes: u64, bytes_max: u64) -> rusqlite::Result<Option<u64>> {
+    let (before, after) = (statements::counted_bytes(db, session, owner)?.unwrap_or(0), bytes + CONTEXT_BYTES);
+    let used = statements::owner_bytes(db, owner)?;
+    Ok((after > before && used.saturating_sub(before) + after > bytes_max).then_some(used))
 }
 
 fn select(db: &Connection, session: &SessionId, known: &Parsed) -> rusqlite::Result<Option<(Timestamp, Document)>> {
@@ -288,12 +311,15 @@ fn make_private(_: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Creates the tables if another process has not done so.
+/// Creates or changes the tables if another process has not done so.
 fn prepare(connection: &mut Connection) -> Result<(), StoreError> {
     let failed = |error: rusqlite::Error| unavailable(&error);
     let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(failed)?;
     if !statements::has_tables(&transaction).map_err(failed)? {
         transaction.execute_batch(SCHEMA).map_err(failed)?;
+    }
+    if statements::state(&transaction, "schema_version").map_err(failed)? == Some(1) {
+        transaction.execute_batch(OWNERS).map_err(failed)?;
     }
     let found = statements::state(&transaction, "schema_version").map_err(failed)?.unwrap_or_default();
     if found != SCHEMA_KNOWN {

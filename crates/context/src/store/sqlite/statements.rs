@@ -1,8 +1,10 @@
 //! The SQL of the context tables, one function per statement.
 
+use crate::store::CONTEXT_BYTES;
 use crate::{SessionId, Timestamp};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Result, params};
+use std::sync::Arc;
 
 /// Maximum number of quarantined records.
 const QUARANTINED_MAX: i64 = 1000;
@@ -32,22 +34,44 @@ fn select_any(db: &Connection, session: &SessionId) -> Result<Option<(Timestamp,
     statement.query_row([session.as_bytes()], row).optional()
 }
 
-pub fn update(db: &Connection, session: &SessionId, expected: &[u8], new: &[u8], now: Timestamp) -> Result<bool> {
-    let mut statement =
-        db.prepare_cached("UPDATE context_records SET used_at = ?4, record = ?3 WHERE session_id = ?1 AND CAST(record AS BLOB) = ?2")?;
-    Ok(statement.execute(params![session.as_bytes(), expected, new, now.ms()])? == 1)
+/// An owner that is not given stays as it is.
+pub fn update(db: &Connection, session: &SessionId, owner: &str, expected: &[u8], new: &[u8], now: Timestamp) -> Result<bool> {
+    let mut statement = db.prepare_cached(
+        "UPDATE context_records SET used_at = ?4, record = ?3, owner = iif(?5 = '', owner, ?5)
+         WHERE session_id = ?1 AND CAST(record AS BLOB) = ?2",
+    )?;
+    Ok(statement.execute(params![session.as_bytes(), expected, new, now.ms(), owner])? == 1)
 }
 
-pub fn insert(db: &Connection, session: &SessionId, new: &[u8], now: Timestamp) -> Result<bool> {
-    let mut statement =
-        db.prepare_cached("INSERT INTO context_records (session_id, used_at, record) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING")?;
-    Ok(statement.execute(params![session.as_bytes(), now.ms(), new])? == 1)
+pub fn insert(db: &Connection, session: &SessionId, owner: &str, new: &[u8], now: Timestamp) -> Result<bool> {
+    let mut statement = db.prepare_cached(
+        "INSERT INTO context_records (session_id, used_at, record, owner) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
+    )?;
+    Ok(statement.execute(params![session.as_bytes(), now.ms(), new, owner])? == 1)
 }
 
-/// Inserts or replaces.
-pub fn put(db: &Connection, session: &SessionId, new: &[u8], used_at: Timestamp) -> Result<()> {
-    let mut statement = db.prepare_cached("INSERT OR REPLACE INTO context_records (session_id, used_at, record) VALUES (?1, ?2, ?3)")?;
-    statement.execute(params![session.as_bytes(), used_at.ms(), new]).map(drop)
+/// Inserts or replaces. An owner that is not given stays as it is.
+pub fn put(db: &Connection, session: &SessionId, owner: &str, new: &[u8], used_at: Timestamp) -> Result<()> {
+    let mut statement = db.prepare_cached(
+        "INSERT INTO context_records (session_id, used_at, record, owner) VALUES (?1, ?2, ?3, ?4)
+         ON CONFLICT (session_id) DO UPDATE SET used_at = excluded.used_at, record = excluded.record,
+         owner = iif(excluded.owner = '', owner, excluded.owner)",
+    )?;
+    statement.execute(params![session.as_bytes(), used_at.ms(), new, owner]).map(drop)
+}
+
+pub fn owner_bytes(db: &Connection, owner: &str) -> Result<u64> {
+    let bytes = db.prepare_cached("SELECT bytes FROM context_owners WHERE owner = ?1")?.query_row([owner], |row| row.get(0)).optional()?;
+    Ok(bytes.map_or(0, |bytes: i64| bytes.max(0) as u64))
+}
+
+/// What a context counts for this owner; none if there is none, or it counts for another owner.
+pub fn counted_bytes(db: &Connection, session: &SessionId, owner: &str) -> Result<Option<u64>> {
+    let bytes = db
+        .prepare_cached("SELECT octet_length(record) FROM context_records WHERE session_id = ?1 AND owner = ?2")?
+        .query_row(params![session.as_bytes(), owner], |row| row.get::<_, i64>(0))
+        .optional()?;
+    Ok(bytes.map(|bytes| bytes.max(0) as u64 + CONTEXT_BYTES))
 }
 
 pub fn touch(db: &Connection, session: &SessionId, now: Timestamp) -> Result<()> {
@@ -100,14 +124,16 @@ pub fn count(db: &Connection, dead_before: i64) -> Result<u64> {
     Ok(counted as u64)
 }
 
-pub fn page(db: &Connection, after: Option<SessionId>, limit: usize) -> Result<Vec<(SessionId, Timestamp, Vec<u8>)>> {
+type Row = (SessionId, Timestamp, Vec<u8>, Arc<str>);
+
+pub fn page(db: &Connection, after: Option<SessionId>, limit: usize) -> Result<Vec<Row>> {
     let after: &[u8] = after.as_ref().map_or(&[], |session| session.as_bytes());
     let mut statement = db.prepare_cached(&format!(
-        "SELECT session_id, {USED_AT}, {RECORD} FROM context_records
+        "SELECT session_id, {USED_AT}, {RECORD}, CAST(owner AS TEXT) FROM context_records
              WHERE session_id > ?1 AND typeof(session_id) = 'blob' AND length(session_id) = 32 ORDER BY session_id LIMIT ?2"
     ))?;
     let rows = statement.query_map(params![after, limit as i64], |row| {
-        Ok((SessionId::from_bytes(row.get(0)?), Timestamp::from_ms(row.get(1)?), row.get(2)?))
+        Ok((SessionId::from_bytes(row.get(0)?), Timestamp::from_ms(row.get(1)?), row.get(2)?, row.get(3)?))
     })?;
     rows.collect()
 }

@@ -1,7 +1,7 @@
 //! An encrypted database as the backing of the memory store: encrypts on flush, decrypts on load.
 
 use super::Encrypted;
-use super::envelope::{self, Header};
+use super::envelope;
 use crate::store::{Backing, Flush, LastRun, Page, Pending, Saved};
 use crate::{Access, Document, SessionId, StoreError};
 use std::sync::Arc;
@@ -18,7 +18,8 @@ impl<S: Backing> Encrypted<S> {
             match self.open(Access::new(session, "flush").of_tenant(&tenant), &found) {
                 Ok(opened) if !opened.is_under_newest => {
                     let document = Document::from_bytes(opened.plain);
-                    flush.changed.push(Saved { session: *session, tenant, document, used_at: *used_at });
+                    // The database knows its owner.
+                    flush.changed.push(Saved { session: *session, tenant, owner: "".into(), document, used_at: *used_at });
                 }
                 // Nothing to re-encrypt. If the document is wrong, the next load reports it.
                 Ok(_) | Err(_) => {}
@@ -60,7 +61,7 @@ impl<S: Backing> Backing for Encrypted<S> {
             self.reseal_used(&mut flush).await?;
             let mut headers = Vec::with_capacity(flush.changed.len());
             for saved in &mut flush.changed {
-                let header = self.seen.next(&saved.session).unwrap_or_else(|| Header::first(self.clock.now()));
+                let header = self.header(self.seen.next(&saved.session))?;
                 let access = Access::new(&saved.session, "flush").of_tenant(&saved.tenant);
                 saved.document = self.seal(access, header, &saved.document)?;
                 headers.push((saved.session, header));

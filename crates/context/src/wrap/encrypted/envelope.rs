@@ -11,6 +11,7 @@ use crate::{Access, Document, SessionId, StoreError, Timestamp};
 use ring::rand::{SecureRandom, SystemRandom};
 
 const MAGIC: &[u8] = b"MCTX\x01";
+const NO_RANDOMNESS: &str = "the operating system gave no random bytes";
 
 /// The version of a context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,11 +38,10 @@ struct Parsed<'a> {
 }
 
 impl Header {
-    pub fn first(now: Timestamp) -> Self {
+    pub fn first(now: Timestamp) -> Result<Self, &'static str> {
         let mut birth = [0; 8];
-        // Without randomness, encryption fails too and reports it.
-        let _ = SystemRandom::new().fill(&mut birth);
-        Self { born_at_ms: now.ms() as u64, birth, sequence: 1 }
+        SystemRandom::new().fill(&mut birth).map_err(|_| NO_RANDOMNESS)?;
+        Ok(Self { born_at_ms: now.ms() as u64, birth, sequence: 1 })
     }
 
     pub fn next(self) -> Self {
@@ -63,7 +63,7 @@ pub fn seal(keys: &Keyring, access: Access<'_>, header: Header, plain: &[u8]) ->
     envelope.extend(header.birth);
     envelope.extend(header.sequence.to_be_bytes());
     let associated = associated(&envelope, access.session);
-    key.seal(&associated, plain, &mut envelope).map_err(|_| "the operating system gave no random bytes")?;
+    key.seal(&associated, plain, &mut envelope).map_err(|_| NO_RANDOMNESS)?;
     Ok(envelope)
 }
 

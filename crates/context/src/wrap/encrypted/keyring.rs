@@ -4,10 +4,10 @@
 //! Servers reload a changed file (see `keys.rs`).
 
 use heapstead_aead::AeadKey;
+use ring::digest::{Digest, SHA256, digest};
 use ring::hkdf::{HKDF_SHA256, Prk, Salt};
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 const SALT: &[u8] = b"mcp conversation context v1";
 pub const KEY_ID_BYTES_MAX: usize = 64;
@@ -19,14 +19,12 @@ pub struct Keyring {
     file: Option<KeyFile>,
 }
 
-/// The path of a key file and the version that was read.
+/// The path of a key file and a digest of the text that was read. Times are not enough: a file can be replaced by one with the same length and
+/// modification time, and the clock of a file system is coarse.
 struct KeyFile {
     path: PathBuf,
-    stamp: Stamp,
+    digest: Digest,
 }
-
-/// Modification time and size, which change with the file.
-type Stamp = (Option<SystemTime>, u64);
 
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidKeyFile {
@@ -42,16 +40,12 @@ pub enum InvalidKeyFile {
 
 impl Keyring {
     pub fn from_file(path: &Path) -> Result<Self, InvalidKeyFile> {
-        let unreadable = |error| InvalidKeyFile::Unreadable { path: path.to_owned(), error };
-        let about = std::fs::metadata(path).map_err(unreadable)?;
-        if is_public(&about) {
-            return Err(InvalidKeyFile::Public { path: path.to_owned() });
-        }
-        if about.len() > FILE_BYTES_MAX {
-            return Err(unreadable(std::io::ErrorKind::FileTooLarge.into()));
-        }
-        let keyring = Self::parse(&std::fs::read_to_string(path).map_err(unreadable)?)?;
-        Ok(Self { file: Some(KeyFile { path: path.to_owned(), stamp: stamp(&about) }), ..keyring })
+        Self::from_text_of(path, &read(path)?)
+    }
+
+    fn from_text_of(path: &Path, text: &str) -> Result<Self, InvalidKeyFile> {
+        let file = KeyFile { path: path.to_owned(), digest: digest(&SHA256, text.as_bytes()) };
+        Ok(Self { file: Some(file), ..Self::parse(text)? })
     }
 
     pub fn parse(text: &str) -> Result<Self, InvalidKeyFile> {
@@ -76,9 +70,11 @@ impl Keyring {
 
     /// The current keys of the file. `None` if there is no file or it has not changed.
     pub fn read_again(&self) -> Option<Result<Self, InvalidKeyFile>> {
-        let KeyFile { path, stamp: read } = self.file.as_ref()?;
-        let is_as_read = std::fs::metadata(path).is_ok_and(|about| stamp(&about) == *read);
-        (!is_as_read).then(|| Self::from_file(path))
+        let file = self.file.as_ref()?;
+        match read(&file.path) {
+            Ok(text) if digest(&SHA256, text.as_bytes()).as_ref() == file.digest.as_ref() => None,
+            text => Some(text.and_then(|text| Self::from_text_of(&file.path, &text))),
+        }
     }
 
     /// The id of the key that encrypts.
@@ -105,8 +101,17 @@ impl fmt::Debug for Keyring {
     }
 }
 
-fn stamp(about: &std::fs::Metadata) -> Stamp {
-    (about.modified().ok(), about.len())
+/// The text of a key file, if it is private and not too long.
+fn read(path: &Path) -> Result<String, InvalidKeyFile> {
+    let unreadable = |error| InvalidKeyFile::Unreadable { path: path.to_owned(), error };
+    let about = std::fs::metadata(path).map_err(unreadable)?;
+    if is_public(&about) {
+        return Err(InvalidKeyFile::Public { path: path.to_owned() });
+    }
+    if about.len() > FILE_BYTES_MAX {
+        return Err(unreadable(std::io::ErrorKind::FileTooLarge.into()));
+    }
+    std::fs::read_to_string(path).map_err(unreadable)
 }
 
 #[cfg(unix)]
@@ -131,6 +136,29 @@ mod tests {
         assert_eq!(keys.newest(), "2026-11");
         assert!(keys.of_tenant("2026-10", "acme").is_some() && keys.of_tenant("2026-09", "acme").is_none());
         assert_eq!(format!("{keys:?}"), r#"["2026-11", "2026-10"]"#, "no key in a log");
+    }
+
+    /// Story: a file was taken for unchanged if it had the same length and modification time, which a restored or copied file has.
+    #[cfg(unix)]
+    #[test]
+    fn a_file_with_the_same_length_and_time_is_noticed() {
+        use std::os::unix::fs::OpenOptionsExt;
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("keys");
+        let write = |digits: &str| {
+            let mut options = std::fs::OpenOptions::new();
+            let mut file = options.create(true).truncate(true).write(true).mode(0o600).open(&path).expect("opened");
+            std::io::Write::write_all(&mut file, format!("k1 {}\n", digits.repeat(32)).as_bytes()).expect("written");
+            file.set_modified(std::time::SystemTime::UNIX_EPOCH).expect("dated");
+        };
+        write("ab");
+        let keys = Keyring::from_file(&path).expect("keys");
+        assert!(keys.read_again().is_none(), "nothing changed");
+        write("cd");
+        let changed = keys.read_again().expect("noticed").expect("keys");
+        assert!(changed.read_again().is_none());
+        std::fs::remove_file(&path).expect("removed");
+        assert!(matches!(changed.read_again(), Some(Err(InvalidKeyFile::Unreadable { .. }))));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! process has seen a newer one (after a restart, or on a server that never served the session), and a deleted document.
 
 mod backing;
-mod envelope;
+pub(crate) mod envelope;
 mod keyring;
 mod keys;
 mod replay;
@@ -41,9 +41,16 @@ impl<S: ContextStore> Encrypted<S> {
     }
 
     fn seal(&self, access: Access<'_>, header: Header, document: &Document) -> Result<Document, StoreError> {
-        envelope::seal(&self.keys.now(), access, header, document.bytes())
-            .map(Document::from_bytes)
-            .map_err(|why| StoreError::Unavailable { backend: self.backend(), why: why.to_owned() })
+        envelope::seal(&self.keys.now(), access, header, document.bytes()).map(Document::from_bytes).map_err(|why| self.unavailable(why))
+    }
+
+    /// The header of the next version of a context, or of the first.
+    fn header(&self, next: Option<Header>) -> Result<Header, StoreError> {
+        next.map_or_else(|| Header::first(self.clock.now()).map_err(|why| self.unavailable(why)), Ok)
+    }
+
+    fn unavailable(&self, why: &str) -> StoreError {
+        StoreError::Unavailable { backend: self.backend(), why: why.to_owned() }
     }
 
     /// If the key is unknown, reloads the key file first, because another server may already encrypt under a key that was just added.
@@ -85,7 +92,7 @@ impl<S: ContextStore> Encrypted<S> {
         new: &Document,
     ) -> Result<Option<Document>, StoreError> {
         let before = expected.and_then(Document::sealed).and_then(|sealed| envelope::header(sealed));
-        let header = before.map_or_else(|| Header::first(self.clock.now()), Header::next);
+        let header = self.header(before.map(Header::next))?;
         let sealed = self.seal(access, header, new)?;
         if !self.store.replace(access, expected.map(Document::as_sealed).as_ref(), &sealed).await? {
             return Ok(None);
@@ -127,6 +134,10 @@ impl<S: ContextStore> ContextStore for Encrypted<S> {
 
     fn stats(&self) -> Pending<'_, Stats> {
         self.store.stats()
+    }
+
+    fn owner_bytes<'a>(&'a self, owner: &'a str) -> Pending<'a, Option<u64>> {
+        self.store.owner_bytes(owner)
     }
 
     fn check(&self) -> Pending<'_, ()> {

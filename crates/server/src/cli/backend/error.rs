@@ -19,6 +19,8 @@ pub enum BackendError {
     BadUrl { url: String, why: String },
     #[error("`{what}` works only on the local stores, not through a server")]
     OnlyLocal { what: &'static str },
+    #[error("{count} of the heaps were not signed; the reasons are above")]
+    NotSigned { count: usize },
     #[error("the token is empty or has invalid characters")]
     BadToken,
     #[error("no response from {url}: {why}")]

@@ -4,7 +4,9 @@ use super::{Answer, BackendError, ExecutionQuery, HeapFile, Needs};
 use crate::api::{Done, to_json};
 use crate::cli::flags::{HeapPlace, StoreOptions, context_database};
 use crate::startup;
-use heapstead_service::{Caller, CollectRequest, EntryField, ListRequest, LogRequest, NamesRequest, Noun, Policy, ServiceError, Stores};
+use heapstead_service::{
+    Caller, CollectRequest, EndLogical, ListHeaps, ListRequest, LogRequest, NamesRequest, Noun, Policy, ServiceError, SignRequest, Stores,
+};
 use heapstead_store::outputs::PageRequest;
 use heapstead_types::{HeapKey, Principal};
 use serde::Serialize;
@@ -25,10 +27,10 @@ impl Local {
         };
         match (needs, options.heaps.place()?) {
             (Needs::Heaps, HeapPlace::Folder(folder)) => require(folder, "heap folder", "--directory-path")?,
-            (Needs::Database, _) => require(&options.session_db_path, "database folder", "--session-db-path")?,
+            (Needs::Database, _) => require(&options.database.session_db_path, "database folder", "--session-db-path")?,
             _ => {}
         }
-        let database = startup::open_database(&options.session_db_path)?;
+        let database = startup::open_database(&options.database.session_db_path)?;
         let policy = Policy {
             retain_executions: Duration::MAX,
             retain_heaps: options.retain_heaps(),
@@ -44,12 +46,13 @@ impl Local {
             },
         };
         let stores = Stores::open(options.heaps.open()?, database, policy);
-        stores.delete_contexts_from(context_database(&options.session_db_path));
+        stores.use_contexts_of(context_database(&options.database.session_db_path));
         Ok(Self { stores, caller: Caller { principal, names_sessions: true, ..Caller::default() } })
     }
 
     pub async fn heaps(&self, limit: Option<u32>, cursor: Option<HeapKey>) -> Answer {
-        answer(self.stores.heaps().list(&self.caller, cursor, limit).await)
+        // Also those of `heapstead run`, which no database has.
+        answer(self.stores.heaps().list(&self.caller, ListHeaps { after: cursor, limit, unknown: true }).await)
     }
 
     pub async fn heap(&self, key: HeapKey) -> Answer {
@@ -62,16 +65,36 @@ impl Local {
 
     pub async fn export(&self, key: HeapKey) -> Result<HeapFile, BackendError> {
         let heap = self.stores.heaps().export(&self.caller, key).await?;
-        let engine = heap.engine().cloned();
-        Ok(HeapFile { bytes: heap.into_file(), engine })
+        Ok(HeapFile { bytes: heap.read().await?, engine: heap.engine })
     }
 
     pub async fn import(&self, HeapFile { bytes, engine }: HeapFile) -> Answer {
         answer(self.stores.heaps().import(&self.caller, bytes, engine).await)
     }
 
+    pub async fn delete_heap(&self, key: HeapKey) -> Answer {
+        self.stores.heaps().delete(&self.caller, key).await?.finish().await;
+        answer(Ok(Done::OK))
+    }
+
     pub async fn collect(&self, request: CollectRequest) -> Answer {
         answer(self.stores.heaps().collect(&self.caller, request).await)
+    }
+
+    pub async fn sign(&self, request: SignRequest) -> Answer {
+        answer(self.stores.heaps().sign(request).await)
+    }
+
+    pub async fn export_heap_keys(&self) -> Result<String, BackendError> {
+        Ok(self.stores.heaps().export_keys().await?)
+    }
+
+    pub async fn import_heap_keys(&self, text: &str) -> Answer {
+        answer(self.stores.heaps().import_keys(text).await.map(|added| serde_json::json!({ "added": added })))
+    }
+
+    pub async fn rotate_heap_key(&self) -> Answer {
+        answer(self.stores.heaps().rotate_key().await.map(|()| Done::OK))
     }
 
     pub async fn sessions(&self, limit: u32, cursor: Option<String>) -> Answer {
@@ -89,7 +112,7 @@ impl Local {
     pub async fn session_log(&self, handle: &str) -> Answer {
         let session = self.stores.sessions().log_name(&self.caller, Some(handle)).await?;
         let session = session.ok_or_else(|| ServiceError::not_found(Noun::Session, handle))?;
-        let request = LogRequest { session, fields: EntryField::DEFAULT.to_vec(), limit: None, cursor: None };
+        let request = LogRequest { session, fields: None, limit: None, cursor: None };
         answer(self.stores.sessions().log(&self.caller, request).await)
     }
 
@@ -97,8 +120,16 @@ impl Local {
         answer(self.stores.sessions().fork(&self.caller, handle, heap).await)
     }
 
-    pub async fn end_session(&self, handle: &str) -> Answer {
-        answer(self.stores.sessions().end(&self.caller, handle).await.map(|()| Done::OK))
+    pub async fn end_session(&self, handle: &str, of_logical: EndLogical) -> Answer {
+        answer(self.stores.sessions().end(&self.caller, handle, of_logical).await.map(|()| Done::OK))
+    }
+
+    pub async fn usage(&self) -> Answer {
+        answer(self.stores.usage(&self.caller).await)
+    }
+
+    pub async fn delete_execution(&self, id: &str) -> Answer {
+        answer(self.stores.executions().delete(&self.caller, id).await.map(|()| Done::OK))
     }
 
     pub async fn rotate_state_key(&self) -> Answer {

@@ -1,4 +1,4 @@
-//! The backend of `heapstead heaps`, `executions` and `sessions`: a running server or the local stores. Both return the JSON of the REST
+//! The backend of `heapstead heaps`, `executions`, `sessions` and `usage`: a running server or the local stores. Both return the JSON of the REST
 //! API.
 
 mod error;
@@ -8,7 +8,7 @@ mod remote;
 pub use error::BackendError;
 
 use super::flags::WhereOptions;
-use heapstead_service::CollectRequest;
+use heapstead_service::{CollectRequest, EndLogical, SignRequest};
 use heapstead_types::{EngineId, HeapKey, Status};
 use local::Local;
 use remote::Remote;
@@ -97,6 +97,13 @@ impl Backend {
         }
     }
 
+    pub async fn delete_heap(&self, key: HeapKey) -> Answer {
+        match self {
+            Self::Local(local) => local.delete_heap(key).await,
+            Self::Remote(remote) => remote.delete(&format!("/api/heaps/{key}"), &[]).await,
+        }
+    }
+
     pub async fn collect(&self, request: CollectRequest) -> Answer {
         match self {
             Self::Local(local) => local.collect(request).await,
@@ -104,6 +111,37 @@ impl Backend {
                 let CollectRequest { dry_run, unknown } = request;
                 remote.post("/api/heaps/gc", serde_json::json!({ "dry_run": dry_run, "unknown": unknown })).await
             }
+        }
+    }
+
+    /// Local stores only, because only the operator may sign.
+    pub async fn sign(&self, request: SignRequest) -> Answer {
+        match self {
+            Self::Local(local) => local.sign(request).await,
+            Self::Remote(_) => Err(BackendError::OnlyLocal { what: "sign" }),
+        }
+    }
+
+    /// Local stores only, because they are secret.
+    pub async fn export_heap_keys(&self) -> Result<String, BackendError> {
+        match self {
+            Self::Local(local) => local.export_heap_keys().await,
+            Self::Remote(_) => Err(BackendError::OnlyLocal { what: "export-keys" }),
+        }
+    }
+
+    pub async fn import_heap_keys(&self, text: &str) -> Answer {
+        match self {
+            Self::Local(local) => local.import_heap_keys(text).await,
+            Self::Remote(_) => Err(BackendError::OnlyLocal { what: "import-keys" }),
+        }
+    }
+
+    /// Local stores only, because only the operator may rotate keys.
+    pub async fn rotate_heap_key(&self) -> Answer {
+        match self {
+            Self::Local(local) => local.rotate_heap_key().await,
+            Self::Remote(_) => Err(BackendError::OnlyLocal { what: "rotate-key" }),
         }
     }
 
@@ -180,7 +218,18 @@ impl Backend {
     pub async fn session_log(&self, handle: &str) -> Answer {
         match self {
             Self::Local(local) => local.session_log(handle).await,
-            Self::Remote(remote) => remote.get("/api/session-snapshots", &[("session", Some(handle.to_owned()))]).await,
+            Self::Remote(remote) => {
+                let (mut entries, mut cursor) = (Vec::new(), None);
+                loop {
+                    let parameters = [("session", Some(handle.to_owned())), ("cursor", cursor)];
+                    let mut page = remote.get("/api/session-snapshots", &parameters).await?;
+                    entries.extend(page["entries"].as_array_mut().map(std::mem::take).unwrap_or_default());
+                    cursor = page["next_cursor"].as_str().map(str::to_owned);
+                    if cursor.is_none() {
+                        return Ok(serde_json::json!({ "entries": entries }));
+                    }
+                }
+            }
         }
     }
 
@@ -191,10 +240,27 @@ impl Backend {
         }
     }
 
-    pub async fn end_session(&self, handle: &str) -> Answer {
+    pub async fn end_session(&self, handle: &str, of_logical: EndLogical) -> Answer {
         match self {
-            Self::Local(local) => local.end_session(handle).await,
-            Self::Remote(remote) => remote.delete(&remote::session(handle, "")).await,
+            Self::Local(local) => local.end_session(handle, of_logical).await,
+            Self::Remote(remote) => {
+                let forget = (of_logical == EndLogical::Forget).then(|| "true".to_owned());
+                remote.delete(&remote::session(handle, ""), &[("forget", forget)]).await
+            }
+        }
+    }
+
+    pub async fn usage(&self) -> Answer {
+        match self {
+            Self::Local(local) => local.usage().await,
+            Self::Remote(remote) => remote.get("/api/usage", &[]).await,
+        }
+    }
+
+    pub async fn delete_execution(&self, id: &str) -> Answer {
+        match self {
+            Self::Local(local) => local.delete_execution(id).await,
+            Self::Remote(remote) => remote.delete(&remote::execution(id, ""), &[]).await,
         }
     }
 

@@ -49,13 +49,7 @@ impl Remote {
     }
 
     pub async fn get(&self, path: &str, parameters: &[(&str, Option<String>)]) -> Answer {
-        let mut url = self.at(path);
-        for (name, value) in parameters {
-            if let Some(value) = value {
-                url.query_pairs_mut().append_pair(name, value);
-            }
-        }
-        self.json(self.client.get(url)).await
+        self.json(self.client.get(self.with_query(path, parameters))).await
     }
 
     pub async fn post(&self, path: &str, body: Value) -> Answer {
@@ -63,8 +57,8 @@ impl Remote {
         self.json(if body.is_null() { request } else { request.header("content-type", "application/json").body(body.to_string()) }).await
     }
 
-    pub async fn delete(&self, path: &str) -> Answer {
-        self.json(self.client.delete(self.at(path))).await
+    pub async fn delete(&self, path: &str, parameters: &[(&str, Option<String>)]) -> Answer {
+        self.json(self.client.delete(self.with_query(path, parameters))).await
     }
 
     pub async fn export(&self, key: HeapKey) -> Result<HeapFile, BackendError> {
@@ -79,6 +73,16 @@ impl Remote {
         let request = self.client.post(self.at("/api/heaps")).header("content-type", "application/octet-stream");
         let request = engine.iter().fold(request, |request, engine| request.header(ENGINE_HEADER, engine.to_string()));
         self.json(request.body(bytes)).await
+    }
+
+    fn with_query(&self, path: &str, parameters: &[(&str, Option<String>)]) -> Url {
+        let mut url = self.at(path);
+        for (name, value) in parameters {
+            if let Some(value) = value {
+                url.query_pairs_mut().append_pair(name, value);
+            }
+        }
+        url
     }
 
     fn at(&self, path: &str) -> Url {

@@ -63,6 +63,16 @@ impl AuthOptions {
         self.tokens.auth_tokens.is_some() || self.jwks_url.is_some()
     }
 
+    /// Whether every caller is the operator: without authentication, on an address that only this machine reaches.
+    pub fn callers_are_operators(&self, host: IpAddr) -> bool {
+        !self.is_on() && host.to_canonical().is_loopback()
+    }
+
+    /// Whether callers may be different owners, or different remote clients.
+    pub fn has_several_owners(&self) -> bool {
+        self.is_on() || self.insecure_no_auth
+    }
+
     /// Refuses to listen on a remote address without authentication.
     pub fn check_exposure(&self, host: IpAddr) -> Result<(), FlagError> {
         let is_safe = host.to_canonical().is_loopback() || self.is_on() || self.insecure_no_auth;

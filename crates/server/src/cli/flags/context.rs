@@ -13,6 +13,9 @@ pub fn context_database(database_folder: &Path) -> PathBuf {
     database_folder.join("context.db")
 }
 
+/// Calls that wait to be recorded, at most 4,096 in each of two queues, and 256 records that were parsed last.
+const RECORDED_MB: u64 = 96;
+
 #[derive(clap::Args)]
 pub struct ContextOptions {
     /// Where conversation contexts are stored
@@ -52,6 +55,21 @@ enum Store {
 }
 
 impl ContextOptions {
+    /// Whether contexts have a database of their own.
+    pub fn has_database(&self) -> bool {
+        matches!(self.context_store, Store::Memory | Store::Sqlite)
+    }
+
+    /// The most memory that contexts take in this process.
+    pub fn memory_mb(&self) -> u64 {
+        match self.context_store {
+            Store::Memory => self.context_memory_mb,
+            // Only what is being recorded, and the records that were parsed last.
+            Store::Sqlite | Store::Redis => RECORDED_MB,
+            Store::None => 0,
+        }
+    }
+
     /// `None` if contexts are off.
     pub fn settings(&self, database_folder: &Path) -> Result<Option<ContextSettings>, FlagError> {
         let database = context_database(database_folder);

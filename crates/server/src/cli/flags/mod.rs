@@ -4,24 +4,31 @@
 //! environment variable, file, default. Every value is checked here, before anything starts.
 
 mod auth;
+mod clients;
+mod confinement;
 mod context;
+mod limits;
 mod sessions;
 mod stores;
 mod values;
 
 pub use auth::{AuthOptions, TokenFileOptions};
+pub use clients::ClientOptions;
+pub use confinement::ConfinementOptions;
 pub use context::{ContextOptions, context_database};
+pub use limits::{CapacityOptions, LimitOptions};
 pub use sessions::SessionOptions;
-pub use stores::{FlagError, HeapPlace, HeapStoreOptions, StoreOptions, WhereOptions};
+pub use stores::{DatabaseOptions, FlagError, HeapPlace, HeapStoreOptions, StoreOptions, WhereOptions};
 pub use values::{duration, heap_key};
 
 use crate::auth::Resolution;
+use heapstead_engine::Sharing;
 use heapstead_service::{InputHeap, OnMissingHeap, Policy};
-use heapstead_types::{Limits, SessionName, limits};
+use heapstead_types::SessionName;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
-use values::{HeapChoice, between, boolish, heap_mb, output_mb, timeout_secs};
+use values::{HeapChoice, between, boolish};
 
 const DAY_SECS: u64 = 24 * 3600;
 
@@ -52,18 +59,13 @@ pub struct ServeOptions {
     #[arg(long, value_name = "CHARS", env = "HEAPSTEAD_MAX_INLINE_CHARS", default_value_t = 12_000, value_parser = between::<1000, { i32::MAX as u64 }>, allow_negative_numbers = true, help_heading = CONNECTIONS)]
     pub max_inline_chars: u64,
     #[command(flatten)]
+    pub clients: ClientOptions,
+    #[command(flatten)]
     pub auth: AuthOptions,
     #[command(flatten)]
     pub limits: LimitOptions,
-    /// Maximum number of concurrent executions, 1 to 4096
-    #[arg(long, value_name = "COUNT", env = "HEAPSTEAD_MAX_CONCURRENT_EXECUTIONS", default_value_t = 64, value_parser = between::<1, 4096>, allow_negative_numbers = true, help_heading = RUNS)]
-    pub max_concurrent_executions: u64,
-    /// Maximum number of queued executions, 1 to 1000000; more are refused
-    #[arg(long, value_name = "COUNT", env = "HEAPSTEAD_MAX_QUEUED", default_value_t = 1000, value_parser = between::<1, 1_000_000>, allow_negative_numbers = true, help_heading = RUNS)]
-    pub max_queued: u64,
-    /// Total memory limit of all concurrent executions, at least 8; default: three quarters of the machine's memory
-    #[arg(long, value_name = "MB", env = "HEAPSTEAD_MAX_MEMORY_MB", value_parser = between::<8, { 1 << 30 }>, allow_negative_numbers = true, help_heading = RUNS)]
-    pub max_memory_mb: Option<u64>,
+    #[command(flatten)]
+    pub capacity: CapacityOptions,
     /// What to do if the heap of a run does not exist
     #[arg(long, value_name = "WHAT", env = "HEAPSTEAD_ON_MISSING_HEAP", default_value = "fresh", help_heading = RUNS)]
     pub on_missing_heap: Missing,
@@ -71,11 +73,19 @@ pub struct ServeOptions {
     #[arg(long, value_name = "BOOL", env = "HEAPSTEAD_STATELESS", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", value_parser = boolish, action = clap::ArgAction::Set, help_heading = RUNS)]
     pub stateless: bool,
     #[command(flatten)]
+    pub confinement: ConfinementOptions,
+    /// Give each owner a zygote of its own, so that stack, heap and libraries of owners are at different addresses (the V8 host itself is always at the same one); each takes about 60 MB, and the first run of an owner waits for its start
+    #[arg(long, value_name = "BOOL", env = "HEAPSTEAD_ZYGOTE_PER_OWNER", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", value_parser = boolish, action = clap::ArgAction::Set, help_heading = confinement::CONFINEMENT)]
+    pub zygote_per_owner: bool,
+    #[command(flatten)]
     pub sessions: SessionOptions,
     #[command(flatten)]
     pub contexts: ContextOptions,
     #[command(flatten)]
     pub stores: StoreOptions,
+    /// Let owners with the permission `heaps:import` import heaps that this server did not write; V8 does not check a heap, so a crafted one can break out of V8, not of its worker
+    #[arg(long, value_name = "BOOL", env = "HEAPSTEAD_ALLOW_HEAP_IMPORT", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", value_parser = boolish, action = clap::ArgAction::Set, help_heading = stores::STORES)]
+    allow_heap_import: bool,
     /// Days to keep executions and their output, 1 to 36500
     #[arg(long, value_name = "DAYS", env = "HEAPSTEAD_RETAIN_EXECUTIONS", default_value_t = 7, value_parser = between::<1, 36_500>, allow_negative_numbers = true, help_heading = stores::STORES)]
     retain_executions: u64,
@@ -88,25 +98,30 @@ const CONNECTIONS: &str = "Connections";
 const RUNS: &str = "Executions";
 
 impl ServeOptions {
-    /// Refuses flags under which no run could start.
-    pub fn check_memory(&self) -> Result<(), FlagError> {
-        let heap_mb = self.limits.limits().heap_mb;
-        match self.max_memory_mb {
-            Some(memory_mb) if memory_mb < u64::from(heap_mb) => Err(FlagError::MemoryBelowCap { memory_mb, heap_mb }),
-            _ => Ok(()),
-        }
+    /// Refuses flags that contradict each other, or under which no run could start.
+    pub fn check_limits(&self) -> Result<(), FlagError> {
+        self.capacity.check(self.limits.limits(), self.sharing())
+    }
+
+    /// Whether owners have to be protected from each other. Over stdio, and on loopback without authentication, there is only one.
+    pub fn sharing(&self) -> Sharing {
+        let has_port = self.http_port.is_some() || self.sse_port.is_some();
+        if has_port && self.auth.has_several_owners() { Sharing::SeveralOwners } else { Sharing::OneOwner }
     }
 
     pub fn policy(&self) -> Policy {
         Policy {
             limits: self.limits.limits(),
+            maxima: self.capacity.maxima(self.sharing()),
             on_missing_heap: self.on_missing_heap.into(),
             retain_executions: Duration::from_secs(self.retain_executions * DAY_SECS),
             retain_heaps: self.stores.retain_heaps(),
             session_ttl: self.sessions.session_ttl,
             require_session: self.sessions.require_session,
-            quotas: self.sessions.quotas(),
+            retain_sessions: self.sessions.retain_sessions(),
+            quotas: self.sessions.quotas(self.auth.is_on()),
             delegated: self.auth.auth_resolution == Resolution::Delegated,
+            import_heaps: self.allow_heap_import || self.auth.callers_are_operators(self.bind_host),
         }
     }
 }
@@ -116,29 +131,6 @@ pub struct ConfigOptions {
     /// Read flags from this TOML file; the command line and environment variables take precedence
     #[arg(long, value_name = "FILE", env = "HEAPSTEAD_CONFIG")]
     pub config: Option<PathBuf>,
-}
-
-#[derive(clap::Args)]
-pub struct LimitOptions {
-    /// V8 heap limit of a run, 8 to 4096
-    #[arg(long, value_name = "MB", env = "HEAPSTEAD_HEAP_MEMORY_MAX", default_value_t = limits::HEAP_MB_DEFAULT, value_parser = heap_mb, allow_negative_numbers = true, help_heading = RUNS)]
-    heap_memory_max: u32,
-    /// Wall-clock timeout of a run, 1 to 300
-    #[arg(long, value_name = "SECONDS", env = "HEAPSTEAD_EXECUTION_TIMEOUT", default_value_t = limits::TIMEOUT_SECS_DEFAULT, value_parser = timeout_secs, allow_negative_numbers = true, help_heading = RUNS)]
-    execution_timeout: u32,
-    /// Maximum console output of a run, 1 to 4096
-    #[arg(long, value_name = "MB", env = "HEAPSTEAD_OUTPUT_MAX_MB", default_value_t = limits::OUTPUT_MB_DEFAULT, value_parser = output_mb, allow_negative_numbers = true, help_heading = RUNS)]
-    output_max_mb: u32,
-}
-
-impl LimitOptions {
-    pub fn limits(&self) -> Limits {
-        Limits {
-            heap_mb: self.heap_memory_max,
-            timeout_secs: self.execution_timeout,
-            output_bytes_max: u64::from(self.output_max_mb) << 20,
-        }
-    }
 }
 
 #[derive(clap::Args)]
@@ -190,6 +182,6 @@ mod tests {
 
     #[test]
     fn the_defaults_of_the_flags_are_the_default_policy() {
-        assert_eq!(Serve::parse_from(["heapstead"]).options.policy(), Policy::default());
+        assert_eq!(Serve::parse_from(["heapstead", "--max-memory-mb", "100000"]).options.policy(), Policy::default());
     }
 }

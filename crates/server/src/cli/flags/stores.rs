@@ -4,6 +4,8 @@ use super::ConfigOptions;
 use super::DAY_SECS;
 use super::values::{between, boolish, bucket_name};
 use crate::startup::{self, DATABASE_FOLDER_DEFAULT, HEAP_FOLDER_DEFAULT, StartupError};
+use heapstead_service::KeyRing;
+use heapstead_store::records::KeyPurpose;
 use heapstead_store::{Blobs, CachedBlobs, HeapStore, HeapStoreError, S3_DEADLINE_DEFAULT, S3Blobs, S3Settings};
 use heapstead_types::Principal;
 use std::net::IpAddr;
@@ -34,9 +36,14 @@ pub enum FlagError {
     #[error("`--redis-url` is given without `--context-store redis`: add that, or omit it")]
     RedisUnused,
     #[error(
-        "`--max-memory-mb` is {memory_mb}, and `--heap-memory-max` is {heap_mb}: no run could start. Raise the first, or lower the second"
+        "`--max-memory-mb` is {memory_mb}, and `--heap-memory-max` is {heap_mb}: no run could start, because its worker may use {worker_mb} MB, and one \
+         run may use {run_mb} MB. Raise the first, or lower the second"
     )]
-    MemoryBelowCap { memory_mb: u64, heap_mb: u32 },
+    MemoryBelowCap { memory_mb: u64, heap_mb: u32, worker_mb: u64, run_mb: u64 },
+    #[error(
+        "`{flag}` is {value}, and `{limit_flag}` is {limit}: the default may not be above the limit. Lower the first, or raise the second"
+    )]
+    DefaultAboveLimit { flag: &'static str, value: u32, limit_flag: &'static str, limit: u32 },
     #[error("`--auth-tokens` is missing: name the token file with `--auth-tokens FILE` or HEAPSTEAD_AUTH_TOKENS")]
     NoTokenFile,
 }
@@ -66,9 +73,8 @@ pub struct WhereOptions {
 pub struct StoreOptions {
     #[command(flatten)]
     pub heaps: HeapStoreOptions,
-    /// Folder of the metadata database and console output
-    #[arg(long, value_name = "DIR", env = "HEAPSTEAD_SESSION_DB_PATH", default_value = DATABASE_FOLDER_DEFAULT, help_heading = STORES)]
-    pub session_db_path: PathBuf,
+    #[command(flatten)]
+    pub database: DatabaseOptions,
     /// Days to keep a heap that nothing refers to, 1 to 36500
     #[arg(long, value_name = "DAYS", env = "HEAPSTEAD_RETAIN_HEAPS", default_value_t = 30, value_parser = between::<1, 36_500>, allow_negative_numbers = true, help_heading = STORES)]
     retain_heaps: u64,
@@ -83,7 +89,22 @@ impl StoreOptions {
     pub fn folder_arguments(&self) -> Option<[String; 4]> {
         let Ok(HeapPlace::Folder(heaps)) = self.heaps.place() else { return None };
         let absolute = |path: &Path| std::path::absolute(path).ok()?.to_str().map(str::to_owned);
-        Some(["--directory-path".into(), absolute(heaps)?, "--session-db-path".into(), absolute(&self.session_db_path)?])
+        Some(["--directory-path".into(), absolute(heaps)?, "--session-db-path".into(), absolute(&self.database.session_db_path)?])
+    }
+}
+
+#[derive(clap::Args)]
+pub struct DatabaseOptions {
+    /// Folder of the metadata database, which has the keys that heaps are signed with, and of console output
+    #[arg(long, value_name = "DIR", env = "HEAPSTEAD_SESSION_DB_PATH", default_value = DATABASE_FOLDER_DEFAULT, help_heading = STORES)]
+    pub session_db_path: PathBuf,
+}
+
+impl DatabaseOptions {
+    /// The keys that heaps are signed with, for commands that need nothing else of the database.
+    pub fn heap_keys(&self) -> Result<Arc<KeyRing>, StartupError> {
+        let records = startup::open_database(&self.session_db_path)?.records;
+        Ok(Arc::new(KeyRing::new(records, KeyPurpose::Heaps)))
     }
 }
 

@@ -3,9 +3,9 @@
 use crate::api::{Api, Operation};
 use crate::startup::{self, StartupError};
 use heapstead_catalog::Catalogs;
-use heapstead_engine::Engine;
+use heapstead_engine::{Artifacts, Config, Engine};
 use heapstead_service::{ContextPlace, ContextSettings, ContextStoreError, OpenContexts, Policy, Service, ServiceError, Stateless};
-use heapstead_types::Limits;
+use heapstead_types::{LimitMaxima, Limits};
 use serde_json::{Map, Value};
 use std::fmt::Write;
 use std::io;
@@ -34,8 +34,8 @@ pub enum PageError {
 pub async fn page() -> Result<String, PageError> {
     // The table needs a service, so a temporary one is created in its own folder.
     let folder = tempfile::tempdir().map_err(PageError::Folder)?;
-    let engine = startup::start_engine(|| ()).await?;
-    let stateless = Api::stateless(&Stateless::new(engine.clone(), Limits::default()));
+    let engine = startup::start_engine(Config::new(Artifacts::find().map_err(StartupError::from)?), || ()).await?;
+    let stateless = Api::stateless(&Stateless::new(engine.clone(), Limits::default(), LimitMaxima::default()));
     let service = temporary_service(engine, folder.path()).await?;
     let mut page = START.to_owned();
     for operation in Api::stateful(&service).operations() {

@@ -1,9 +1,9 @@
 //! The event buffer of a scope: bounded, written without blocking, read by each subscriber at its own pace.
 
 use super::event::{Event, Level, Topic};
+use crate::budget::{Exhausted, Portion};
 use heapstead_types::random_bytes;
 use std::collections::{HashSet, VecDeque};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -23,15 +23,17 @@ pub struct EventBuffer {
     published: watch::Sender<u64>,
 }
 
-#[derive(Default)]
 pub struct BufferState {
     pub events: VecDeque<Event>,
-    bytes: usize,
+    /// The size of its events.
+    memory: Portion,
+    /// The number of its topics.
+    topic_places: Portion,
     /// Number of events that were dropped.
     dropped: u64,
     subscribers: usize,
     left_at: Option<Instant>,
-    pub topics: HashSet<Topic>,
+    topics: HashSet<Topic>,
     /// The minimum level of log messages; none until one is chosen.
     pub level: Option<Level>,
     ended: bool,
@@ -55,13 +57,24 @@ pub enum Delivery {
 }
 
 impl EventBuffer {
-    pub fn new() -> Self {
-        Self { number: u64::from_le_bytes(random_bytes()), state: Mutex::default(), published: watch::Sender::default() }
+    /// Its events and topics are taken from these empty portions.
+    pub fn new(memory: Portion, topic_places: Portion) -> Self {
+        let state = BufferState {
+            events: VecDeque::new(),
+            memory,
+            topic_places,
+            dropped: 0,
+            subscribers: 0,
+            left_at: None,
+            topics: HashSet::new(),
+            level: None,
+            ended: false,
+        };
+        Self { number: u64::from_le_bytes(random_bytes()), state: Mutex::new(state), published: watch::Sender::default() }
     }
 
     /// A subscriber from now on, or from an earlier position; and whether it has lost events.
-    pub fn receive(self: Arc<Self>, after: Option<Position>, all: Arc<AtomicUsize>) -> (Subscriber, bool) {
-        all.fetch_add(1, Relaxed);
+    pub fn receive(self: Arc<Self>, after: Option<Position>, place: Portion) -> (Subscriber, bool) {
         let mut state = self.lock();
         state.subscribers += 1;
         let (next, has_lost) = match after {
@@ -70,7 +83,7 @@ impl EventBuffer {
             Some(_) => (state.count(), true),
         };
         drop(state);
-        (Subscriber { published: self.published.subscribe(), buffer: self, next, all }, has_lost)
+        (Subscriber { published: self.published.subscribe(), buffer: self, next, _place: place }, has_lost)
     }
 
     /// Never blocks.
@@ -80,19 +93,8 @@ impl EventBuffer {
         if too_low || !state.is_wanted() {
             return;
         }
-        state.bytes += event.bytes();
-        state.events.push_back(event);
-        while state.events.len() > EVENTS_MAX || (state.bytes > BUFFER_BYTES_MAX && state.events.len() > 1) {
-            let oldest = state.events.pop_front().map_or(0, |event| event.bytes());
-            state.bytes -= oldest;
-            state.dropped += 1;
-        }
+        state.push(event);
         self.published.send_replace(state.count());
-    }
-
-    /// Size of its events. Nothing is added after the end.
-    pub fn bytes(&self) -> usize {
-        self.lock().bytes
     }
 
     pub fn end(&self) {
@@ -107,6 +109,45 @@ impl EventBuffer {
 }
 
 impl BufferState {
+    /// Adds an event, and drops the oldest ones until the others fit into the buffer and into what is left for its owner.
+    fn push(&mut self, event: Event) {
+        let mut bytes = self.memory.amount() as usize + event.bytes();
+        self.events.push_back(event);
+        loop {
+            let fits = self.events.len() <= EVENTS_MAX && bytes <= BUFFER_BYTES_MAX;
+            if fits && self.memory.resize(bytes as u64).is_ok() {
+                return;
+            }
+            let Some(oldest) = self.events.pop_front() else { return };
+            bytes -= oldest.bytes();
+            self.dropped += 1;
+        }
+    }
+
+    pub fn topics(&self) -> &HashSet<Topic> {
+        &self.topics
+    }
+
+    /// Adds a topic, if there is room for it.
+    pub fn add_topic(&mut self, topic: Topic) -> Result<(), Exhausted> {
+        if !self.topics.contains(&topic) {
+            self.topic_places.resize(self.topics.len() as u64 + 1)?;
+            self.topics.insert(topic);
+        }
+        Ok(())
+    }
+
+    pub fn remove_topic(&mut self, topic: &Topic) {
+        self.topics.remove(topic);
+        // Shrinking always succeeds.
+        let _ = self.topic_places.resize(self.topics.len() as u64);
+    }
+
+    pub fn take_topics(&mut self) -> HashSet<Topic> {
+        let _ = self.topic_places.resize(0);
+        std::mem::take(&mut self.topics)
+    }
+
     fn count(&self) -> u64 {
         self.dropped + self.events.len() as u64
     }
@@ -122,8 +163,7 @@ pub struct Subscriber {
     buffer: Arc<EventBuffer>,
     published: watch::Receiver<u64>,
     next: u64,
-    /// Number of subscribers of all scopes.
-    all: Arc<AtomicUsize>,
+    _place: Portion,
 }
 
 impl Subscriber {
@@ -161,6 +201,5 @@ impl Drop for Subscriber {
         let mut state = self.buffer.lock();
         state.subscribers -= 1;
         state.left_at = Some(Instant::now());
-        self.all.fetch_sub(1, Relaxed);
     }
 }

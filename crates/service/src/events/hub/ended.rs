@@ -6,31 +6,24 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Their total size.
-const BYTES_MAX: usize = 16 << 20;
-
-/// The session that ended first is first.
+/// The session that ended first is first. Their size counts for their owners, like that of other buffers.
 #[derive(Default)]
 pub struct Ended {
     buffers: VecDeque<(SessionId, Instant, Arc<EventBuffer>)>,
-    bytes: usize,
 }
 
 impl Ended {
     /// Keeps a buffer, if it has events.
     pub fn keep(&mut self, session: SessionId, buffer: Arc<EventBuffer>) {
-        let bytes = buffer.bytes();
-        if bytes > 0 {
+        self.remove_old();
+        if !buffer.lock().events.is_empty() {
             self.buffers.push_back((session, Instant::now(), buffer));
-            self.bytes += bytes;
         }
-        let is_over = |at: &Instant, bytes: usize| bytes > BYTES_MAX || at.elapsed() > RETURN_WITHIN;
-        while let Some((_, at, oldest)) = self.buffers.front()
-            && is_over(at, self.bytes)
-        {
-            self.bytes -= oldest.bytes();
-            self.buffers.pop_front();
-        }
+    }
+
+    pub fn remove_old(&mut self) {
+        let is_old = |at: &Instant| at.elapsed() > RETURN_WITHIN;
+        while self.buffers.pop_front_if(|(_, at, _)| is_old(at)).is_some() {}
     }
 
     pub fn find(&self, session: SessionId, after: Position) -> Option<Arc<EventBuffer>> {

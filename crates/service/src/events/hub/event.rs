@@ -60,7 +60,8 @@ impl Event {
         let text = match self {
             Self::Updated(_) => 0,
             Self::Log { text, .. } => text.len(),
-            Self::Progress { message, .. } => message.len(),
+            // A token is a number or a short text.
+            Self::Progress { token, message, .. } => message.len() + token.as_str().map_or(0, str::len),
         };
         size_of::<Self>() + text
     }

@@ -15,26 +15,35 @@ mod tests;
 pub use buffer::{Delivery, Position, Subscriber};
 pub use event::{Event, Level, Scope, Topic};
 
+use crate::budget::{Budget, Exhausted};
 use buffer::EventBuffer;
 use ended::Ended;
 use heapstead_store::records::Head;
-use heapstead_types::{ExecutionId, SessionId};
+use heapstead_types::{BudgetHolder, ExecutionId, SessionId};
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 /// Most topics of one scope.
 pub const TOPICS_MAX: usize = 1_000;
 /// Most subscribers of all scopes together.
-pub const SUBSCRIBERS_MAX: usize = 10_000;
+pub const SUBSCRIBERS_MAX: u64 = 10_000;
+/// Most topics of all scopes together.
+pub const ALL_TOPICS_MAX: u64 = 200_000;
+/// Memory for the events of all scopes together: 512 full buffers.
+pub const EVENT_BYTES_MAX: u64 = 128 << 20;
+/// A topic in the tables of its scope and of the hub.
+const TOPIC_BYTES_MAX: usize = 400;
+/// The topics of all scopes together.
+pub const TOPICS_BYTES_MAX: u64 = ALL_TOPICS_MAX * TOPIC_BYTES_MAX as u64;
 /// Unused buffers are removed when there are this many more than needed.
 const SCOPES_MIN: usize = 64;
 
-#[derive(Default)]
 pub struct Hub {
     scopes: Mutex<Scopes>,
-    subscribers: Arc<AtomicUsize>,
+    subscribers: Arc<Budget>,
+    topics: Arc<Budget>,
+    event_bytes: Arc<Budget>,
     /// Notified when there is a new subscriber.
     pub interest: Notify,
 }
@@ -53,15 +62,38 @@ struct Scopes {
     tidied_at: usize,
 }
 
-/// The maximum is reached.
+/// A maximum is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Full;
+pub enum Full {
+    /// Of the scope.
+    Scope,
+    /// Of the budget that all scopes share.
+    Shared(Exhausted),
+}
+
+impl From<Exhausted> for Full {
+    fn from(exhausted: Exhausted) -> Self {
+        Self::Shared(exhausted)
+    }
+}
+
+impl Default for Hub {
+    fn default() -> Self {
+        Self {
+            scopes: Mutex::default(),
+            subscribers: Budget::new(SUBSCRIBERS_MAX),
+            topics: Budget::new(ALL_TOPICS_MAX),
+            event_bytes: Budget::new(EVENT_BYTES_MAX),
+            interest: Notify::default(),
+        }
+    }
+}
 
 impl Hub {
     /// Receives the events of a scope, from now on or from an earlier position. Also returns whether events since then were lost.
-    pub fn receive(&self, scope: Scope, after: Option<Position>) -> Result<(Subscriber, bool), Full> {
-        let subscribers = self.room()?;
-        let receiving = self.lock().buffer(&scope).receive(after, subscribers);
+    pub fn receive(&self, holder: BudgetHolder, scope: Scope, after: Option<Position>) -> Result<(Subscriber, bool), Full> {
+        let place = self.subscribers.take(holder.clone(), 1)?;
+        let receiving = self.buffer(&mut self.lock(), &scope, &holder).receive(after, place);
         self.interest.notify_one();
         Ok(receiving)
     }
@@ -73,14 +105,14 @@ impl Hub {
         Scope::Request(scopes.requests)
     }
 
-    pub fn subscribe(&self, scope: &Scope, topic: Topic) -> Result<(), Full> {
+    pub fn subscribe(&self, holder: &BudgetHolder, scope: &Scope, topic: Topic) -> Result<(), Full> {
         let mut scopes = self.lock();
-        let buffer = scopes.buffer(scope);
+        let buffer = self.buffer(&mut scopes, scope, holder);
         let mut state = buffer.lock();
-        if state.topics.len() >= TOPICS_MAX && !state.topics.contains(&topic) {
-            return Err(Full);
+        if state.topics().len() >= TOPICS_MAX && !state.topics().contains(&topic) {
+            return Err(Full::Scope);
         }
-        state.topics.insert(topic.clone());
+        state.add_topic(topic.clone())?;
         drop(state);
         scopes.topics.entry(topic).or_default().insert(scope.clone());
         self.interest.notify_one();
@@ -90,19 +122,19 @@ impl Hub {
     pub fn unsubscribe(&self, scope: &Scope, topic: &Topic) {
         let mut scopes = self.lock();
         if let Some(buffer) = scopes.buffers.get(scope) {
-            buffer.lock().topics.remove(topic);
+            buffer.lock().remove_topic(topic);
         }
         scopes.drop_topic(scope, topic);
     }
 
     /// What a scope subscribed to.
     pub fn topics(&self, scope: &Scope) -> Vec<Topic> {
-        self.lock().buffers.get(scope).map(|buffer| buffer.lock().topics.iter().cloned().collect()).unwrap_or_default()
+        self.lock().buffers.get(scope).map(|buffer| buffer.lock().topics().iter().cloned().collect()).unwrap_or_default()
     }
 
     /// Log messages below this level are not published to this scope.
-    pub fn set_level(&self, scope: &Scope, level: Level) {
-        self.lock().buffer(scope).lock().level = Some(level);
+    pub fn set_level(&self, holder: &BudgetHolder, scope: &Scope, level: Level) {
+        self.buffer(&mut self.lock(), scope, holder).lock().level = Some(level);
     }
 
     /// Publishes a change to all scopes that subscribed to the topic.
@@ -184,16 +216,25 @@ impl Hub {
     }
 
     /// Receives the remaining events of a session that has ended. None if they are no longer buffered.
-    pub fn receive_rest(&self, session: SessionId, after: Position) -> Result<Option<Subscriber>, Full> {
-        let subscribers = self.room()?;
+    pub fn receive_rest(&self, holder: BudgetHolder, session: SessionId, after: Position) -> Result<Option<Subscriber>, Full> {
+        let place = self.subscribers.take(holder, 1)?;
         let Some(buffer) = self.lock().ended.find(session, after) else { return Ok(None) };
-        let (subscriber, has_lost) = buffer.receive(Some(after), subscribers);
+        let (subscriber, has_lost) = buffer.receive(Some(after), place);
         Ok((!has_lost).then_some(subscriber))
     }
 
-    /// The counter, if there is room for another subscriber.
-    fn room(&self) -> Result<Arc<AtomicUsize>, Full> {
-        if self.subscribers.load(Relaxed) >= SUBSCRIBERS_MAX { Err(Full) } else { Ok(self.subscribers.clone()) }
+    /// The buffer of a scope. A new one counts for this holder.
+    fn buffer(&self, scopes: &mut Scopes, scope: &Scope, holder: &BudgetHolder) -> Arc<EventBuffer> {
+        if let Some(buffer) = scopes.buffers.get(scope) {
+            return buffer.clone();
+        }
+        if scopes.buffers.len() >= scopes.tidied_at {
+            scopes.tidy();
+        }
+        let empty = |budget: &Arc<Budget>| budget.portion(holder.clone());
+        let buffer = Arc::new(EventBuffer::new(empty(&self.event_bytes), empty(&self.topics)));
+        scopes.buffers.insert(scope.clone(), buffer.clone());
+        buffer
     }
 
     /// Removes a scope that no subscriber will come back to.
@@ -207,23 +248,12 @@ impl Hub {
 }
 
 impl Scopes {
-    fn buffer(&mut self, scope: &Scope) -> Arc<EventBuffer> {
-        if let Some(buffer) = self.buffers.get(scope) {
-            return buffer.clone();
-        }
-        if self.buffers.len() >= self.tidied_at {
-            self.tidy();
-        }
-        let buffer = Arc::new(EventBuffer::new());
-        self.buffers.insert(scope.clone(), buffer.clone());
-        buffer
-    }
-
     /// Removes buffers without subscribers, recent subscribers and topics.
     fn tidy(&mut self) {
+        self.ended.remove_old();
         self.buffers.retain(|_, buffer| {
             let state = buffer.lock();
-            state.is_wanted() || !state.topics.is_empty()
+            state.is_wanted() || !state.topics().is_empty()
         });
         let (buffers, topics) = (&self.buffers, &self.topics);
         self.heads.retain(|session, _| buffers.contains_key(&Scope::Session(*session)) || topics.contains_key(&Topic::Head(*session)));
@@ -241,7 +271,7 @@ impl Scopes {
 
     fn remove(&mut self, scope: &Scope) -> Option<Arc<EventBuffer>> {
         let buffer = self.buffers.remove(scope)?;
-        let topics = std::mem::take(&mut buffer.lock().topics);
+        let topics = buffer.lock().take_topics();
         for topic in &topics {
             self.drop_topic(scope, topic);
         }

@@ -7,16 +7,15 @@
 use super::continuity::{Continuity, Reason, SessionNotice, Wave, WaveMode};
 use super::symbol_space;
 use crate::executions::{ExecutionOutcome, RunRequest, StartPoint};
-use crate::heaps::HeapCache;
+use crate::heaps::{HeapCache, HeapReservation};
 use crate::sessions::lifecycle::too_many_sessions;
 use crate::{Caller, Service, ServiceError};
 use heapstead_catalog::{EntitySymbols, Pick, PickError, Symbols, script, table, warnings};
-use heapstead_engine::{HeapImage, Job, Kind, Lane, Outcome, ReservedPlace};
-use heapstead_store::records::{Binding, ExecuteSession, LogicalSession};
-use heapstead_types::{ErrorCode, Failure, HeapKey, Principal};
+use heapstead_engine::{HeapImage, Job, Kind, Outcome, Slot};
+use heapstead_store::records::{Binding, ExecuteSession, LogicalSession, NewHeap, NewHeapEngine};
+use heapstead_types::{BudgetHolder, ErrorCode, Failure, HeapKey, Principal};
 use jiff::Timestamp;
 use std::time::Instant;
-use tokio::sync::OwnedRwLockReadGuard;
 
 /// What to do if the execute session of a logical session is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -35,8 +34,8 @@ pub struct PreparationRequest {
     pub instead: Option<Option<HeapImage>>,
     /// A heap that the caller has restored already, so that it is not restored again if it is still the head.
     pub restored: Option<(HeapKey, HeapImage)>,
-    /// Scheduling lane of the caller.
-    pub lane: Lane,
+    /// Under whom its jobs are scheduled.
+    pub holder: BudgetHolder,
 }
 
 /// A logical session that is ready for its next run.
@@ -49,8 +48,17 @@ pub struct PreparedSession {
     pub binding: Option<Binding>,
     pub notice: SessionNotice,
     pub warnings: Vec<String>,
-    /// Held until a record names the stored heap.
-    pub _storing: Option<OwnedRwLockReadGuard<()>>,
+    /// Of the stored heap, until a record names it.
+    pub reservation: Option<HeapReservation>,
+}
+
+impl PreparedSession {
+    /// Its binding was committed, and with it the record of its heap.
+    pub fn recorded(&mut self) {
+        if let Some(reservation) = self.reservation.take() {
+            reservation.recorded();
+        }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -106,17 +114,17 @@ enum Found {
 }
 
 impl Service {
-    /// Prepares a logical session. If this changes anything, the caller has to hold the turn. A run has a place in the queue already, which its
-    /// preparation uses.
+    /// Prepares a logical session. If this changes anything, the caller has to hold the turn. A run has a slot already, which its preparation
+    /// uses.
     pub(crate) async fn prepare(
         &self,
         principal: &Principal,
         logical: &LogicalSession,
-        held: Option<&ReservedPlace>,
+        slot: Option<&Slot>,
         mut request: PreparationRequest,
     ) -> Result<PreparedSession, PrepareError> {
         let pending = logical.pending_notice.as_deref().and_then(|json| serde_json::from_str::<SessionNotice>(json).ok());
-        let work = Preparation { service: self, principal, logical, held, lane: request.lane };
+        let work = Preparation { service: self, principal, logical, slot, holder: request.holder.clone() };
         let head = if request.instead.is_some() { HeadUse::Unused } else { HeadUse::Needed(request.restored.take()) };
         let mut prepared = match work.check(head).await? {
             Found::Usable { execute, symbols, heap } => work.extend(execute, symbols, heap, request).await?,
@@ -142,18 +150,19 @@ impl Service {
 }
 
 impl Service {
-    /// Refuses a run with `on_stale: fail` if its session is known to be lost. Returns the head if it was restored for that.
-    pub(crate) async fn refuse_stale(&self, caller: &Caller, request: &RunRequest) -> Result<Option<(HeapKey, HeapImage)>, ServiceError> {
+    /// Refuses a run with `on_stale: fail` if its session is known to be lost. Its head is restored for that, and again when the run
+    /// starts: the run may wait, and what waits holds no heap.
+    pub(crate) async fn refuse_stale(&self, caller: &Caller, request: &RunRequest) -> Result<(), ServiceError> {
         let Some(id) = request.session.opened().and_then(|session| session.logical).filter(|_| request.on_stale == OnStale::Fail) else {
-            return Ok(None);
+            return Ok(());
         };
-        let Some(logical) = self.stores.records.logical_session(&caller.principal, id).await? else { return Ok(None) };
-        let work = Preparation { service: self, principal: &caller.principal, logical: &logical, held: None, lane: caller.lane };
+        let Some(logical) = self.stores.records.logical_session(&caller.principal, id).await? else { return Ok(()) };
+        let work =
+            Preparation { service: self, principal: &caller.principal, logical: &logical, slot: None, holder: caller.budget_holder() };
         let head = if matches!(request.start, StartPoint::Given(_)) { HeadUse::Unused } else { HeadUse::Needed(None) };
         match work.check(head).await? {
             Found::Lost { reason, .. } => Err(PrepareError::Stale(reason).into()),
-            Found::Usable { heap, .. } => Ok(logical.head.zip(heap)),
-            Found::Unbound => Ok(None),
+            Found::Usable { .. } | Found::Unbound => Ok(()),
         }
     }
 }
@@ -170,9 +179,9 @@ struct Preparation<'a> {
     service: &'a Service,
     principal: &'a Principal,
     logical: &'a LogicalSession,
-    /// The place of the run that is prepared for. None for `session_context`.
-    held: Option<&'a ReservedPlace>,
-    lane: Lane,
+    /// The slot of the run that is prepared for. None for `session_context`.
+    slot: Option<&'a Slot>,
+    holder: BudgetHolder,
 }
 
 impl Preparation<'_> {
@@ -206,7 +215,7 @@ impl Preparation<'_> {
 
     fn heaps(&self) -> HeapCache {
         let time_max = HeapCache::time_max(&self.service.policy().limits);
-        self.service.runtime.heaps.until(Instant::now() + time_max)
+        self.service.runtime.heaps.for_owner(self.principal).until(Instant::now() + time_max)
     }
 
     fn catalogs(&self) -> &heapstead_catalog::Catalogs {
@@ -235,7 +244,7 @@ impl Preparation<'_> {
         let base = request.instead.unwrap_or(heap);
         if to_bind.is_empty() {
             let notice = self.notice(&execute, continuity, self.wave(mode, &exposed.new, execute.revision)?);
-            return Ok(PreparedSession { key, heap: base, binding: None, notice, warnings: Vec::new(), _storing: None });
+            return Ok(PreparedSession { key, heap: base, binding: None, notice, warnings: Vec::new(), reservation: None });
         }
         let now = match mode {
             WaveMode::Noop => execute,
@@ -342,30 +351,41 @@ impl Preparation<'_> {
                 binding: Some(binding(None)),
                 notice,
                 warnings: Vec::new(),
-                _storing: None,
+                reservation: None,
             });
         }
         let (heap, warned) = self.run_script(base, &script(self.catalogs(), to_bind)?).await?;
         let bytes = heap.length();
-        self.service.heaps().check_quota(self.principal, bytes).await?;
-        let storing = self.service.stores.storing.clone().read_owned().await;
-        let key = self.heaps().store(heap.clone()).await?;
+        let reservation = self.service.heaps().reserve_for(self.principal, heap.key(), bytes).await?;
+        let (key, reservation) = self.heaps().store_reserved(heap.clone(), reservation).await?;
+        let engine = NewHeapEngine::Produced(self.heaps().engine_id().clone());
+        let head = NewHeap { key, bytes, engine, reservation: Some(reservation.id().clone()) };
         Ok(PreparedSession {
             heap: Some(heap),
             key: Some(key),
-            binding: Some(binding(Some((key, bytes)))),
+            binding: Some(binding(Some(head))),
             notice,
             warnings: warned,
-            _storing: Some(storing),
+            reservation: Some(reservation),
         })
     }
 
     async fn run_script(&self, base: Option<HeapImage>, code: &str) -> Result<(HeapImage, Vec<String>), PrepareError> {
         let limits = self.service.policy().limits;
-        let job = Job { code: code.to_owned(), kind: Kind::Stateful(base), limits, headers: Vec::new(), lane: self.lane };
-        let execution = match self.held {
-            Some(held) => held.submit_before(job),
-            None => self.service.engine().submit(job).map_err(ServiceError::from)?,
+        let job = |base| Job { code: code.into(), kind: Kind::Stateful(base), limits, headers: Vec::new(), holder: self.holder.clone() };
+        let execution = match self.slot {
+            Some(slot) => slot.submit_before(job(base)),
+            None => {
+                let place = self.service.engine().reserve(&self.holder, limits.heap_mb).map_err(ServiceError::from)?;
+                // Restored again when it has its slot: what waits holds no heap.
+                let key = base.map(|heap| heap.key());
+                let slot = place.with_slot().await;
+                let base = match key {
+                    Some(key) => Some(self.heaps().restore(key).await?),
+                    None => None,
+                };
+                slot.submit(job(base))
+            }
         };
         match execution.finish().await.1 {
             Outcome::Completed { result, heap: Some(heap), .. } => {

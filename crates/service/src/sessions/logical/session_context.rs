@@ -8,9 +8,8 @@ use crate::executions::PreparationTurn;
 use crate::sessions::lifecycle::too_many_sessions;
 use crate::{Caller, Service, ServiceError};
 use heapstead_catalog::Pick;
-use heapstead_engine::HeapImage;
 use heapstead_store::records::{ExecuteSession, LogicalSession, NewLogicalSession, NewSession, OpenedLogicalSession};
-use heapstead_types::{ErrorCode, HeapKey, SessionId};
+use heapstead_types::{ErrorCode, SessionId};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -54,8 +53,8 @@ enum OpenedIntent {
 /// Result of looking at a session outside of its turn.
 enum Unchanged {
     Answered(Box<SessionContext>),
-    /// Something has to change, which needs a turn. The heap that was restored is passed on.
-    NeedsTurn(Option<(HeapKey, HeapImage)>),
+    /// Something has to change, which needs a turn.
+    NeedsTurn,
 }
 
 impl Service {
@@ -78,12 +77,11 @@ impl Service {
             },
         };
         // Most calls change nothing, and those need no turn.
-        let restored = match self.unchanged(caller, &logical, &request.picks).await? {
-            Unchanged::Answered(answer) => return Ok(*answer),
-            Unchanged::NeedsTurn(restored) => restored,
-        };
+        if let Unchanged::Answered(answer) = self.unchanged(caller, &logical, &request.picks).await? {
+            return Ok(*answer);
+        }
         // The turn is held until this call has its answer, so that no other call, on any server, receives the same notice.
-        let (_turn, prepared) = self.prepare_in_turn(caller, &logical, request.picks, restored).await?;
+        let (_turn, prepared) = self.prepare_in_turn(caller, &logical, request.picks).await?;
         if let Some(entered) = &caller.entered {
             entered.may_have_moved();
         }
@@ -156,13 +154,15 @@ impl Service {
             pending_notice: None,
             execute: None,
         };
-        let preparation = PreparationRequest { picks: request.picks.clone(), lane: caller.lane, ..PreparationRequest::default() };
-        let prepared = self.prepare(&caller.principal, &logical, None, preparation).await?;
+        let preparation =
+            PreparationRequest { picks: request.picks.clone(), holder: caller.budget_holder(), ..PreparationRequest::default() };
+        let mut prepared = self.prepare(&caller.principal, &logical, None, preparation).await?;
         let binding = prepared.binding.clone().ok_or_else(no_symbols)?;
         let mut turn = PreparationTurn::new(&self.stores, logical.session);
         let my_turn = self.stores.turns.accept(logical.session).await.line_up().my_turn().await;
         match records.open_logical_session(new, binding, turn.record(my_turn), max).await? {
             OpenedLogicalSession::Opened => {
+                prepared.recorded();
                 Ok(OpenedIntent::Answered(Box::new(self.session_context_of(caller, &logical, prepared).await?)))
             }
             OpenedLogicalSession::Exists(found) => Ok(OpenedIntent::Exists(found)),
@@ -177,21 +177,21 @@ impl Service {
         let has_all =
             symbols.is_some_and(|symbols| symbols.check(self.catalogs()).is_ok() && picks.iter().all(|pick| symbols.find(pick).is_some()));
         if !is_bound || logical.pending_notice.is_some() || !has_all {
-            return Ok(Unchanged::NeedsTurn(None));
+            return Ok(Unchanged::NeedsTurn);
         }
         let restored = match logical.head {
             None => None,
-            Some(head) => match self.runtime.heaps.restore(head).await {
+            Some(head) => match self.runtime.heaps.for_owner(&caller.principal).restore(head).await {
                 Ok(image) => Some((head, image)),
-                Err(_) => return Ok(Unchanged::NeedsTurn(None)),
+                Err(_) => return Ok(Unchanged::NeedsTurn),
             },
         };
         let request =
-            PreparationRequest { picks: picks.to_vec(), lane: caller.lane, restored: restored.clone(), ..PreparationRequest::default() };
+            PreparationRequest { picks: picks.to_vec(), holder: caller.budget_holder(), restored, ..PreparationRequest::default() };
         let prepared = self.prepare(&caller.principal, logical, None, request).await?;
         match prepared.notice.wave.as_ref().is_some_and(|wave| wave.mode == WaveMode::Noop) {
             true => Ok(Unchanged::Answered(Box::new(self.session_context_of(caller, logical, prepared).await?))),
-            false => Ok(Unchanged::NeedsTurn(restored)),
+            false => Ok(Unchanged::NeedsTurn),
         }
     }
 
@@ -207,21 +207,21 @@ impl Service {
         caller: &Caller,
         logical: &LogicalSession,
         picks: Vec<Pick>,
-        restored: Option<(HeapKey, HeapImage)>,
     ) -> Result<(PreparationTurn, PreparedSession), ServiceError> {
         let mut turn = PreparationTurn::new(&self.stores, logical.session);
         let in_line = turn.take().await?.ok_or_else(|| ServiceError::UnknownHandle(logical.id.to_string()))?;
         let (this, principal, id, session) = (self.clone(), caller.principal.clone(), logical.id, logical.session);
-        let request = PreparationRequest { picks, lane: caller.lane, restored, ..PreparationRequest::default() };
+        let request = PreparationRequest { picks, holder: caller.budget_holder(), ..PreparationRequest::default() };
         // A task of its own: if the caller leaves, what was stored is bound all the same.
         let work = tokio::spawn(async move {
             turn.wait(in_line).await?;
             let logical = this.stores.records.logical_session(&principal, id).await?;
             let logical = logical.ok_or_else(|| ServiceError::UnknownHandle(id.to_string()))?;
-            let prepared = this.prepare(&principal, &logical, None, request).await?;
+            let mut prepared = this.prepare(&principal, &logical, None, request).await?;
             if let Some(binding) = prepared.binding.clone() {
                 let moves_head = binding.head.is_some();
                 this.stores.records.bind(&principal, binding, Timestamp::now()).await?;
+                prepared.recorded();
                 if moves_head {
                     this.events().check_heads(vec![session]).await;
                 }
@@ -239,7 +239,10 @@ impl Service {
     ) -> Result<SessionContext, ServiceError> {
         let records = &self.stores.records;
         let logical_session_ref = match &caller.connection {
-            Some(connection) => format!("s{}", connection.ref_number(logical.id)),
+            Some(connection) => match connection.ref_number(logical.id) {
+                Some(number) => format!("s{number}"),
+                None => logical.id.to_string(),
+            },
             // Anonymous callers share an owner: with a number, one could reach the session of another.
             None if caller.principal.is_anonymous() => logical.id.to_string(),
             None => format!("s{}", records.session_ref(&caller.principal, logical.id).await?),

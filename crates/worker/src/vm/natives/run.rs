@@ -13,7 +13,7 @@ pub fn output<'s>(scope: &mut v8::PinScope<'s, '_>, arguments: &v8::FunctionCall
 }
 
 pub fn now<'s>(scope: &mut v8::PinScope<'s, '_>, _arguments: &v8::FunctionCallbackArguments<'s>, answer: &mut v8::ReturnValue<'_>) {
-    answer.set_double(State::of(scope).map_or(0.0, |state| state.elapsed().as_secs_f64() * 1000.0));
+    answer.set_double(State::of(scope).map_or(0.0, |state| state.elapsed_ms()));
 }
 
 pub fn wall_clock<'s>(scope: &mut v8::PinScope<'s, '_>, _arguments: &v8::FunctionCallbackArguments<'s>, answer: &mut v8::ReturnValue<'_>) {
@@ -23,7 +23,8 @@ pub fn wall_clock<'s>(scope: &mut v8::PinScope<'s, '_>, _arguments: &v8::Functio
 pub fn random<'s>(_scope: &mut v8::PinScope<'s, '_>, arguments: &v8::FunctionCallbackArguments<'s>, _answer: &mut v8::ReturnValue<'_>) {
     let Ok(view) = v8::Local::<v8::ArrayBufferView>::try_from(arguments.get(0)) else { return };
     let mut bytes = vec![0; view.byte_length()];
-    fill_random(&mut bytes);
+    // Zeros instead of random bytes would be keys that can be guessed. The kernel always has randomness once it has booted.
+    assert!(fill_random(&mut bytes), "the kernel provides no randomness");
     fill(arguments.get(0), &bytes);
 }
 

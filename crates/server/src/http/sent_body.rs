@@ -1,0 +1,115 @@
+//! The body of a response: it counts as long as it is in memory, and holds the place of its request until it is sent.
+
+use super::Problem;
+use axum::body::{Body, Bytes, HttpBody};
+use axum::response::{IntoResponse, Response};
+use heapstead_service::{Exhausted, Portion};
+use hyper::body::{Frame, SizeHint};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+/// Shorter responses, and shorter parts of a streamed one, are not counted: the place of a request has memory for them.
+pub const SHORT_RESPONSE_BYTES: u64 = 32 << 10;
+
+pub struct SentBody {
+    body: Body,
+    _place: Arc<Portion>,
+    /// Grows and shrinks with the part that is being sent.
+    room: Portion,
+}
+
+impl SentBody {
+    /// The response with a counted body, or 429 if it has no room: its client, or its owner, has not read others.
+    pub fn of(response: Response, place: Arc<Portion>, mut room: Portion) -> Response {
+        let whole = response.body().size_hint().exact().filter(|bytes| *bytes > SHORT_RESPONSE_BYTES);
+        match whole.map_or(Ok(()), |bytes| room.resize(bytes)) {
+            Ok(()) => response.map(|body| Body::new(Self { body, _place: place, room })),
+            Err(exhausted) => Problem::busy(no_room(exhausted)).into_response(),
+        }
+    }
+}
+
+/// Why a long response was not sent.
+pub fn no_room(exhausted: Exhausted) -> &'static str {
+    match exhausted {
+        Exhausted::ByHolder => {
+            "the request was carried out, but its response is long, and your other responses take as much memory as is left for other owners: read those first, then ask again"
+        }
+        Exhausted::ByAll => {
+            "the request was carried out, but its response is long, and the memory for responses is used up: ask again later"
+        }
+    }
+}
+
+impl HttpBody for SentBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        // The length of a streamed body is not known, so its parts are counted. A connection has one of them at a time.
+        if let Some(Ok(frame)) = &frame
+            && let Some(data) = frame.data_ref()
+            && self.body.size_hint().exact().is_none()
+        {
+            let bytes = Some(data.len() as u64).filter(|bytes| *bytes > SHORT_RESPONSE_BYTES).unwrap_or_default();
+            if let Err(exhausted) = self.room.resize(bytes) {
+                return Poll::Ready(Some(Err(axum::Error::new(no_room(exhausted)))));
+            }
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::stream;
+    use heapstead_service::Budget;
+    use heapstead_types::BudgetHolder;
+    use http_body_util::BodyExt;
+    use std::convert::Infallible;
+
+    const LONG: usize = 100 << 10;
+
+    fn sent(budget: &Arc<Budget>, number: u8, body: Body) -> Response {
+        let holder = BudgetHolder::network([10, 0, 0, number].into());
+        let place = Arc::new(Budget::new(10).portion(holder.clone()));
+        SentBody::of(Response::new(body), place, budget.portion(holder))
+    }
+
+    #[tokio::test]
+    async fn a_long_response_counts_until_it_is_sent_and_is_refused_if_there_is_no_room() {
+        let budget = Budget::new(4 * LONG as u64);
+        let long = || Body::from(vec![b'x'; LONG]);
+        let held = [sent(&budget, 1, long()), sent(&budget, 1, long())];
+        assert!(held.iter().all(|response| response.status() == 200));
+        assert_eq!(sent(&budget, 1, long()).status(), 429);
+        assert_eq!(sent(&budget, 1, Body::from("short")).status(), 200);
+        assert_eq!(sent(&budget, 2, long()).status(), 200, "another owner has room");
+        for response in held {
+            assert_eq!(response.into_body().collect().await.expect("the body").to_bytes().len(), LONG);
+        }
+        assert_eq!(sent(&budget, 1, long()).status(), 200, "what was sent counts no longer");
+    }
+
+    #[tokio::test]
+    async fn one_part_of_a_streamed_response_counts_at_a_time() {
+        let budget = Budget::new(4 * LONG as u64);
+        let streamed = || Body::from_stream(stream::iter((0..50).map(|_| Ok::<_, Infallible>(vec![b'x'; LONG]))));
+        let response = sent(&budget, 1, streamed());
+        assert_eq!(response.into_body().collect().await.expect("the body").to_bytes().len(), 50 * LONG);
+        let _held = [sent(&budget, 1, Body::from(vec![b'x'; LONG])), sent(&budget, 1, Body::from(vec![b'x'; LONG]))];
+        let broken_off = sent(&budget, 1, streamed()).into_body().collect().await.expect_err("no room");
+        assert!(broken_off.to_string().contains("read those first"), "{broken_off}");
+    }
+}
