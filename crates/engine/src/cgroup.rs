@@ -49,6 +49,18 @@ pub fn delegated() -> Result<PathBuf, NotDelegated> {
     Ok(group)
 }
 
+/// The memory that the groups of this process leave it, as in a container with a limit. None without a limit.
+pub fn memory_mb_max() -> Option<u64> {
+    let group = own_group(&fs::read_to_string("/proc/self/cgroup").ok()?, &fs::read_to_string("/proc/self/mountinfo").ok()?)?;
+    memory_mb_max_of(&group)
+}
+
+/// The lowest limit of a group and those that it is part of. A group without a limit says `max`, and the root has no such file.
+fn memory_mb_max_of(group: &Path) -> Option<u64> {
+    let limit = |group: &Path| fs::read_to_string(group.join("memory.max")).ok()?.trim().parse::<u64>().ok();
+    group.ancestors().filter_map(limit).min().map(|bytes| bytes >> 20)
+}
+
 /// The folder of this process's group in the unified hierarchy.
 fn own_group(cgroup: &str, mountinfo: &str) -> Option<PathBuf> {
     let name = cgroup.lines().find_map(|line| line.strip_prefix("0::"))?;
@@ -137,6 +149,23 @@ mod tests {
         assert_eq!(own_group("0::/docker/ab\n", part), Some("/sys/fs/cgroup/".into()));
         assert_eq!(own_group("0::/docker/ab/x\n", part), Some("/sys/fs/cgroup/x".into()));
         assert_eq!(own_group("0::/elsewhere\n", part), None);
+    }
+
+    #[test]
+    fn the_lowest_memory_limit_of_the_hierarchy_counts() {
+        let folder = std::env::temp_dir().join(format!("heapstead-cgroup-limits-{}", std::process::id()));
+        let group = folder.join("service/part");
+        fs::create_dir_all(&group).expect("folders");
+        let limit = |group: &Path, text: &str| fs::write(group.join("memory.max"), text).expect("written");
+        assert_eq!(memory_mb_max_of(&group), None);
+        limit(&group, "max\n");
+        assert_eq!(memory_mb_max_of(&group), None);
+        limit(&folder, "536870912\n");
+        limit(&folder.join("service"), "1073741824\n");
+        assert_eq!(memory_mb_max_of(&group), Some(512));
+        limit(&group, "268435456\n");
+        assert_eq!(memory_mb_max_of(&group), Some(256));
+        fs::remove_dir_all(&folder).expect("removed");
     }
 
     /// A folder of plain files in the place of a group: it shows what would be written, not what the kernel does with it.

@@ -1,7 +1,7 @@
 //! Configuration of an engine: its limits, and the paths of its files.
 
 use crate::answers::ANSWERS_MB_MIN;
-use crate::cgroup::GroupLimits;
+use crate::cgroup::{self, GroupLimits};
 use crate::pool::Pool;
 use crate::{Artifacts, Sharing, ZYGOTES_IDLE_MAX};
 use heapstead_types::limits::{HEAP_MB_DEFAULT, HEAPS_CACHED_MB_MAX};
@@ -100,7 +100,9 @@ pub fn run_memory_mb_max(memory_mb: u64, sharing: Sharing) -> u64 {
     Pool::new(memory_mb, sharing, 0).amount_max()
 }
 
+/// The memory of the machine, or of the container if that has less.
 pub fn memory_mb_of_machine() -> u64 {
     let info = rustix::system::sysinfo();
-    (info.totalram as u64 * u64::from(info.mem_unit)) >> 20
+    let machine_mb = (info.totalram as u64 * u64::from(info.mem_unit)) >> 20;
+    cgroup::memory_mb_max().map_or(machine_mb, |container_mb| container_mb.min(machine_mb))
 }

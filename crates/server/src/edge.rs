@@ -3,6 +3,7 @@
 use crate::api::Api;
 use crate::auth::Authenticator;
 use crate::http::Budgets;
+use crate::mcp::LongResults;
 use heapstead_service::{Metrics, Service, ServiceError, Stateless};
 use heapstead_types::{Principal, SessionName};
 
@@ -18,6 +19,7 @@ pub struct Edge {
     pub access: Access,
     pub authenticator: Authenticator,
     pub budgets: Budgets,
+    pub long_results: LongResults,
 }
 
 pub enum Mode {

@@ -65,7 +65,7 @@ pub use heaps::{
 pub use key_ring::KeyRing;
 pub use long_answers::{LIST_BYTES_MAX, ListPage, LongAnswer, LongText, TextRest};
 pub use monitoring::{ContextHealth, ContextMetrics, EngineHealth, Health, HealthStatus, HeapStoreHealth, Metrics, StoreMetrics};
-pub use page_room::PageRoom;
+pub use page_room::{MESSAGE_BYTES_MAX, PageRoom};
 pub use policy::{Policy, Quotas};
 pub use service::Service;
 pub use sessions::{

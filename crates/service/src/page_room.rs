@@ -6,6 +6,8 @@ use heapstead_store::outputs::{LineBytes, OutputPage, PageRequest};
 use heapstead_types::JsonMeasure;
 use serde::Serialize;
 
+/// The longest message over MCP, encoded as JSON: some clients reject server-sent events of 1 MiB. No more of a result is read for one.
+pub const MESSAGE_BYTES_MAX: usize = 900_000;
 /// The longest page, whatever the operator allows: as text and as structured content it has at most 8 bytes per character, which fits in one
 /// message.
 const PAGE_CHARS_MAX: usize = 100_000;
@@ -42,6 +44,11 @@ pub enum Overflow {
 impl PageRoom {
     pub fn new(answer_chars_max: usize) -> Self {
         Self { answer_chars: answer_chars_max.min(PAGE_CHARS_MAX), is_streamed: false }
+    }
+
+    /// For an answer that a program reads: as much as a message holds.
+    pub fn message() -> Self {
+        Self { answer_chars: MESSAGE_BYTES_MAX, is_streamed: false }
     }
 
     /// For an answer that is sent page by page, and a long text in it part by part (`long_answers.rs`).

@@ -325,9 +325,9 @@ impl Operation {
 
     /// The same, with calls recorded in conversation contexts. This is the one place where that is done.
     pub fn recorded(self, service: &Service) -> Self {
-        let (service, name, creates, work) = (service.clone(), self.name, self.runs_code, self.handler);
+        let (service, name, work) = (service.clone(), self.name, self.handler);
         let handler = move |caller: Caller, arguments: Arguments| -> Answer {
-            let Some(recording) = service.contexts().begin_call(name, creates, &caller, &arguments) else { return work(caller, arguments) };
+            let Some(recording) = service.contexts().begin_call(name, &caller, &arguments) else { return work(caller, arguments) };
             let answer = work(Caller { call: Some(recording.call()), ..caller }, arguments);
             Box::pin(async move {
                 let answer = answer.await;

@@ -7,6 +7,7 @@ use crate::api::Api;
 use crate::auth::{AuthError, Authenticator, Settings};
 use crate::edge::{Access, Edge, Mode};
 use crate::http::{self, Budgets, Shutdown};
+use crate::mcp::LongResults;
 use crate::startup::{self, StartupError};
 use crate::{mcp, rest};
 use axum::Router;
@@ -181,6 +182,7 @@ async fn open(options: &ServeOptions, authenticator: Authenticator) -> Result<Ed
         access: Access { hosts: options.allowed_hosts.clone(), origins: options.allowed_origins.clone() },
         authenticator,
         budgets: Budgets::new(options.clients.limits()),
+        long_results: LongResults::default(),
     })
 }
 

@@ -1,7 +1,7 @@
 //! Batches of MCP 2025-03-26: an array of messages, whose responses are sent together when the last one is ready. If they exceed the message
 //! size, they are split into several arrays.
 
-use super::message_size::MESSAGE_BYTES_MAX;
+use heapstead_service::MESSAGE_BYTES_MAX;
 use rmcp::model::{JsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use serde::Serialize;
 use std::collections::HashSet;

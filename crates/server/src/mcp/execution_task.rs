@@ -1,6 +1,7 @@
 //! An execution as a task of MCP's tasks extension (2026-07-28). The task's id is the execution's, so it outlives connections and servers.
 
 use super::error::{self, from_service};
+use super::long_results;
 use super::tool_result::{self, ClientFormat};
 use crate::api::{Arguments, Operation, Success};
 use crate::edge::Edge;
@@ -46,7 +47,7 @@ pub async fn get(edge: &Edge, caller: &Caller, id: &str) -> Result<GetTaskResult
         service.deliver_notice(&record).await;
     }
     let payload = match task.status {
-        TaskStatus::Completed => TaskPayload::Completed { result: as_object(result(edge, record)?) },
+        TaskStatus::Completed => TaskPayload::Completed { result: as_object(result(edge, caller, record).await?) },
         TaskStatus::Cancelled => TaskPayload::Cancelled,
         _ => TaskPayload::Working,
     };
@@ -62,9 +63,10 @@ pub async fn cancel(edge: &Edge, caller: &Caller, id: &str) -> Result<(), ErrorD
 }
 
 /// The result that `run_js` would have returned at the end of the run.
-pub fn result(edge: &Edge, record: ExecutionRecord) -> Result<CallToolResult, ErrorData> {
+pub async fn result(edge: &Edge, caller: &Caller, record: ExecutionRecord) -> Result<CallToolResult, ErrorData> {
     let run_tool = edge.api.run_tool().ok_or_else(no_tasks)?;
     let body = serde_json::to_value(record.for_message()).unwrap_or_default();
+    let _turn = edge.long_results.turn(caller.budget_holder(), long_results::bytes_of(&body)).await;
     // Every version that has tasks has structured content.
     Ok(tool_result::from_outcome(run_tool, Ok(Success::whole(body)), ClientFormat::new(edge.inline_chars_max, None)))
 }

@@ -2,6 +2,7 @@
 
 use super::dialect::TASK_TOOL;
 use super::error::{self, method_not_found};
+use super::long_results;
 use super::run_log::RunLog;
 use super::session_metadata::Era;
 use super::tool_result::{self, ClientFormat};
@@ -45,7 +46,8 @@ impl Handler {
             Some(caller) => caller.clone(),
             None => self.read_caller(context)?,
         };
-        Ok(Caller { entered: context.extensions.get::<EnteredSession>().cloned(), ..caller })
+        let entered = context.extensions.get::<EnteredSession>().cloned();
+        Ok(Caller { entered, room: Some(PageRoom::message()), ..caller })
     }
 
     fn read_caller(&self, context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
@@ -88,7 +90,7 @@ impl Handler {
             return Ok(Ok((self.tool(name)?, arguments)));
         };
         let translated = operation.translate(alias, arguments.clone()).inspect_err(|refused| {
-            if let Some(call) = service.contexts().begin_call(operation.name, false, caller, &arguments) {
+            if let Some(call) = service.contexts().begin_call(operation.name, caller, &arguments) {
                 call.failed(refused);
             }
         });
@@ -112,7 +114,7 @@ impl Handler {
     /// Runs the operation, reports its progress, and returns early if the client cancels the request. An accepted execution continues; a
     /// stateless run ends with the call.
     async fn call(&self, operation: &Operation, caller: Caller, arguments: Arguments, context: &RequestContext<RoleServer>) -> Called {
-        let entered = caller.entered_id();
+        let (entered, holder) = (caller.entered_id(), caller.budget_holder());
         let caller = Caller { room: Some(PageRoom::new(self.edge.inline_chars_max)), ..caller };
         let run_log = self.edge.service().and_then(|service| RunLog::requested(context, service, &caller, operation, &arguments));
         let work = async {
@@ -132,7 +134,11 @@ impl Handler {
                 }
                 match outcome {
                     Err(failed) if let Some(refusal) = Era::of(context).protocol_error(&failed.error, entered) => Err(refusal),
-                    outcome => Ok(tool_result::from_outcome(operation, outcome, self.format(context))),
+                    outcome => {
+                        let body = outcome.as_ref().map_or_else(|failed| &failed.body, |success| &success.body);
+                        let _turn = self.edge.long_results.turn(holder, long_results::bytes_of(body)).await;
+                        Ok(tool_result::from_outcome(operation, outcome, self.format(context)))
+                    }
                 }
             },
             () = context.ct.cancelled() => Err(error::request_cancelled("the call was cancelled")),

@@ -118,7 +118,7 @@ pub async fn answer(edge: &Edge, caller: &Caller, request: Request) -> Result<Cu
         Request::Result(id) => {
             let record = ended(service, caller, &id).await?;
             service.deliver_notice(&record).await;
-            let mut result = execution_task::result(edge, record)?;
+            let mut result = execution_task::result(edge, caller, record).await?;
             // This version has no `resultType`.
             result.result_type = None;
             let mut result = serde_json::to_value(result).unwrap_or_default();

@@ -2,10 +2,11 @@
 
 use super::error::{self, truncated_uri};
 use super::execution_task;
-use super::message_size::{BoundedBody, MESSAGE_BYTES_MAX, RESULT_BYTES_MAX};
+use super::long_results;
+use super::message_size::{BoundedBody, RESULT_BYTES_MAX};
 use crate::api::to_json;
 use crate::edge::Edge;
-use heapstead_service::{Caller, ListRequest, ResultRange, ServiceError, Topic};
+use heapstead_service::{Caller, ListRequest, MESSAGE_BYTES_MAX, ResultRange, ServiceError, Topic};
 use heapstead_store::outputs::{BYTE_LIMIT_MAX, PageRequest};
 use heapstead_types::{ErrorCode, JsonMeasure};
 use rmcp::ErrorData;
@@ -84,9 +85,11 @@ pub async fn read(edge: &Edge, caller: &Caller, uri: &str) -> Result<ReadResourc
     let contents = match part {
         Part::Record => {
             let record = service.execution(caller, id, Duration::ZERO).await.map_err(|error| service_error(uri, error))?.for_message();
-            let record = BoundedBody::new(to_json(&record), edge.api.run_tool().and_then(|tool| tool.long_text));
+            let record = to_json(&record);
+            let _turn = edge.long_results.turn(caller.budget_holder(), long_results::bytes_of(&record)).await;
+            let record = BoundedBody::new(record, edge.api.run_tool().and_then(|tool| tool.long_text));
             let record = record.shortened(JsonMeasure::NestedBytes, RESULT_BYTES_MAX);
-            ResourceContents::text(record.to_string(), uri).with_mime_type("application/json")
+            ResourceContents::text(record.body.to_string(), uri).with_mime_type("application/json")
         }
         Part::Output { byte_offset } => {
             let page = PageRequest::Bytes { offset: byte_offset, limit: OUTPUT_BYTES_MAX };
@@ -99,6 +102,7 @@ pub async fn read(edge: &Edge, caller: &Caller, uri: &str) -> Result<ReadResourc
             let (Some(result), Some(part)) = (&record.result, &record.part) else {
                 return Err(not_found(format!("execution `{id}` has no result: it is {}", record.status.as_str())));
             };
+            let _turn = edge.long_results.turn(caller.budget_holder(), result.len()).await;
             let shown = TextPart::of(result, part.result_offset, part.result_bytes);
             let is_json = shown.is_whole() && serde_json::from_str::<IgnoredAny>(shown.text).is_ok();
             shown.contents(uri, &format!("{PREFIX}{id}/result")).with_mime_type(if is_json { "application/json" } else { "text/plain" })

@@ -1,7 +1,7 @@
 //! The result of a tool call: the same JSON as text and as structured content. Lists and pages are already limited in size. A long text is
 //! truncated in the text block, and in the structured content only if the message would be too large.
 
-use super::message_size::{BoundedBody, RESULT_BYTES_MAX};
+use super::message_size::{BoundedBody, RESULT_BYTES_MAX, Shortened};
 use crate::api::{Failed, Operation, Shown, Success};
 use heapstead_service::ServiceError;
 use heapstead_types::JsonMeasure;
@@ -63,16 +63,13 @@ fn from_body(operation: &Operation, mut body: Value, format: ClientFormat) -> Ca
         body[NOTICE] = notice.into();
     }
     let body = BoundedBody::new(body, operation.long_text);
-    let parts = Parts::shortened(&body, format);
-    let text = parts.text();
-    let Some(parts) = parts.fitting(&text, format) else { return too_large(operation) };
-    let shown_chars = text.chars().count();
-    let is_shortened = parts.text != body.body;
-    let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+    let Some(parts) = Parts::fitting(&body, format) else { return too_large(operation) };
+    let shown_chars = parts.text.chars().count();
+    let mut result = CallToolResult::success(vec![ContentBlock::text(parts.text)]);
     result.structured_content = parts.structured;
-    if is_shortened {
+    if parts.is_shortened {
         let chars = body.whole_chars();
-        result.content.extend(link_to_result(&body.body).map(ContentBlock::resource_link));
+        result.content.extend(link_to_result(body.frame()).map(ContentBlock::resource_link));
         set_meta(
             &mut result,
             PLASM,
@@ -88,49 +85,56 @@ fn from_body(operation: &Operation, mut body: Value, format: ClientFormat) -> Ca
 
 /// A result as text and as structured content.
 struct Parts {
-    text: Value,
+    /// What a model should read, as JSON.
+    text: String,
+    /// As much as fits into the message beside the text.
     structured: Option<Value>,
+    /// Whether the text omits something.
+    is_shortened: bool,
 }
 
 impl Parts {
-    /// The text has what a model should read. The structured content has as much as fits into the message.
-    fn shortened(body: &BoundedBody, format: ClientFormat) -> Self {
-        let Some(long_text) = body.long_text() else { return Self { text: body.body.clone(), structured: Some(body.body.clone()) } };
+    /// The parts that fit into one message; `None` if the text alone is too large. Omits structured content if the client does not need it.
+    fn fitting(body: &BoundedBody, format: ClientFormat) -> Option<Self> {
+        let (text, structured) = Self::shortened(body, format);
+        let parts = Self { text: with_notice_first(&text.body), structured: None, is_shortened: !text.is_whole };
+        let text_bytes = JsonMeasure::NestedBytes.json(&parts.text);
+        if text_bytes + structured.bytes <= RESULT_BYTES_MAX {
+            return Some(Self { structured: Some(structured.body), ..parts });
+        }
+        (!format.needs_structured_content && text_bytes <= RESULT_BYTES_MAX).then_some(parts)
+    }
+
+    fn shortened(body: &BoundedBody, format: ClientFormat) -> (Shortened, Shortened) {
+        let Some(long_text) = body.long_text() else { return (body.kept(), body.kept()) };
         let text = match long_text.shown {
             Shown::Preview => body.shortened(JsonMeasure::Chars, format.chars_max),
             Shown::Whole => body.shortened(JsonMeasure::Chars, usize::MAX),
         };
-        let text_bytes = JsonMeasure::NestedBytes.json(&text.to_string());
+        let text_bytes = JsonMeasure::NestedBytes.json(&text.body.to_string());
         if !format.needs_structured_content {
             let text = if text_bytes > RESULT_BYTES_MAX { body.shortened(JsonMeasure::NestedBytes, RESULT_BYTES_MAX) } else { text };
-            return Self { text, structured: Some(body.body.clone()) };
+            return (text, body.kept());
         }
         // The other members, such as the error, have priority over the long text.
-        let frame_bytes = JsonMeasure::NestedBytes.json(&body.shortened(JsonMeasure::NestedBytes, 0).to_string());
+        let frame_bytes = JsonMeasure::NestedBytes.json(&body.shortened(JsonMeasure::NestedBytes, 0).body.to_string());
         let text_reserve = text_bytes.min(frame_bytes + RESULT_BYTES_MAX / 4);
         let structured = body.shortened(JsonMeasure::Bytes, RESULT_BYTES_MAX.saturating_sub(text_reserve));
-        let left = RESULT_BYTES_MAX.saturating_sub(structured.to_string().len());
+        let left = RESULT_BYTES_MAX.saturating_sub(structured.bytes);
         let text = if text_bytes > left { body.shortened(JsonMeasure::NestedBytes, left) } else { text };
-        Self { text, structured: Some(structured) }
+        (text, structured)
     }
+}
 
-    /// The notice about lost state comes first.
-    fn text(&self) -> String {
-        let mut rest = self.text.clone();
-        match rest.as_object_mut().and_then(|members| members.remove(NOTICE)) {
-            Some(notice) => format!("{{\"{NOTICE}\":{notice},{}", &rest.to_string()["{".len()..]),
-            None => rest.to_string(),
+/// The result as JSON. The notice about lost state comes first.
+fn with_notice_first(body: &Value) -> String {
+    match body.get(NOTICE) {
+        Some(notice) => {
+            let mut rest = body.clone();
+            rest.as_object_mut().map(|members| members.remove(NOTICE));
+            format!("{{\"{NOTICE}\":{notice},{}", &rest.to_string()["{".len()..])
         }
-    }
-
-    /// The parts that fit into one message; `None` if the text alone is too large. Omits structured content if the client does not need it.
-    fn fitting(self, text: &str, format: ClientFormat) -> Option<Self> {
-        let text_bytes = JsonMeasure::NestedBytes.json(text);
-        let structured_bytes = self.structured.as_ref().map_or(0, |structured| structured.to_string().len());
-        if text_bytes + structured_bytes <= RESULT_BYTES_MAX {
-            return Some(self);
-        }
-        (!format.needs_structured_content && text_bytes <= RESULT_BYTES_MAX).then_some(Self { structured: None, ..self })
+        None => body.to_string(),
     }
 }
 
@@ -165,9 +169,9 @@ fn too_large(operation: &Operation) -> CallToolResult {
 
 #[cfg(test)]
 mod tests {
-    use super::super::message_size::MESSAGE_BYTES_MAX;
     use super::*;
     use crate::api::LongText;
+    use heapstead_service::MESSAGE_BYTES_MAX;
 
     fn part(_answer: &Value, shown: usize, whole: usize) -> crate::api::Arguments {
         let rest = if shown < whole { "how to read the rest, only in truncated results" } else { "" };
@@ -178,9 +182,12 @@ mod tests {
     fn parts(result: &str, shown: Shown, format: ClientFormat) -> (Value, Parts) {
         let body = json!({ "execution_id": "e", "result": result, "status": "completed" });
         let long_text = LongText { member: "result", part, whole_bytes: "result_bytes", shown };
-        let parts = Parts::shortened(&BoundedBody::new(body.clone(), Some(long_text)), format);
-        let text = parts.text();
-        (body, parts.fitting(&text, format).expect("it fits"))
+        let parts = Parts::fitting(&BoundedBody::new(body.clone(), Some(long_text)), format).expect("it fits");
+        (body, parts)
+    }
+
+    fn read(text: &str) -> Value {
+        serde_json::from_str(text).expect("JSON")
     }
 
     const BOTH: ClientFormat = ClientFormat { chars_max: 1_000, needs_structured_content: true };
@@ -192,14 +199,13 @@ mod tests {
             let result = unit.repeat(20_000);
             let (body, parts) = parts(&result, Shown::Preview, BOTH);
             assert_eq!(parts.structured, Some(body), "the structured content is whole");
-            let text = parts.text();
-            let chars = text.chars().count();
+            let chars = parts.text.chars().count();
             assert!((960..=1_000).contains(&chars), "{unit:?}: {chars} characters are shown");
-            let shown = parts.text["result"].as_str().expect("a result");
+            let text = read(&parts.text);
+            let shown = text["result"].as_str().expect("a result");
             assert!(result.starts_with(shown));
-            assert_eq!(parts.text["next_result_offset"], shown.len());
-            assert_eq!(parts.text["truncated"], true);
-            assert_eq!(serde_json::from_str::<Value>(&text).expect("JSON"), parts.text);
+            assert_eq!(text["next_result_offset"], shown.len());
+            assert_eq!(text["truncated"], true);
         }
     }
 
@@ -209,11 +215,11 @@ mod tests {
             for units in [1_000, 100_000, 500_000, 3_000_000] {
                 for (shown, format) in [(Shown::Preview, BOTH), (Shown::Whole, BOTH), (Shown::Whole, TEXT_ONLY)] {
                     let (body, parts) = parts(&unit.repeat(units), shown, format);
-                    let mut result = CallToolResult::success(vec![ContentBlock::text(parts.text())]);
+                    let mut result = CallToolResult::success(vec![ContentBlock::text(parts.text.clone())]);
                     result.structured_content = parts.structured.clone();
                     let bytes = serde_json::to_string(&result).expect("JSON").len();
                     assert!(bytes <= MESSAGE_BYTES_MAX, "{bytes}");
-                    let is_whole = parts.structured.as_ref().unwrap_or(&parts.text) == &body;
+                    let is_whole = parts.structured.unwrap_or_else(|| read(&parts.text)) == body;
                     assert!(is_whole || bytes > MESSAGE_BYTES_MAX * 9 / 10, "{unit:?} {units} {shown:?}: {bytes}");
                 }
             }
@@ -225,23 +231,22 @@ mod tests {
     fn a_long_error_beside_a_long_text_leaves_room_for_both() {
         let long_text = LongText { member: "result", part, whole_bytes: "result_bytes", shown: Shown::Whole };
         let body = json!({ "error": "\"".repeat(65_000), "result": "\n".repeat(500_000) });
-        let parts = Parts::shortened(&BoundedBody::new(body.clone(), Some(long_text)), BOTH);
-        let text = parts.text();
-        let parts = parts.fitting(&text, BOTH).expect("it fits");
-        assert_eq!(parts.text["error"], body["error"]);
+        let parts = Parts::fitting(&BoundedBody::new(body.clone(), Some(long_text)), BOTH).expect("it fits");
+        assert_eq!(read(&parts.text)["error"], body["error"]);
         assert!(parts.structured.is_some_and(|structured| structured["error"] == body["error"]));
     }
 
     #[test]
     fn a_short_result_is_the_same_in_both_forms() {
         let (body, parts) = parts("42", Shown::Preview, BOTH);
-        assert_eq!((&parts.text, &parts.structured), (&body, &Some(body.clone())));
+        assert_eq!((read(&parts.text), parts.structured), (body.clone(), Some(body)));
     }
 
     #[test]
     fn a_notice_comes_first_and_the_text_is_still_json() {
-        let parts = Parts { text: json!({ "a": 1, "notice": "NOTICE: \"gone\"", "z": 2 }), structured: None };
-        assert!(parts.text().starts_with("{\"notice\":\"NOTICE"), "{}", parts.text());
-        assert_eq!(serde_json::from_str::<Value>(&parts.text()).expect("JSON"), parts.text);
+        let body = json!({ "a": 1, "notice": "NOTICE: \"gone\"", "z": 2 });
+        let text = with_notice_first(&body);
+        assert!(text.starts_with("{\"notice\":\"NOTICE"), "{text}");
+        assert_eq!(read(&text), body);
     }
 }

@@ -52,6 +52,22 @@ async fn an_asynchronous_run_is_recorded_once_when_it_ends_and_polling_is_not() 
     assert_eq!(tools, [json!("run_js"), json!("run_js"), json!("list_executions")], "{context:#}");
 }
 
+/// Regression: recording a refused run made its new name a session, which counted in the quota of its owner.
+#[tokio::test]
+async fn a_refused_run_does_not_make_its_name_a_session() {
+    let server = Server::start();
+    let (status, refused) = server.post("/api/exec", json!({ "code": "", "session": "new" })).await;
+    assert_eq!(status, 400, "{refused}");
+    let (status, refused) =
+        server.post("/api/exec", json!({ "code": "1", "session": "new", "heap": "0".repeat(64), "on_missing_heap": "fail" })).await;
+    assert_eq!(status, 404, "{refused}");
+    // Calls are recorded in order.
+    run_in(&server, "other", "1").await;
+    context_when(&server, "other", |context| calls(context) == 1).await;
+    assert_eq!(server.delete("/api/sessions/new").await.0, 404);
+    assert_eq!(server.delete("/api/sessions/other").await.0, 200);
+}
+
 #[tokio::test]
 async fn at_fifteen_calls_all_but_the_newest_ten_are_summarised() {
     let server = Server::start();

@@ -100,11 +100,24 @@ async fn a_result_of_megabytes_takes_the_memory_of_a_message() {
     let client = Http::connect(&server, "2025-11-25", &[]).await;
     let ran = server.run_with(json!({ "code": "'x'.repeat(16_000_000)", "heap_memory_max_mb": 256 })).await;
     let before_mb = server.peak_memory_mb();
-    let arguments = json!({ "execution_id": ran["execution_id"] });
-    let calls: Vec<_> = (0..40).map(|_| request("tools/call", json!({ "name": "get_execution", "arguments": arguments }))).collect();
-    for part in join_all(calls.iter().map(async |call| client.send(call).await.text().await.expect("a text"))).await {
-        assert!(part.contains("\"result_bytes\":16000002") && part.len() < 1_000_000, "{} bytes", part.len());
+    let id = ran["execution_id"].as_str().expect("an id");
+    let resource = format!("heapstead://executions/{id}");
+    for (method, params, named) in [
+        ("tools/call", json!({ "name": "get_execution", "arguments": { "execution_id": id } }), "\"result_bytes\":16000002"),
+        (
+            "tools/call",
+            json!({ "name": "get_execution", "arguments": { "execution_id": id, "result_offset": 9 } }),
+            "\"result_bytes\":16000002",
+        ),
+        ("tasks/result", json!({ "taskId": id }), "\"result_bytes\":16000002"),
+        ("resources/read", json!({ "uri": resource }), "\\\"result_bytes\\\":16000002"),
+        ("resources/read", json!({ "uri": format!("{resource}/result") }), "/result?byte_offset="),
+    ] {
+        let calls: Vec<_> = (0..40).map(|_| request(method, params.clone())).collect();
+        for part in join_all(calls.iter().map(async |call| client.send(call).await.text().await.expect("a text"))).await {
+            assert!(part.contains(named) && part.len() < 1_000_000, "{method}: {} bytes: {:.400}", part.len(), part);
+        }
+        let peak_mb = server.peak_memory_mb();
+        assert!(peak_mb < before_mb + 200, "{method} {params}: {before_mb} MB, then {peak_mb} MB");
     }
-    let peak_mb = server.peak_memory_mb();
-    assert!(peak_mb < before_mb + 200, "{before_mb} MB, then {peak_mb} MB");
 }

@@ -95,6 +95,27 @@ async fn a_long_result_and_a_long_line_are_sent_with_little_memory() {
     }
     let (_, part) = server.get(&format!("{path}?result_offset=3&result_limit=2000000")).await;
     assert_eq!((part["result"].as_str(), &part["next_result_offset"]), (expected.get(3..2_000_003), &json!(2_000_003)));
+    // `"ü\n\"ü…`: the first ü is at 1, an offset inside it moves to its start, and a limit inside one to its end or start.
+    for (query, range) in [
+        ("result_offset=2", 1..expected.len()),
+        ("result_offset=2&result_limit=1", 1..3),
+        ("result_offset=3&result_limit=5", 3..7),
+        ("result_offset=2&result_limit=1000001", 1..1_000_002),
+        ("result_offset=99999999", expected.len()..expected.len()),
+    ] {
+        let (body, peak_mb) = read_whole(&server, &format!("{path}?{query}")).await;
+        let part: Value = serde_json::from_slice(&body).expect("JSON");
+        let end = range.end - (0..4).find(|back| expected.is_char_boundary(range.end - back)).expect("a boundary");
+        assert!(
+            part["result"].as_str() == expected.get(range.start..end),
+            "{query}: {} to {}",
+            part["result_offset"],
+            part["next_result_offset"]
+        );
+        let said = [&part["result_offset"], &part["next_result_offset"], &part["result_bytes"]];
+        assert_eq!(said.map(Value::as_u64), [range.start, end, expected.len()].map(|bytes| Some(bytes as u64)), "{query}");
+        assert!(peak_mb < idle_mb + READING_MB_MAX, "{query}: {peak_mb} MB, {idle_mb} MB before");
+    }
 }
 
 #[tokio::test]

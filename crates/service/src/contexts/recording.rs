@@ -57,8 +57,8 @@ pub struct Call {
     caller: Caller,
     /// The argument that names its session.
     session: Option<String>,
-    /// Whether a new name becomes a session: only by running code in it.
-    creates: bool,
+    /// Whether the call started a run: only then does a new name become a session.
+    started_run: AtomicBool,
     /// The session that the call itself resolved, so that it is not looked up again.
     target: OnceLock<SessionTarget>,
     /// Whether the session has to be looked up again, because it may have ended meanwhile.
@@ -118,7 +118,7 @@ impl Conversations {
 
 impl Contexts<'_> {
     /// Begins to record a call. None if it belongs to no conversation.
-    pub fn begin_call(&self, tool: &'static str, creates: bool, caller: &Caller, arguments: &Map<String, Value>) -> Option<CallRecording> {
+    pub fn begin_call(&self, tool: &'static str, caller: &Caller, arguments: &Map<String, Value>) -> Option<CallRecording> {
         let conversations = self.0.conversations.get()?;
         let session = arguments.get("session").and_then(Value::as_str).map(str::to_owned);
         let is_in_one = session.is_some() || caller.entered.is_some() || caller.session.is_some() || caller.connection.is_some();
@@ -129,7 +129,7 @@ impl Contexts<'_> {
                 called_at: conversations.contexts().clock().now(),
                 caller: Caller { headers: Vec::new(), call: None, ..caller.clone() },
                 session,
-                creates,
+                started_run: AtomicBool::new(false),
                 target: OnceLock::new(),
                 needs_lookup: AtomicBool::new(false),
                 is_done: AtomicBool::new(false),
@@ -173,6 +173,7 @@ impl Call {
         if self.is_done.swap(true, Relaxed) {
             return;
         }
+        self.started_run.store(true, Relaxed);
         let (call, run_lock) = (self.clone(), self.ended_calls.runs.clone().try_read_owned());
         tokio::spawn(async move {
             let record = run.ended().await;
@@ -266,7 +267,7 @@ impl Contexts<'_> {
     /// The context to record a call in. If its argument names no session of the caller, the call is recorded where it came from.
     async fn conversation_of(&self, call: &Call) -> Option<heapstead_context::SessionId> {
         let named = match &call.session {
-            Some(session) => self.context_id(call, Some(session), call.creates).await,
+            Some(session) => self.context_id(call, Some(session), call.started_run.load(Relaxed)).await,
             None => None,
         };
         match named {

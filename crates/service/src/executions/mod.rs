@@ -6,7 +6,7 @@
 //! driver.rs       one execution from acceptance to its recorded end
 //! running.rs      executions of this process: progress, waiting callers, stop requests
 //! turn_queue.rs   turns of this process; turn_across_servers.rs waits for those of others
-//! queries.rs, output.rs   records, lists and output as callers see them
+//! queries.rs, result_part.rs, output.rs   records, lists, results and output as callers see them
 //! orphans.rs      executions of servers that died
 //! ```
 
@@ -21,6 +21,7 @@ pub(crate) mod peer_questions;
 mod queries;
 mod record;
 mod request;
+mod result_part;
 mod running;
 mod start_point;
 mod stateless;

@@ -2,12 +2,12 @@
 
 use super::Executions;
 use super::orphans;
-use super::record::{ExecutionRecord, MESSAGE_RESULT_BYTES_MAX, ResultRange, iso_8601};
+use super::record::{ExecutionRecord, iso_8601};
 use super::running::{RunningExecution, StopReason};
 use crate::error::{Noun, blocking};
-use crate::{Caller, ListPage, LongAnswer, LongText, PageRoom, ServiceError, Stores, TextRest};
+use crate::{Caller, ListPage, LongAnswer, LongText, MESSAGE_BYTES_MAX, PageRoom, ServiceError, Stores, TextRest};
 use heapstead_store::peers::Question;
-use heapstead_store::records::{self, Cursor, DeletedExecution, ExecutionFilter, TextPart};
+use heapstead_store::records::{self, Cursor, DeletedExecution, ExecutionFilter};
 use heapstead_types::{ErrorCode, ExecutionId, ServerId, SessionName, Status};
 use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
@@ -22,8 +22,6 @@ const LISTED_SINCE: SignedDuration = SignedDuration::from_hours(24);
 pub const RECENT_SUFFIX: &str = "-recent";
 /// The shortest summary: all its names, an id and one timestamp.
 const SUMMARY_CHARS_MIN: usize = 120;
-/// A character in UTF-8 is no longer.
-const CHAR_BYTES_MAX: usize = 4;
 /// If another server can't be asked, or its answer is not in the record yet: pause before the record is read again.
 const PEER_PAUSE: Duration = Duration::from_millis(100);
 
@@ -93,26 +91,6 @@ impl Executions<'_> {
                 }
             }
         }
-    }
-
-    /// The record with a part of its result. Of a stored result no more is read than that.
-    pub async fn get_part(&self, caller: &Caller, id: &str, wait: Duration, range: ResultRange) -> Result<ExecutionRecord, ServiceError> {
-        let room = caller.room.filter(|room| !room.is_streamed());
-        let record = self.get(caller, id, wait).await?;
-        if let (Some(rest), Some(room)) = (&record.rest, room) {
-            let limit = range.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
-            let part =
-                TextPart { offset: range.offset.min(rest.end), bytes_max: limit.min(room.chars() * CHAR_BYTES_MAX).max(CHAR_BYTES_MAX) };
-            // An offset inside a character is an error here.
-            if let Ok(Some(text)) = self.0.records.result_part(&caller.principal, &record.execution_id, part).await {
-                return Ok(record.with_read_part(part.offset, text, Some(room)));
-            }
-        }
-        let whole = match record.rest {
-            Some(_) => self.get(&Caller { room: None, ..caller.clone() }, id, Duration::ZERO).await?,
-            None => record,
-        };
-        Ok(whole.with_part(range, room))
     }
 
     /// Cancels an execution. When this returns, its worker is dead and its status is `cancelled`; an error says what the status is instead.
@@ -258,7 +236,7 @@ fn result_bytes_max(room: Option<PageRoom>) -> usize {
     match room {
         None => usize::MAX,
         Some(room) if room.is_streamed() => room.longest_text_bytes(),
-        Some(_) => MESSAGE_RESULT_BYTES_MAX,
+        Some(_) => MESSAGE_BYTES_MAX,
     }
 }
 

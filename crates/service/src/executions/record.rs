@@ -2,7 +2,7 @@
 
 use crate::long_answers::TEXT_PART_BYTES;
 use crate::sessions::SessionNotice;
-use crate::{LongAnswer, LongText, PageRoom, TextRest};
+use crate::{LongAnswer, LongText, MESSAGE_BYTES_MAX, PageRoom, TextRest};
 use heapstead_types::{ErrorCode, ExecutionId, HeapKey, JsonMeasure, Status};
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -45,9 +45,6 @@ pub struct ExecutionRecord {
     #[serde(skip)]
     pub rest: Option<TextRest>,
 }
-
-/// No message over MCP holds more of a result, so no more of it is read.
-pub const MESSAGE_RESULT_BYTES_MAX: usize = 900_000;
 
 impl LongAnswer for ExecutionRecord {
     fn rest(&self) -> Option<&TextRest> {
@@ -113,8 +110,8 @@ impl ExecutionRecord {
     pub fn for_message(mut self) -> Self {
         let Some(result) = &mut self.result else { return self };
         let result_bytes = self.rest.take().map_or(result.len(), |rest| rest.end as usize);
-        if result_bytes > MESSAGE_RESULT_BYTES_MAX && self.part.is_none() {
-            result.truncate(result.floor_char_boundary(MESSAGE_RESULT_BYTES_MAX));
+        if result_bytes > MESSAGE_BYTES_MAX && self.part.is_none() {
+            result.truncate(result.floor_char_boundary(MESSAGE_BYTES_MAX));
             result.shrink_to_fit();
             self.part = Some(ResultPart::new(self.execution_id.as_str(), 0..result.len(), result_bytes));
         }
@@ -122,14 +119,25 @@ impl ExecutionRecord {
     }
 
     /// The record with a part of its result that was read on its own. It begins at `offset` and is at most as long as was asked for.
-    pub fn with_read_part(mut self, offset: u64, text: String, room: Option<PageRoom>) -> Self {
+    pub fn with_read_part(mut self, offset: u64, text: String, room: PageRoom) -> Self {
         let result_bytes = self.rest.take().map_or(0, |rest| rest.end);
-        let shown = room.map_or(text.as_str(), |room| JsonMeasure::Chars.prefix(&text, room.chars()));
+        let shown = JsonMeasure::Chars.prefix(&text, room.chars());
         let first = text.chars().next().map_or(0, char::len_utf8);
         let end = shown.len().max(first);
         let range = offset as usize..offset as usize + end;
         self.part = Some(ResultPart::new(self.execution_id.as_str(), range, result_bytes as usize));
         self.result = text.get(..end).map(str::to_owned);
+        self
+    }
+
+    /// The record with this part of its result, of which the beginning was read; the rest is read while the answer is sent.
+    pub fn with_streamed_part(mut self, range: Range<u64>, text: String) -> Self {
+        if let Some(rest) = &mut self.rest {
+            self.part = Some(ResultPart::new(self.execution_id.as_str(), range.start as usize..range.end as usize, rest.end as usize));
+            (rest.offset, rest.end) = (range.start + text.len() as u64, range.end);
+        }
+        self.rest = self.rest.filter(|rest| rest.offset < rest.end);
+        self.result = Some(text);
         self
     }
 

@@ -50,7 +50,7 @@ pub struct CapacityOptions {
     /// Maximum total size of long results, and of the JavaScript that ran, until they are stored, 128 to 1048576; a worker whose answer does not fit waits
     #[arg(long, value_name = "MB", env = "HEAPSTEAD_MAX_ANSWER_MB", default_value_t = ANSWERS_MB_DEFAULT, value_parser = between::<ANSWERS_MB_MIN, { 1 << 20 }>, allow_negative_numbers = true, help_heading = RUNS)]
     pub max_answer_mb: u64,
-    /// Total memory that the workers of concurrent executions may use, at least 8; a worker with a heap limit of N MB counts as 3 N + 160; default: three quarters of the machine's memory
+    /// Total memory that the workers of concurrent executions may use, at least 8; a worker with a heap limit of N MB counts as 3 N + 160; default: three quarters of the memory of the machine, or of its container
     #[arg(long, value_name = "MB", env = "HEAPSTEAD_MAX_MEMORY_MB", value_parser = between::<8, { 1 << 30 }>, allow_negative_numbers = true, help_heading = RUNS)]
     max_memory_mb: Option<u64>,
 }

@@ -1,0 +1,72 @@
+//! Long results are put together one at a time for each owner. That takes milliseconds of a thread that serves everybody, so the calls of one
+//! owner wait for each other instead of delaying those of others.
+
+use heapstead_types::BudgetHolder;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use tokio::sync::{Mutex as Turn, OwnedMutexGuard};
+
+/// Shorter results take about as long as the rest of a call.
+const LONG_BYTES: usize = 64 << 10;
+
+#[derive(Default)]
+pub struct LongResults {
+    /// One for each owner with a call that has or awaits its turn.
+    turns: Mutex<HashMap<BudgetHolder, Weak<Turn<()>>>>,
+}
+
+impl LongResults {
+    /// Waits until no other long result of this owner is being put together. Short ones need no turn.
+    pub async fn turn(&self, holder: BudgetHolder, bytes: usize) -> Option<OwnedMutexGuard<()>> {
+        if bytes <= LONG_BYTES {
+            return None;
+        }
+        let turn = self.of(holder).lock_owned().await;
+        // What waits for this thread comes first, so that a row of long results does not occupy it.
+        tokio::task::yield_now().await;
+        Some(turn)
+    }
+
+    fn of(&self, holder: BudgetHolder) -> Arc<Turn<()>> {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(turn) = turns.get(&holder).and_then(Weak::upgrade) {
+            return turn;
+        }
+        turns.retain(|_, turn| turn.strong_count() > 0);
+        let turn = Arc::new(Turn::new(()));
+        turns.insert(holder, Arc::downgrade(&turn));
+        turn
+    }
+}
+
+/// About how long a result is: what makes one long are its texts.
+pub fn bytes_of(result: &Value) -> usize {
+    let members = result.as_object().into_iter().flat_map(|members| members.values());
+    members.filter_map(Value::as_str).map(str::len).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::time::Duration;
+
+    fn holder(number: u8) -> BudgetHolder {
+        BudgetHolder::network([10, 0, 0, number].into())
+    }
+
+    #[tokio::test]
+    async fn only_long_results_of_the_same_owner_wait_for_each_other() {
+        let results = LongResults::default();
+        let (long, short) = (json!({ "result": "x".repeat(LONG_BYTES + 1) }), json!({ "result": "x" }));
+        let turn = |number, result| tokio::time::timeout(Duration::from_millis(50), results.turn(holder(number), bytes_of(result)));
+        let first = turn(1, &long).await.expect("the first");
+        assert!(turn(1, &short).await.expect("a short one").is_none());
+        assert!(turn(2, &long).await.expect("of another owner").is_some());
+        assert!(turn(1, &long).await.is_err(), "the second has to wait");
+        drop(first);
+        assert!(turn(1, &long).await.expect("its turn").is_some());
+        assert_eq!(results.turns.lock().expect("the turns").len(), 1, "nothing is kept of owners without calls");
+    }
+}
