@@ -124,6 +124,13 @@ impl Portion {
         Ok(())
     }
 
+    /// Takes this much off it, as a portion that ends separately. At most all of it.
+    pub fn split(&mut self, amount: u64) -> Self {
+        let amount = amount.min(self.amount);
+        self.amount -= amount;
+        Self { budget: self.budget.clone(), holder: self.holder.clone(), amount }
+    }
+
     pub fn budget(&self) -> &Budget {
         &self.budget
     }
@@ -193,6 +200,18 @@ mod tests {
         assert_eq!((budget.taken_by(&holder(1)), budget.taken_by(&holder(2))), (2, 4), "nothing has changed");
         drop((first, more));
         assert!(budget.lock().by_holder.is_empty());
+    }
+
+    #[test]
+    fn a_part_of_a_portion_ends_separately() {
+        let budget = Budget::new(100);
+        let mut portion = budget.take(holder(1), 40).expect("room");
+        let part = portion.split(30);
+        assert_eq!((portion.amount(), part.amount(), budget.taken_by(&holder(1))), (10, 30, 40));
+        assert_eq!(portion.split(11).amount(), 10);
+        assert_eq!(budget.taken_by(&holder(1)), 30);
+        drop((portion, part));
+        assert_eq!(budget.taken_by(&holder(1)), 0);
     }
 
     #[test]

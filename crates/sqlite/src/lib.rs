@@ -9,9 +9,11 @@
 /// The page cache of a connection: SQLite's default.
 pub const CONNECTION_MB: u64 = 2;
 
+mod connection;
 mod readers;
 mod writer;
 
+pub use connection::configure;
 pub use readers::{READERS_MAX, Readers};
 pub use writer::{Durability, Writer};
 

@@ -18,7 +18,9 @@ pub enum Failure {
     Exception(String),
     #[error("{0}")]
     Syntax(String),
-    #[error("the run needed more memory than its cap of {heap_mb} MB: keep less on the heap, or raise `heap_memory_max_mb` (at most {max} MB)", max = limits::HEAP_MB_MAX)]
+    #[error(
+        "the run needed more memory than its cap of {heap_mb} MB: keep less on the heap, or raise `heap_memory_max_mb`, up to the maximum of the server"
+    )]
     MemoryCap { heap_mb: u32 },
     #[error(
         "the code awaits a promise that can never settle: nothing is pending that could resolve it (no timer is left, and there is no I/O)"

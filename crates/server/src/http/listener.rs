@@ -2,7 +2,7 @@
 //!
 //! It speaks only HTTP/1.1. No known client uses HTTP/2 without TLS, and it would add attack surface.
 
-use super::connection_place::ConnectionPlace;
+use super::connection_place::{ConnectionPlace, ConnectionPlaces};
 use super::pace::{Pace, READ_PACE};
 use super::write_stall_timeout::WriteStallTimeout;
 use super::{Problem, Shutdown};
@@ -10,8 +10,6 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
 use axum::response::IntoResponse;
-use heapstead_service::{Budget, Exhausted};
-use heapstead_types::BudgetHolder;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -61,7 +59,7 @@ pub async fn serve(listener: TcpListener, routes: Router, connections_max: u64, 
 async fn serve_within(bounds: Bounds, listener: TcpListener, routes: Router, shutdown: &Shutdown) {
     let connections = TaskTracker::new();
     // Who the caller is, is not known before its request is read.
-    let (slots, refusals) = (Budget::new(bounds.connections_max), Arc::new(Semaphore::new(REFUSALS_MAX)));
+    let (places, refusals) = (ConnectionPlaces::new(bounds.connections_max), Arc::new(Semaphore::new(REFUSALS_MAX)));
     loop {
         let accepted = tokio::select! {
             biased;
@@ -69,25 +67,19 @@ async fn serve_within(bounds: Bounds, listener: TcpListener, routes: Router, shu
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, peer)) => match slots.take(BudgetHolder::network(peer.ip()), 1) {
-                Ok(slot) => {
+            Ok((stream, peer)) => match places.take(peer.ip()) {
+                Ok(place) => {
                     let (routes, shutdown) = (routes.clone(), shutdown.clone());
                     let stream = WriteStallTimeout::new(stream, bounds.read_pace);
-                    let place = ConnectionPlace::new(slot);
                     connections.spawn(async move {
-                        connection(stream, peer, place.clone(), routes, shutdown).await;
-                        drop(place);
+                        tokio::select! {
+                            () = connection(stream, peer, place.clone(), routes, shutdown) => {}
+                            () = place.closed() => {}
+                        }
                     });
                 }
-                Err(exhausted) => {
+                Err(reason) => {
                     let Ok(refusal) = refusals.clone().try_acquire_owned() else { continue };
-                    let reason = match exhausted {
-                        Exhausted::ByAll => format!("{} connections are open, which is the maximum", slots.total()),
-                        Exhausted::ByHolder => {
-                            let count = slots.taken_by(&BudgetHolder::network(peer.ip()));
-                            format!("{count} connections from your address are open, as many as are left for others")
-                        }
-                    };
                     let stream = WriteStallTimeout::new(stream, bounds.read_pace);
                     tokio::spawn(async move {
                         refuse(stream, reason).await;
@@ -184,6 +176,8 @@ fn concerns_one_connection(kind: ErrorKind) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use axum::Extension;
+    use heapstead_types::BudgetHolder;
     use tokio::net::{TcpSocket, TcpStream};
     use tokio::sync::oneshot;
     use tokio_util::sync::CancellationToken;
@@ -201,8 +195,16 @@ mod tests {
         }
     }
 
+    /// A request counts as authenticated for its address.
+    async fn greet(
+        ConnectInfo(peer): ConnectInfo<SocketAddr>,
+        Extension(place): Extension<ConnectionPlace>,
+    ) -> Result<&'static str, Problem> {
+        place.count_for(&BudgetHolder::network(peer.ip())).map(|()| "hello")
+    }
+
     fn hello() -> Router {
-        Router::new().route("/", axum::routing::get(async || "hello"))
+        Router::new().route("/", axum::routing::get(greet))
     }
 
     async fn ask(stream: &mut TcpStream) -> String {
@@ -251,6 +253,25 @@ mod tests {
             assert_eq!(open.len(), 4);
             assert!(refusal.starts_with("HTTP/1.1 503 ") && refusal.contains("4 connections from your address are open"), "{refusal}");
             assert!(ask(&mut connect_from(address, "127.0.0.2").await).await.starts_with("HTTP/1.1 200 OK"));
+        })
+        .await;
+    }
+
+    /// Found by an audit: 200 connections that sent nothing, opened again when they were closed, kept out every tenant at the same address.
+    #[tokio::test]
+    async fn connections_that_send_nothing_keep_nobody_out() {
+        serving(Bounds { connections_max: 8, ..UNLIMITED }, hello(), async |address| {
+            let mut served = TcpStream::connect(address).await.expect("a connection");
+            assert!(ask(&mut served).await.starts_with("HTTP/1.1 200 OK"));
+            let mut silent = Vec::new();
+            for _ in 0..20 {
+                silent.push(TcpStream::connect(address).await.expect("a connection"));
+            }
+            let mut late = TcpStream::connect(address).await.expect("a connection");
+            assert!(ask(&mut late).await.starts_with("HTTP/1.1 200 OK"));
+            assert!(ask(&mut served).await.starts_with("HTTP/1.1 200 OK"), "it stays open");
+            let closed = timeout(Duration::from_secs(10), silent[0].read(&mut [0])).await.expect("the oldest is closed");
+            assert!(matches!(closed, Ok(0) | Err(_)));
         })
         .await;
     }

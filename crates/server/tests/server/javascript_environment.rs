@@ -161,7 +161,7 @@ async fn the_memory_limit_error_says_how_to_raise_it() {
         let record = server.run_with(json!({ "code": hoards, "heap_memory_max_mb": asked })).await;
         assert_eq!((&record["status"], &record["heap"], &record["result"]), (&json!("failed"), &Value::Null, &Value::Null), "{record}");
         let expected = format!(
-            "the run needed more memory than its cap of {cap} MB: keep less on the heap, or raise `heap_memory_max_mb` (at most 4096 MB)"
+            "the run needed more memory than its cap of {cap} MB: keep less on the heap, or raise `heap_memory_max_mb`, up to the maximum of the server"
         );
         assert_eq!(record["error"], expected);
         assert_eq!(output(&server, &record).await, "begins\n", "output written before is kept");

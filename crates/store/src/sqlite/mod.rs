@@ -130,9 +130,7 @@ fn create_private(path: &Path) -> std::io::Result<()> {
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(BUSY_TIMEOUT)?;
-    connection.pragma_update(None, "journal_mode", "WAL")?;
-    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    heapstead_sqlite::configure(&connection, BUSY_TIMEOUT, "NORMAL")?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
     Ok(connection)
 }

@@ -99,9 +99,7 @@ impl Sqlite {
         };
         let connect: Arc<Connect> = Arc::new(move || {
             let connection = connect()?;
-            connection.busy_timeout(BUSY_TIMEOUT)?;
-            connection.pragma_update(None, "journal_mode", "WAL")?;
-            connection.pragma_update(None, "synchronous", synchronous)?;
+            heapstead_sqlite::configure(&connection, BUSY_TIMEOUT, synchronous)?;
             Ok(connection)
         });
         let mut connection = connect().map_err(|error| unavailable(&error))?;
