@@ -8,6 +8,7 @@ use crate::events::{Events, Hub};
 use crate::executions::{Executions, RunningExecutions, TurnQueues};
 use crate::heaps::{DamagedHeaps, Heaps};
 use crate::key_ring::KeyRing;
+use crate::owner_turns::OwnerTurns;
 use crate::policy::Policy;
 use crate::sessions::{AccessAudit, Sessions};
 use heapstead_store::peers::Peers;
@@ -16,6 +17,9 @@ use heapstead_store::{Database, HeapStore, Outputs, Records};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, Weak};
 use tokio::sync::{Mutex, Notify};
+
+/// Pages of output that are read for one owner at the same time. Each takes a thread.
+const OUTPUT_READS_AT_ONCE: usize = 2;
 
 /// Cheap to clone.
 #[derive(Clone)]
@@ -27,6 +31,8 @@ pub struct Shared {
     pub(crate) records: Arc<dyn Records>,
     pub(crate) peers: Arc<dyn Peers>,
     pub(crate) outputs: Outputs,
+    /// Of output: a thousand followers of one execution wake at once.
+    pub(crate) reading: OwnerTurns,
     pub(crate) damaged: Arc<DamagedHeaps>,
     pub(crate) policy: Policy,
     /// Executions of this process.
@@ -64,6 +70,7 @@ impl Stores {
         Self(Arc::new(Shared {
             heaps,
             outputs,
+            reading: OwnerTurns::new(OUTPUT_READS_AT_ONCE),
             peers,
             damaged: Arc::new(DamagedHeaps::stored_in(records.clone())),
             state_keys: KeyRing::new(records.clone(), KeyPurpose::SessionState),

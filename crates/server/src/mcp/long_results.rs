@@ -1,42 +1,31 @@
 //! Long results are put together one at a time for each owner. That takes milliseconds of a thread that serves everybody, so the calls of one
 //! owner wait for each other instead of delaying those of others.
 
+use heapstead_service::{OwnerTurn, OwnerTurns};
 use heapstead_types::BudgetHolder;
 use serde_json::Value;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-use tokio::sync::{Mutex as Turn, OwnedMutexGuard};
 
 /// Shorter results take about as long as the rest of a call.
 const LONG_BYTES: usize = 64 << 10;
 
-#[derive(Default)]
-pub struct LongResults {
-    /// One for each owner with a call that has or awaits its turn.
-    turns: Mutex<HashMap<BudgetHolder, Weak<Turn<()>>>>,
+pub struct LongResults(OwnerTurns);
+
+impl Default for LongResults {
+    fn default() -> Self {
+        Self(OwnerTurns::new(1))
+    }
 }
 
 impl LongResults {
     /// Waits until no other long result of this owner is being put together. Short ones need no turn.
-    pub async fn turn(&self, holder: BudgetHolder, bytes: usize) -> Option<OwnedMutexGuard<()>> {
+    pub async fn turn(&self, holder: BudgetHolder, bytes: usize) -> Option<OwnerTurn> {
         if bytes <= LONG_BYTES {
             return None;
         }
-        let turn = self.of(holder).lock_owned().await;
+        let turn = self.0.turn(holder).await;
         // What waits for this thread comes first, so that a row of long results does not occupy it.
         tokio::task::yield_now().await;
         Some(turn)
-    }
-
-    fn of(&self, holder: BudgetHolder) -> Arc<Turn<()>> {
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(turn) = turns.get(&holder).and_then(Weak::upgrade) {
-            return turn;
-        }
-        turns.retain(|_, turn| turn.strong_count() > 0);
-        let turn = Arc::new(Turn::new(()));
-        turns.insert(holder, Arc::downgrade(&turn));
-        turn
     }
 }
 
@@ -67,6 +56,5 @@ mod tests {
         assert!(turn(1, &long).await.is_err(), "the second has to wait");
         drop(first);
         assert!(turn(1, &long).await.expect("its turn").is_some());
-        assert_eq!(results.turns.lock().expect("the turns").len(), 1, "nothing is kept of owners without calls");
     }
 }
