@@ -124,7 +124,7 @@ impl Portion {
         Ok(())
     }
 
-    /// Takes this much off it, as a portion that ends separately. At most all of it.
+    /// Moves this amount, at most all of it, into a separate portion.
     pub fn split(&mut self, amount: u64) -> Self {
         let amount = amount.min(self.amount);
         self.amount -= amount;

@@ -1,5 +1,5 @@
-//! Work that takes a thread for a while is done by a few at a time for each owner: the requests of one owner wait for each other, and not those
-//! of others for them.
+//! A concurrency limit per owner, for operations that occupy a thread: those of one owner wait for each other, and never delay those of
+//! another owner.
 
 use heapstead_types::BudgetHolder;
 use std::collections::HashMap;
@@ -9,18 +9,18 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 #[derive(Debug)]
 pub struct OwnerTurns {
     at_once: usize,
-    /// One for each owner with work that has or awaits its turn.
+    /// One semaphore for each owner with an operation in progress or waiting.
     turns: Mutex<HashMap<BudgetHolder, Weak<Semaphore>>>,
 }
 
-/// Held while the work is done.
+/// The permit of one operation, held until it is done.
 #[derive(Debug)]
 pub struct OwnerTurn {
     _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl OwnerTurns {
-    /// So many at once for each owner.
+    /// Allows this many concurrent operations per owner.
     pub fn new(at_once: usize) -> Self {
         Self { at_once, turns: Mutex::default() }
     }

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, Weak};
 use tokio::sync::{Mutex, Notify};
 
-/// Pages of output that are read for one owner at the same time. Each takes a thread.
+/// Maximum number of concurrent reads of output pages per owner. Each read occupies a thread.
 const OUTPUT_READS_AT_ONCE: usize = 2;
 
 /// Cheap to clone.
@@ -31,7 +31,7 @@ pub struct Shared {
     pub(crate) records: Arc<dyn Records>,
     pub(crate) peers: Arc<dyn Peers>,
     pub(crate) outputs: Outputs,
-    /// Of output: a thousand followers of one execution wake at once.
+    /// Limits concurrent reads of output pages: all followers of an execution wake at the same time.
     pub(crate) reading: OwnerTurns,
     pub(crate) damaged: Arc<DamagedHeaps>,
     pub(crate) policy: Policy,

@@ -62,7 +62,7 @@ impl JsonMeasure {
     }
 }
 
-/// How many bytes are such ones. One byte can hold the count of a block, so that a vector instruction counts many bytes at once.
+/// Counts the bytes that satisfy a predicate. The count of a block fits into one byte, so that the loop is vectorised.
 fn count(part: &[u8], is_one: impl Fn(u8) -> bool) -> usize {
     const BLOCK_BYTES: usize = 192;
     let counts = part.chunks(BLOCK_BYTES).map(|block| block.iter().map(|byte| u8::from(is_one(*byte))).sum::<u8>());

@@ -16,7 +16,7 @@ pub const SHORT_RESPONSE_BYTES: u64 = 32 << 10;
 pub struct SentBody {
     body: Body,
     place: Arc<Portion>,
-    /// For what is still to be sent, as far as it is known. Each part takes its own with it.
+    /// Reserved for what is still to be sent, as far as its length is known. Each part takes its share with it.
     room: Portion,
 }
 

@@ -1,5 +1,5 @@
-//! Long results are put together one at a time for each owner. That takes milliseconds of a thread that serves everybody, so the calls of one
-//! owner wait for each other instead of delaying those of others.
+//! Builds one long result at a time for each owner. Building one occupies a shared thread for milliseconds, so the calls of one owner wait for
+//! each other instead of delaying those of other owners.
 
 use heapstead_service::{OwnerTurn, OwnerTurns};
 use heapstead_types::BudgetHolder;
@@ -17,13 +17,13 @@ impl Default for LongResults {
 }
 
 impl LongResults {
-    /// Waits until no other long result of this owner is being put together. Short ones need no turn.
+    /// Waits until no other long result of this owner is being built. Short results do not wait.
     pub async fn turn(&self, holder: BudgetHolder, bytes: usize) -> Option<OwnerTurn> {
         if bytes <= LONG_BYTES {
             return None;
         }
         let turn = self.0.turn(holder).await;
-        // What waits for this thread comes first, so that a row of long results does not occupy it.
+        // Lets other tasks of this thread run between two long results.
         tokio::task::yield_now().await;
         Some(turn)
     }
