@@ -4,7 +4,10 @@ use crate::fixture::{Folders, Server, client};
 use serde_json::Value;
 use std::process::Command;
 use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
+
+/// Of a client that does not read.
+const RECEIVE_BUFFER_BYTES: u32 = 16 << 10;
 
 pub struct Place {
     pub server: Server,
@@ -49,7 +52,10 @@ impl Tenant {
     /// A connection on which a request has been begun: its head, for a body of this length.
     pub async fn begin(&self, method: &str, path: &str, content_type: &str, body_bytes: usize) -> Option<TcpStream> {
         let address = self.url.strip_prefix("http://")?;
-        let mut stream = TcpStream::connect(address).await.ok()?;
+        let socket = TcpSocket::new_v4().ok()?;
+        // What is not read stays in the server. By default the kernel takes up to 4 MB of it, which depends on the time between two reads.
+        socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES).ok()?;
+        let mut stream = socket.connect(address.parse().ok()?).await.ok()?;
         let head = format!(
             "{method} {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {}\r\nAccept: */*\r\nContent-Type: {content_type}\r\n\
              Content-Length: {body_bytes}\r\n\r\n",
