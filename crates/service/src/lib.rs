@@ -35,7 +35,7 @@ mod heaps;
 mod key_ring;
 mod long_answers;
 mod monitoring;
-mod owner_turns;
+mod owner_permits;
 mod page_room;
 mod policy;
 mod retention;
@@ -66,7 +66,7 @@ pub use heaps::{
 pub use key_ring::KeyRing;
 pub use long_answers::{LIST_BYTES_MAX, ListPage, LongAnswer, LongText, TextRest};
 pub use monitoring::{ContextHealth, ContextMetrics, EngineHealth, Health, HealthStatus, HeapStoreHealth, Metrics, StoreMetrics};
-pub use owner_turns::{OwnerTurn, OwnerTurns};
+pub use owner_permits::{OwnerPermit, OwnerPermits};
 pub use page_room::{MESSAGE_BYTES_MAX, PageRoom};
 pub use policy::{Policy, Quotas};
 pub use service::Service;

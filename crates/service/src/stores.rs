@@ -8,7 +8,7 @@ use crate::events::{Events, Hub};
 use crate::executions::{Executions, RunningExecutions, TurnQueues};
 use crate::heaps::{DamagedHeaps, Heaps};
 use crate::key_ring::KeyRing;
-use crate::owner_turns::OwnerTurns;
+use crate::owner_permits::OwnerPermits;
 use crate::policy::Policy;
 use crate::sessions::{AccessAudit, Sessions};
 use heapstead_store::peers::Peers;
@@ -32,7 +32,7 @@ pub struct Shared {
     pub(crate) peers: Arc<dyn Peers>,
     pub(crate) outputs: Outputs,
     /// Limits concurrent reads of output pages: all followers of an execution wake at the same time.
-    pub(crate) reading: OwnerTurns,
+    pub(crate) reading: OwnerPermits,
     pub(crate) damaged: Arc<DamagedHeaps>,
     pub(crate) policy: Policy,
     /// Executions of this process.
@@ -70,7 +70,7 @@ impl Stores {
         Self(Arc::new(Shared {
             heaps,
             outputs,
-            reading: OwnerTurns::new(OUTPUT_READS_AT_ONCE),
+            reading: OwnerPermits::new(OUTPUT_READS_AT_ONCE),
             peers,
             damaged: Arc::new(DamagedHeaps::stored_in(records.clone())),
             state_keys: KeyRing::new(records.clone(), KeyPurpose::SessionState),

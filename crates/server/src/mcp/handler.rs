@@ -136,7 +136,7 @@ impl Handler {
                     Err(failed) if let Some(refusal) = Era::of(context).protocol_error(&failed.error, entered) => Err(refusal),
                     outcome => {
                         let body = outcome.as_ref().map_or_else(|failed| &failed.body, |success| &success.body);
-                        let _turn = self.edge.long_results.turn(holder, long_results::bytes_of(body)).await;
+                        let _permit = self.edge.long_results.acquire(holder, long_results::bytes_of(body)).await;
                         Ok(tool_result::from_outcome(operation, outcome, self.format(context)))
                     }
                 }

@@ -54,21 +54,21 @@ impl Executions<'_> {
         let deadline = Instant::now() + wait;
         let mut peer_wait = PeerWait::default();
         loop {
-            let (id, output, status, _turn) = match self.find(caller, id, 0).await? {
+            let (id, output, status, _permit) = match self.find(caller, id, 0).await? {
                 Found::Here(execution) => {
                     let mut progress = execution.watch();
                     let at_position = progress.wait_for(|progress| progress.ended.is_some() || reaches(progress.output, page));
                     let _ = tokio::time::timeout_at(deadline, at_position).await;
                     note_head(caller, &execution);
-                    let turn = self.0.reading.turn(caller.budget_holder()).await;
+                    let permit = self.0.reading.acquire(caller.budget_holder()).await;
                     // What was written while it waited is read, too.
                     let progress = progress.borrow();
                     let status = progress.ended.as_ref().map_or(Status::Running, |record| record.status);
-                    (execution.id().clone(), progress.output, status, turn)
+                    (execution.id().clone(), progress.output, status, permit)
                 }
                 Found::Stored(stored) if stored.status.is_terminal() => {
-                    let turn = self.0.reading.turn(caller.budget_holder()).await;
-                    (stored.id, stored.output, stored.status, turn)
+                    let permit = self.0.reading.acquire(caller.budget_holder()).await;
+                    (stored.id, stored.output, stored.status, permit)
                 }
                 Found::Stored(stored) => {
                     let (outputs, id) = (self.0.outputs.clone(), stored.id.clone());
@@ -80,8 +80,8 @@ impl Executions<'_> {
                         peer_wait.wait(self.0, &stored, question(&stored.id, page), deadline).await;
                         continue;
                     }
-                    let turn = self.0.reading.turn(caller.budget_holder()).await;
-                    (stored.id, output, stored.status, turn)
+                    let permit = self.0.reading.acquire(caller.budget_holder()).await;
+                    (stored.id, output, stored.status, permit)
                 }
             };
             let (outputs, named, room) = (self.0.outputs.clone(), id.clone(), caller.room);
