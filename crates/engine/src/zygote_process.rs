@@ -319,9 +319,10 @@ fn spawn(config: &Config, control: &OwnedFd, group: Option<&WorkerGroup>) -> Res
             } else if libc::dup2(control, CONTROL) != CONTROL {
                 return Err(std::io::Error::last_os_error());
             }
-            // Ctrl-C on a terminal must reach only the server, which cancels its runs. The zygote ends with the server. Where the kernel shares
-            // the cores between sessions (autogroup), workers together also get no more than the server.
-            if libc::setsid() == -1 {
+            // Ctrl-C on a terminal must reach only the server, which cancels its runs. The zygote ends with the server. It stays in the session
+            // of the server: where the kernel shares the cores between sessions (autogroup), all workers would have one share, whoever they
+            // belong to, and a short run of one owner would wait for the loops of another.
+            if libc::setpgid(0, 0) == -1 {
                 return Err(std::io::Error::last_os_error());
             }
             // If the machine runs out of memory, the kernel kills workers before anything else. Workers inherit it. Where `/proc` can't be

@@ -19,7 +19,6 @@ pub type Arguments = Map<String, Value>;
 type Answer = Pin<Box<dyn Future<Output = Result<Success, Failed>> + Send>>;
 type Handler = Arc<dyn Fn(Caller, Arguments) -> Answer + Send + Sync>;
 
-#[derive(Clone)]
 pub struct Operation {
     description: Description,
     /// JSON schema of the arguments: an object.
@@ -343,8 +342,13 @@ impl Operation {
 
     /// The same under another name, as lists show it.
     pub fn under(&self, alias: &Alias) -> Self {
-        let description = Description { name: alias.name, ..self.description.clone() };
-        Self { description, input: (alias.input)(self.input.clone()), ..self.clone() }
+        Self {
+            description: Description { name: alias.name, ..self.description.clone() },
+            input: (alias.input)(self.input.clone()),
+            output: self.output.clone(),
+            alias_parameters: self.alias_parameters.clone(),
+            handler: self.handler.clone(),
+        }
     }
 
     /// The arguments of an alias as the operation itself takes them. They are checked before, so that errors name the alias's parameters.

@@ -48,7 +48,7 @@ pub fn router(edge: Arc<Edge>, shutdown: Shutdown) -> Router {
     routes.merge(openapi::router(&rest)).merge(monitoring::router(&rest)).merge(web_pages::router())
 }
 
-fn endpoint(rest: &Rest, operation: &Operation) -> MethodRouter {
+fn endpoint(rest: &Rest, operation: &Arc<Operation>) -> MethodRouter {
     let (rest, operation) = (rest.clone(), operation.clone());
     let method = match operation.route.method {
         "POST" => MethodFilter::POST,
@@ -59,12 +59,12 @@ fn endpoint(rest: &Rest, operation: &Operation) -> MethodRouter {
     on(method, move |request: Request| answer(rest.clone(), operation.clone(), request))
 }
 
-async fn answer(rest: Rest, operation: Operation, request: Request) -> Result<Response, Problem> {
+async fn answer(rest: Rest, operation: Arc<Operation>, request: Request) -> Result<Response, Problem> {
     let shape = operation.failure;
     try_answer(rest, operation, request).await.map_err(|problem| problem.in_shape(shape))
 }
 
-async fn try_answer(rest: Rest, operation: Operation, request: Request) -> Result<Response, Problem> {
+async fn try_answer(rest: Rest, operation: Arc<Operation>, request: Request) -> Result<Response, Problem> {
     let (mut parts, body) = request.into_parts();
     http::require_accept(&parts.headers, JSON)?;
     let caller = Caller { names_sessions: true, ..http::caller(&rest.edge, &parts)? };

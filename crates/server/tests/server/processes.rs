@@ -36,6 +36,28 @@ async fn begin(server: &Server, code: &str) -> String {
     id
 }
 
+/// Regression: the workers of all owners were in a session of their own. Where the kernel shares the cores between sessions, they had the share
+/// of one process, and short runs of one owner took six times as long beside the loops of another.
+#[tokio::test]
+async fn workers_are_in_the_session_of_the_server_and_not_in_its_process_group() {
+    let server = Server::start();
+    begin(&server, LOOPS).await;
+    let pid = |pid: u32| rustix::process::Pid::from_raw(pid as i32);
+    let groups = |process: u32| {
+        let session = rustix::process::getsid(pid(process)).expect("a session");
+        (session, rustix::process::getpgid(pid(process)).expect("a process group"))
+    };
+    let (session, group) = groups(server.pid());
+    let zygote = zygote(&server);
+    let workers = zygote.children();
+    assert!(!workers.is_empty());
+    for process in workers.iter().chain([&zygote]) {
+        let (its_session, its_group) = groups(process.pid);
+        assert_eq!(its_session, session);
+        assert_ne!(its_group, group, "Ctrl-C would kill it");
+    }
+}
+
 #[tokio::test]
 async fn a_cancelled_worker_is_dead_before_the_response_is_sent() {
     let server = Server::start_with(&Folders::new(), &["--max-concurrent-executions", "1"]);

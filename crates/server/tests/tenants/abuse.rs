@@ -3,7 +3,9 @@
 use crate::abuses::*;
 use crate::fixture::torture;
 use crate::place::Tenant;
+use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use reqwest::RequestBuilder;
 use serde_json::Value;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -66,16 +68,25 @@ impl Abuser {
 
     /// Sends a request and ignores the response: refusing an abuse is right, serving it within limits too. Status 0 if there is none.
     pub async fn send(&self, method: &str, path: &str, body: Option<Value>) -> u16 {
-        let request = body.into_iter().fold(self.tenant.request(method, path), |request, body| request.json(&body));
-        let Ok(mut response) = request.send().await else { return 0 };
-        while let Ok(Some(_)) = response.chunk().await {}
-        response.status().as_u16()
+        let request = self.tenant.request(method, path);
+        status(body.into_iter().fold(request, |request, body| request.json(&body))).await
+    }
+
+    /// As `send`, of JSON that was made before.
+    pub async fn send_bytes(&self, method: &str, path: &str, json: Bytes) -> u16 {
+        status(self.tenant.request(method, path).header("content-type", "application/json").body(json)).await
     }
 
     /// The number of repetitions: the first in `make test`, the second in `make torture`.
     pub fn times(&self, short: usize, full: usize) -> usize {
         if torture() { full } else { short }
     }
+}
+
+async fn status(request: RequestBuilder) -> u16 {
+    let Ok(mut response) = request.send().await else { return 0 };
+    while let Ok(Some(_)) = response.chunk().await {}
+    response.status().as_u16()
 }
 
 /// The abuser has threads of its own, so that the others' clients do not wait for its client.
