@@ -3,7 +3,7 @@
 use crate::api::Api;
 use crate::auth::Authenticator;
 use crate::http::Budgets;
-use crate::mcp::LongResults;
+use crate::long_results::LongResults;
 use heapstead_service::{Metrics, Service, ServiceError, Stateless};
 use heapstead_types::{Principal, SessionName};
 

@@ -8,6 +8,7 @@ mod edge;
 #[doc(hidden)]
 pub mod fuzzing;
 mod http;
+mod long_results;
 mod mcp;
 mod metrics;
 mod rest;

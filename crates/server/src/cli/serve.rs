@@ -7,7 +7,7 @@ use crate::api::Api;
 use crate::auth::{AuthError, Authenticator, Settings};
 use crate::edge::{Access, Edge, Mode};
 use crate::http::{self, Budgets, Shutdown};
-use crate::mcp::LongResults;
+use crate::long_results::LongResults;
 use crate::startup::{self, StartupError};
 use crate::{mcp, rest};
 use axum::Router;

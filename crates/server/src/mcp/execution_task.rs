@@ -1,10 +1,10 @@
 //! An execution as a task of MCP's tasks extension (2026-07-28). The task's id is the execution's, so it outlives connections and servers.
 
 use super::error::{self, from_service};
-use super::long_results;
 use super::tool_result::{self, ClientFormat};
 use crate::api::{Arguments, Operation, Success};
 use crate::edge::Edge;
+use crate::long_results;
 use heapstead_service::{Caller, ExecutionRecord, Service, ServiceError};
 use heapstead_types::Status;
 use rmcp::ErrorData;

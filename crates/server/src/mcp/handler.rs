@@ -2,7 +2,6 @@
 
 use super::dialect::TASK_TOOL;
 use super::error::{self, method_not_found};
-use super::long_results;
 use super::run_log::RunLog;
 use super::session_metadata::Era;
 use super::tool_result::{self, ClientFormat};
@@ -10,6 +9,7 @@ use super::{execution_task, legacy_tasks, progress, resources, tools};
 use crate::api::{Arguments, Failed, NeedsSession, Operation, Success, to_json};
 use crate::edge::Edge;
 use crate::http;
+use crate::long_results;
 use axum::http::request::Parts;
 use heapstead_service::{Caller, Connection, EnteredSession, PageRoom, ServiceError};
 use heapstead_types::Principal;

@@ -20,7 +20,6 @@ mod json_rpc;
 mod legacy_tasks;
 mod listen;
 mod listen_http;
-mod long_results;
 mod message_size;
 mod pending_place;
 mod progress;
@@ -40,7 +39,6 @@ mod tools;
 pub use connection_memory::CONNECTION_BYTES_MAX;
 pub use json_rpc::{BATCH_MAX, Batches, Received, read as read_message};
 pub use listen_http::EventId;
-pub use long_results::LongResults;
 pub use session_metadata::{Era, SESSION_ID_CHARS_MAX};
 
 use std::time::Duration;

@@ -2,10 +2,10 @@
 
 use super::error::{self, truncated_uri};
 use super::execution_task;
-use super::long_results;
 use super::message_size::{BoundedBody, RESULT_BYTES_MAX};
 use crate::api::to_json;
 use crate::edge::Edge;
+use crate::long_results;
 use heapstead_service::{Caller, ListRequest, MESSAGE_BYTES_MAX, ResultRange, ServiceError, Topic};
 use heapstead_store::outputs::{BYTE_LIMIT_MAX, PageRequest};
 use heapstead_types::{ErrorCode, JsonMeasure};

@@ -12,7 +12,8 @@ pub use heap_files::{ENGINE_HEADER, TRANSFER_BYTES_MAX, TRANSFERS_MAX};
 
 use crate::api::{Operation, Success};
 use crate::edge::Edge;
-use crate::http::{self, BodyLimits, JSON_BYTES_MAX, Problem, Shutdown};
+use crate::http::{self, BodyLimits, JSON_BYTES_MAX, Problem, SHORT_RESPONSE_BYTES, Shutdown};
+use crate::long_results;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -20,6 +21,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
 use axum::{Router, middleware};
 use heapstead_service::Caller;
+use heapstead_types::BudgetHolder;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -68,16 +71,28 @@ async fn try_answer(rest: Rest, operation: Arc<Operation>, request: Request) -> 
     let (mut parts, body) = request.into_parts();
     http::require_accept(&parts.headers, JSON)?;
     let caller = Caller { names_sessions: true, ..http::caller(&rest.edge, &parts)? };
+    let holder = caller.budget_holder();
     let arguments = arguments::collect(&operation, &mut parts, body).await?;
     let Success { body, pending, stream } = rest.in_time(operation.call(caller, arguments)).await??;
     let body = match stream {
         Some(stream) => Body::from_stream(stream.into_stream()),
-        None => Body::from(body.to_string()),
+        None => rest.in_json(holder, body).await?,
     };
     Ok(json(if pending { StatusCode::ACCEPTED } else { StatusCode::OK }, body))
 }
 
 impl Rest {
+    /// The body of a response. A long one counts from now on, before it is in JSON, and is refused if there is no room for it.
+    async fn in_json(&self, holder: BudgetHolder, answer: Value) -> Result<Body, Problem> {
+        let bytes = long_results::bytes_of(&answer);
+        let mut room = self.edge.budgets.responses.portion(holder.clone());
+        if bytes as u64 > SHORT_RESPONSE_BYTES {
+            room.resize(bytes as u64).map_err(|exhausted| Problem::busy(http::no_room(exhausted)))?;
+        }
+        let _permit = self.edge.long_results.acquire(holder, bytes).await;
+        Ok(Body::from(http::aside(bytes, || answer.to_string())))
+    }
+
     /// Completes the work in time, or fails if the server shuts down first.
     async fn in_time<T>(&self, work: impl Future<Output = T>) -> Result<T, Problem> {
         tokio::select! {
