@@ -22,7 +22,7 @@ pub async fn measure(artifacts: &Artifacts, effort: Effort, report: &mut Report)
 }
 
 pub async fn run(engine: &Engine, code: &str, kind: Kind) -> Option<HeapImage> {
-    let job = Job { code: code.into(), kind, limits: Limits::default(), headers: vec![], holder: BudgetHolder::default() };
+    let job = Job { code: code.into(), kind, limits: Limits::default(), headers: vec![], replay: None, holder: BudgetHolder::default() };
     let execution = engine.submit(job).unwrap_or_else(|refused| fail(&refused.to_string()));
     match execution.finish().await.1 {
         Outcome::Completed { heap, .. } => heap,
@@ -115,7 +115,14 @@ async fn latency(engine: &Engine, effort: Effort, report: &mut Report) {
     let code = format!(
         "for (let i = 0; i < {lines}; i++) {{ console.log(performance.timeOrigin + performance.now()); await new Promise(r => setTimeout(r, 5)) }}"
     );
-    let job = Job { code: code.into(), kind: Kind::Stateless, limits: Limits::default(), headers: vec![], holder: BudgetHolder::default() };
+    let job = Job {
+        code: code.into(),
+        kind: Kind::Stateless,
+        limits: Limits::default(),
+        headers: vec![],
+        replay: None,
+        holder: BudgetHolder::default(),
+    };
     let mut execution = engine.submit(job).unwrap_or_else(|refused| fail(&refused.to_string()));
     let mut delays = Vec::new();
     while let Some(event) = execution.next_event().await {
@@ -124,7 +131,7 @@ async fn latency(engine: &Engine, effort: Effort, report: &mut Report) {
             Event::Output(text) => {
                 delays.extend(String::from_utf8_lossy(&text).trim().parse::<f64>().map(|written_ms| now_ms - written_ms))
             }
-            Event::Started | Event::OutputDropped => {}
+            Event::Started | Event::OutputDropped | Event::Recorded(_) => {}
             Event::Ended(Outcome::Completed { .. }) => break,
             Event::Ended(other) => fail(&format!("the run for latency ended as {other:?}")),
         }

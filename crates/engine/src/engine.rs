@@ -11,6 +11,7 @@ use crate::{Config, HeapImage, Refused, SourceText, v8_version};
 use heapstead_types::limits::worker_mb_max;
 use heapstead_types::{BudgetHolder, EngineId, EngineMismatch, Failure, Limits};
 use heapstead_wire::control::{OptionalLayer, StatefulJit};
+use heapstead_wire::{RecordedInputs, SEED_BYTES};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use tokio::sync::{Mutex, mpsc, oneshot};
@@ -56,8 +57,18 @@ pub struct Job {
     pub limits: Limits,
     /// `X-MCP-*` headers, which code reads as `mcp.headers`.
     pub headers: Vec<(String, String)>,
+    /// Of an earlier run, which this one repeats.
+    pub replay: Option<Recorded>,
     /// Under whom it is scheduled and counted.
     pub holder: BudgetHolder,
+}
+
+/// What has to be known to repeat a run, besides its code, its limits and the heap that it started from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recorded {
+    /// Of all randomness in the run.
+    pub seed: [u8; SEED_BYTES],
+    pub inputs: RecordedInputs,
 }
 
 #[derive(Debug, Clone)]
@@ -76,6 +87,8 @@ pub enum Event {
     Output(Vec<u8>),
     /// Output reached its cap: further output is dropped. Sent at most once.
     OutputDropped,
+    /// What a stateful run has read from outside. Sent before the end of a run that completed, or failed by itself; not of a replay.
+    Recorded(Recorded),
     /// The last event.
     Ended(Outcome),
 }
@@ -143,7 +156,7 @@ impl Execution {
         loop {
             match self.next_event().await {
                 Some(Event::Output(text)) => output.extend_from_slice(&text),
-                Some(Event::Started | Event::OutputDropped) => {}
+                Some(Event::Started | Event::OutputDropped | Event::Recorded(_)) => {}
                 Some(Event::Ended(outcome)) => return (output, outcome),
                 None => return (output, Outcome::Failed(Failure::NoWorker("the engine is shut down".into()))),
             }

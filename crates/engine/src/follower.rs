@@ -1,12 +1,12 @@
 //! Follows one worker through its run: checks its messages, turns them into events, and decides the outcome.
 
 use crate::answers::{AnswerRoom, Answers, SHORT_ANSWER_BYTES};
-use crate::engine::{Event, Job, Outcome};
+use crate::engine::{Event, Job, Outcome, Recorded};
 use crate::heap_image::HeapImage;
 use crate::scheduler::Permit;
 use crate::worker::{Worker, signal_of};
 use heapstead_types::{BudgetHolder, Failure, Stage};
-use heapstead_wire::{Decoder, FromWorker, ServerState, Written};
+use heapstead_wire::{Decoder, FromWorker, RecordedInputs, SEED_BYTES, ServerState, Written};
 use rustix::io::Errno;
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
@@ -27,6 +27,9 @@ pub struct Follower<'a> {
     snapshot: Option<OwnedFd>,
     has_answered: bool,
     stage: Stage,
+    seed: [u8; SEED_BYTES],
+    /// The parts of the recorded inputs that have come.
+    inputs: Vec<u8>,
     javascript: Option<String>,
     result: Option<String>,
     holder: &'a BudgetHolder,
@@ -43,6 +46,7 @@ impl<'a> Follower<'a> {
         worker: Worker,
         state: ServerState,
         snapshot: Option<OwnedFd>,
+        seed: [u8; SEED_BYTES],
         job: &'a Job,
         answers: &'a Answers,
         events: &'a mpsc::Sender<Event>,
@@ -56,6 +60,8 @@ impl<'a> Follower<'a> {
             snapshot,
             has_answered: false,
             stage: Stage::Starting,
+            seed,
+            inputs: Vec::new(),
             javascript: None,
             result: None,
             holder: &job.holder,
@@ -127,6 +133,10 @@ impl<'a> Follower<'a> {
                 self.stage = Stage::Running;
                 None
             }
+            FromWorker::Inputs { part, .. } => {
+                self.inputs.extend(part);
+                None
+            }
             FromWorker::Javascript { text, .. } => {
                 self.javascript = Some(text);
                 None
@@ -145,6 +155,7 @@ impl<'a> Follower<'a> {
             // There are no capabilities yet, and the worker's code never calls one. So this worker does not run our code any more.
             FromWorker::Call { kind, .. } => Some(self.misbehaved(&format!("`Call` of kind {kind}, but no capability exists"))),
             FromWorker::Ended { outcome: Ok(result), .. } => {
+                self.recorded().into_iter().for_each(emit);
                 if let Some(room) = &mut self.room {
                     room.shrink_to(result.len() + self.javascript.as_ref().map_or(0, String::len));
                 }
@@ -153,13 +164,21 @@ impl<'a> Follower<'a> {
                 self.snapshot.is_none().then(|| self.completed(None))
             }
             FromWorker::Snapshot { outcome: Ok(written), .. } => Some(self.seal(written).await),
-            FromWorker::Ended { outcome: Err(failure), .. } | FromWorker::Snapshot { outcome: Err(failure), .. } => {
+            FromWorker::Ended { outcome: Err(failure), .. } => {
+                self.recorded().into_iter().for_each(emit);
                 Some(Outcome::Failed(failure))
             }
+            FromWorker::Snapshot { outcome: Err(failure), .. } => Some(Outcome::Failed(failure)),
             // The server never sends `Commit`, so this was refused above.
             FromWorker::Committed { .. } => None,
             FromWorker::Unfit { why } => Some(Outcome::Failed(Failure::NoWorker(why))),
         })
+    }
+
+    /// What the run has read from outside. None if its worker has sent no recording, or none that can be read.
+    fn recorded(&mut self) -> Option<Event> {
+        let inputs = RecordedInputs::from_bytes(std::mem::take(&mut self.inputs))?;
+        Some(Event::Recorded(Recorded { seed: self.seed, inputs }))
     }
 
     /// Waits for room if the message that is being read is a long answer. Nothing is read meanwhile, so the worker waits too.

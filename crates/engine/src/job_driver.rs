@@ -8,7 +8,7 @@ use crate::scheduler::Permit;
 use crate::worker::Worker;
 use crate::zygote::Zygote;
 use heapstead_types::Failure;
-use heapstead_wire::{Decoder, FromWorker, ServerState};
+use heapstead_wire::{Decoder, FromWorker, SEED_BYTES, ServerState};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -66,7 +66,7 @@ async fn run(
         stops.deadline = Some(Instant::now() + Duration::from_secs(job.limits.timeout_secs.into()));
         // The buffer has room, because no other event is sent before the first output.
         let _ = events.try_send(Event::Started);
-        let mut follower = Follower::new(begun.worker, begun.state, begun.snapshot, job, &workers.answers, events);
+        let mut follower = Follower::new(begun.worker, begun.state, begun.snapshot, begun.seed, job, &workers.answers, events);
         match stops.unless(follower.follow()).await {
             Ok(Followed::Ended(outcome)) => return Ok(outcome.with_permit(permit)),
             Ok(Followed::Unread(why)) => failure = why,
@@ -146,6 +146,7 @@ enum NotBegun {
 struct Begun {
     worker: Worker,
     _cpu: Option<CpuShare>,
+    seed: [u8; SEED_BYTES],
     state: ServerState,
     snapshot: Option<OwnedFd>,
 }
@@ -153,12 +154,13 @@ struct Begun {
 /// Gets a worker and sends it the requests of the job.
 async fn begin(zygote: &Zygote, cpu: &CpuShares, job: &Job) -> Result<Begun, NotBegun> {
     let impossible = |why: String| NotBegun::Impossible(Failure::NoWorker(why));
-    let requests = RunRequests::new(job).map_err(|error| impossible(format!("memory for a heap: {error}")))?;
+    let seed = heapstead_types::random_bytes();
+    let requests = RunRequests::new(job, seed).map_err(|error| impossible(format!("memory for a heap: {error}")))?;
     let timeout = Duration::from_secs(job.limits.timeout_secs.into());
     let worker = zygote.fork(job.limits.heap_mb).await.map_err(impossible)?;
     let cpu = worker.pid().map(|pid| cpu.add(&job.holder, pid));
     match tokio::time::timeout(timeout, worker.send(&requests.bytes, &requests.descriptors())).await {
-        Ok(Ok(())) => Ok(Begun { worker, _cpu: cpu, state: requests.state, snapshot: requests.snapshot }),
+        Ok(Ok(())) => Ok(Begun { worker, _cpu: cpu, seed, state: requests.state, snapshot: requests.snapshot }),
         Ok(Err(error)) => {
             let why = || Failure::NoWorker(format!("the worker did not accept the run: {error}"));
             Err(NotBegun::Refused(reason_of(&worker).await.unwrap_or_else(why)))

@@ -3,7 +3,7 @@
 use crate::engine::{Job, Kind};
 use crate::heap_image::HeapImage;
 use heapstead_types::HeapKey;
-use heapstead_wire::{Open, RunNumber, RunSettings, ServerState, ToWorker};
+use heapstead_wire::{Open, RunNumber, RunSettings, SEED_BYTES, ServerState, ToWorker};
 use std::borrow::Cow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -18,7 +18,8 @@ pub struct RunRequests<'a> {
 }
 
 impl<'a> RunRequests<'a> {
-    pub fn new(job: &'a Job) -> std::io::Result<Self> {
+    /// The requests of a run with this seed, unless it is a replay.
+    pub fn new(job: &'a Job, seed: [u8; SEED_BYTES]) -> std::io::Result<Self> {
         let (heap, snapshot) = match &job.kind {
             Kind::Stateless => (None, None),
             Kind::Stateful(heap) => (heap.as_ref(), Some(HeapImage::blank()?)),
@@ -31,8 +32,12 @@ impl<'a> RunRequests<'a> {
             identity_seed: heap.map_or(0, |heap| identity_seed(heap.key())),
             stateful: requests.snapshot.is_some(),
         }))?;
-        let settings = RunSettings { output_bytes_max: job.limits.output_bytes_max, headers: job.headers.clone() };
-        requests.push(&ToWorker::Run { run, settings: Cow::Owned(settings), code: Cow::Borrowed(&job.code) })?;
+        let (seed, replay) = match &job.replay {
+            Some(recorded) => (recorded.seed, Some(Cow::Borrowed(&recorded.inputs))),
+            None => (seed, None),
+        };
+        let settings = RunSettings { output_bytes_max: job.limits.output_bytes_max, seed, headers: job.headers.clone() };
+        requests.push(&ToWorker::Run { run, settings: Cow::Owned(settings), replay, code: Cow::Borrowed(&job.code) })?;
         if requests.snapshot.is_some() {
             requests.push(&ToWorker::Snapshot { run })?;
         }

@@ -33,6 +33,12 @@ impl From<&str> for SourceText {
     }
 }
 
+impl AsRef<str> for SourceText {
+    fn as_ref(&self) -> &str {
+        self
+    }
+}
+
 impl Deref for SourceText {
     type Target = str;
 

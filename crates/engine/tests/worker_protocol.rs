@@ -120,8 +120,8 @@ fn open(stateful: bool) -> ToWorker<'static> {
 }
 
 fn run(run: u64, code: &str) -> ToWorker<'_> {
-    let settings = RunSettings { output_bytes_max: 1 << 20, headers: vec![] };
-    ToWorker::Run { run: number(run), settings: Cow::Owned(settings), code: Cow::Borrowed(code) }
+    let settings = RunSettings { output_bytes_max: 1 << 20, seed: [7; 32], headers: vec![] };
+    ToWorker::Run { run: number(run), settings: Cow::Owned(settings), replay: None, code: Cow::Borrowed(code) }
 }
 
 fn is_end(message: &FromWorker) -> bool {

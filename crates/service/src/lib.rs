@@ -55,13 +55,13 @@ pub use error::{Noun, ServiceError};
 pub use events::{Delivery, EVENT_BYTES_MAX, Event, Events, Level, Position, Scope, Subscriber, TOPICS_BYTES_MAX, Topic, end_message};
 pub use executions::{
     ExecutionList, ExecutionOutcome, ExecutionOutput, ExecutionRecord, ExecutionSummary, Executions, FinishedRun, InputHeap, ListRequest,
-    OnMissingHeap, OneShot, OneShotMode, OneShotRequest, Progress, ResultPart, ResultRange, RunParameters, RunRequest, RunningExecution,
-    STATELESS_OUTPUT_BYTES_MAX, StartPoint, Stateless, StatelessAnswer, iso_8601,
+    OnMissingHeap, OneShot, OneShotMode, OneShotRequest, Progress, ReplayReport, ResultPart, ResultRange, RunParameters, RunRequest,
+    RunningExecution, STATELESS_OUTPUT_BYTES_MAX, StartPoint, Stateless, StatelessAnswer, iso_8601,
 };
 pub use heaps::{
     CollectRequest, Collected, ExportedHeap, FileRemoval, HEAP_CACHE_BYTES_MAX, HeapCache, HeapImport, HeapList, HeapSummary, HeapTags,
     Heaps, ImportedHeap, ListHeaps, SignRequest, SignedHeaps, SkippedHeap, TAG_KEY_CHARS_MAX, TAG_VALUE_CHARS_MAX, TAGS_MAX, TaggedHeap,
-    TaggedHeaps, check_tags, parse_heap_key,
+    TaggedHeaps, UpgradedHeap, check_tags, parse_heap_key,
 };
 pub use key_ring::KeyRing;
 pub use long_answers::{LIST_BYTES_MAX, ListPage, LongAnswer, LongText, TextRest};
@@ -72,8 +72,9 @@ pub use policy::{Policy, Quotas};
 pub use service::Service;
 pub use sessions::{
     CatalogHits, CatalogQuery, ContextRequest, Continuity, EndLogical, EnteredSession, EntryField, ExecuteBinding, LogRequest,
-    NamesRequest, OnStale, Reason, STATE_BYTES_MAX, SessionContext, SessionEntries, SessionEntry, SessionNames, SessionNotice, SessionPage,
-    SessionTarget, SessionView, Sessions, Wave, WaveMode, logical_id, session_name,
+    NamesRequest, OnStale, REPLAY_TURNS_MAX, Reason, ReplayedTurn, STATE_BYTES_MAX, SessionContext, SessionEntries, SessionEntry,
+    SessionNames, SessionNotice, SessionPage, SessionReplay, SessionTarget, SessionView, Sessions, TurnOutcome, TurnRange, Wave, WaveMode,
+    logical_id, session_name,
 };
 pub use stores::Stores;
 pub use usage::StorageUsage;

@@ -118,12 +118,12 @@ async fn follow(engine: &Engine, run: Run) -> Result<ObservedRun, FixtureError> 
     let Run { code, kind, limits, headers } = run;
     let limit = Duration::from_secs(limits.timeout_secs.into());
     let begun = Instant::now();
-    let mut execution = engine.submit(Job { code: code.into(), kind, limits, headers, holder: BudgetHolder::default() })?;
+    let mut execution = engine.submit(Job { code: code.into(), kind, limits, headers, replay: None, holder: BudgetHolder::default() })?;
     let (mut output, mut drops) = (Vec::new(), 0);
     let ended = async {
         loop {
             match execution.next_event().await {
-                Some(Event::Started) => {}
+                Some(Event::Started | Event::Recorded(_)) => {}
                 Some(Event::Output(text)) => output.extend_from_slice(&text),
                 Some(Event::OutputDropped) => drops += 1,
                 Some(Event::Ended(outcome)) => return Ok(outcome),

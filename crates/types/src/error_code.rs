@@ -85,7 +85,9 @@ error_codes! {
     SessionRequired = "session_required", Caller, false, "The server runs code only in sessions.";
     SessionStale = "session_stale", Caller, false, "The session's state was lost and `on_stale` is `fail`.";
     ExecutionEnded = "execution_ended", Caller, false, "The execution has ended, so it can't be cancelled.";
-    ExecutionRunning = "execution_running", Caller, true, "The execution has not ended, so it can't be deleted.";
+    ExecutionRunning = "execution_running", Caller, true, "The execution has not ended, so it can't be deleted or repeated.";
+    NotRecorded = "not_recorded", Caller, false, "The run can't be repeated, because not everything that it read was recorded or still exists.";
+    ReplayDiverged = "replay_diverged", Caller, false, "A run did something else when it was repeated on this engine, so the state can't be rebuilt.";
     HeapInUse = "heap_in_use", Caller, true, "A session, a running execution or a heap that is being stored uses the heap, so it can't be deleted.";
     Conflict = "conflict", Caller, false, "The request conflicts with the current state.";
     QueueFull = "queue_full", Server, true, "The queue of executions is full.";

@@ -16,6 +16,7 @@ mod random;
 mod server_id;
 mod session_id;
 mod session_name;
+mod shared_text;
 mod status;
 
 pub use budget_holder::BudgetHolder;
@@ -33,4 +34,5 @@ pub use random::random_bytes;
 pub use server_id::{InvalidServerId, ServerId};
 pub use session_id::{InvalidSessionId, SessionId};
 pub use session_name::{InvalidSessionName, SESSION_NAME_CHARS_MAX, SessionName};
+pub use shared_text::SharedText;
 pub use status::Status;

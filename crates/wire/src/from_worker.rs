@@ -12,13 +12,14 @@
 //! | 18 | `Committed` | empty |
 //! | 19 | `Snapshot` | a status byte: 0, then u64 length and SHA-256 of what was written; or a failure |
 //! | 20 | `Unfit` | UTF-8 text: why this worker can't serve; it belongs to no run |
+//! | 22 | `Inputs` | a part of the inputs of a stateful run, at most 64 KiB (`recorded_inputs.rs`); all parts come before the end of the run |
 //! | 21 | `Javascript` | the JavaScript that ran, if it differs from the source. `Ended` follows at once: the server has room for both, or reads neither |
 //!
 //! [`crate::Decoder`] reads these messages, [`crate::ServerState`] says which may come when.
 
 use crate::failure_codec;
 use crate::frame::{FrameError, HEAD_BYTES, Head, Kind, take_number, write_frame};
-use crate::{CallNumber, RunNumber};
+use crate::{CallNumber, RecordedInputs, RunNumber};
 use heapstead_types::{Failure, limits};
 use std::borrow::Cow;
 use std::io::Write;
@@ -57,6 +58,11 @@ pub enum FromWorker {
         call: CallNumber,
         kind: u16,
         payload: Vec<u8>,
+    },
+    /// The next part of what the run has read from outside.
+    Inputs {
+        run: RunNumber,
+        part: Vec<u8>,
     },
     /// The code that completed, if it differs from the source.
     Javascript {
@@ -99,8 +105,9 @@ const COMMITTED: Kind = Kind { byte: 18, name: "Committed", payload_bytes_max: 0
 const SNAPSHOT: Kind = Kind { byte: 19, name: "Snapshot", payload_bytes_max: 1 + limits::ERROR_BYTES_MAX, of_a_run: true };
 const UNFIT: Kind = Kind { byte: 20, name: "Unfit", payload_bytes_max: limits::ERROR_BYTES_MAX, of_a_run: false };
 const JAVASCRIPT: Kind = Kind { byte: 21, name: "Javascript", payload_bytes_max: JAVASCRIPT_BYTES_MAX, of_a_run: true };
-pub(crate) static KINDS: [Kind; 11] =
-    [OPENED, PARSING, STARTED, OUTPUT, OUTPUT_DROPPED, CALL, ENDED, COMMITTED, SNAPSHOT, UNFIT, JAVASCRIPT];
+const INPUTS: Kind = Kind { byte: 22, name: "Inputs", payload_bytes_max: OUTPUT_BYTES_MAX, of_a_run: true };
+pub(crate) static KINDS: [Kind; 12] =
+    [OPENED, PARSING, STARTED, OUTPUT, OUTPUT_DROPPED, CALL, ENDED, COMMITTED, SNAPSHOT, UNFIT, JAVASCRIPT, INPUTS];
 
 /// Status byte of a completed run and of a written snapshot. Any other byte is the kind of a failure.
 const SUCCESS: u8 = 0;
@@ -122,6 +129,7 @@ impl FromWorker {
             Self::Output { .. } => &OUTPUT,
             Self::OutputDropped { .. } => &OUTPUT_DROPPED,
             Self::Call { .. } => &CALL,
+            Self::Inputs { .. } => &INPUTS,
             Self::Javascript { .. } => &JAVASCRIPT,
             Self::Ended { .. } => &ENDED,
             Self::Committed { .. } => &COMMITTED,
@@ -139,6 +147,7 @@ impl FromWorker {
             | Self::Output { run, .. }
             | Self::OutputDropped { run }
             | Self::Call { run, .. }
+            | Self::Inputs { run, .. }
             | Self::Javascript { run, .. }
             | Self::Ended { run, .. }
             | Self::Committed { run }
@@ -154,6 +163,7 @@ impl FromWorker {
             }
             Self::Javascript { text, .. } => write_frame(writer, kind, run, &[text.as_bytes()]),
             Self::Output { text, .. } => write_frame(writer, kind, run, &[text]),
+            Self::Inputs { part, .. } => write_frame(writer, kind, run, &[part]),
             Self::Call { call, kind: call_kind, payload, .. } => {
                 write_frame(writer, kind, run, &[&call.0.to_le_bytes(), &call_kind.to_le_bytes(), payload])
             }
@@ -177,6 +187,14 @@ impl FromWorker {
         Ok(())
     }
 
+    /// Writes the inputs of a run, in as many frames as needed.
+    pub fn write_inputs(writer: &mut impl Write, run: RunNumber, inputs: &RecordedInputs) -> std::io::Result<()> {
+        for part in inputs.as_bytes().chunks(OUTPUT_BYTES_MAX) {
+            write_frame(writer, &INPUTS, Some(run), &[part])?;
+        }
+        Ok(())
+    }
+
     /// How long the frame that has to follow one of this kind can be.
     pub(crate) fn following_bytes_max(kind: &Kind) -> usize {
         if *kind == JAVASCRIPT { ENDED.payload_bytes_max } else { 0 }
@@ -190,6 +208,7 @@ impl FromWorker {
             STARTED => Self::Started { run: head.run()? },
             JAVASCRIPT => Self::Javascript { run: head.run()?, text: head.text(payload)? },
             OUTPUT => Self::Output { run: head.run()?, text: payload },
+            INPUTS => Self::Inputs { run: head.run()?, part: payload },
             OUTPUT_DROPPED => Self::OutputDropped { run: head.run()? },
             CALL => {
                 let call = CallNumber(u64::from_le_bytes(take_number(&mut payload).ok_or_else(malformed)?));

@@ -13,6 +13,7 @@ mod from_worker;
 mod numbers;
 mod order;
 mod reader;
+mod recorded_inputs;
 mod to_worker;
 mod zygote_settings;
 
@@ -23,5 +24,6 @@ pub use from_worker::{ANSWER_BYTES_MAX, CALL_BYTES_MAX, FromWorker, OUTPUT_BYTES
 pub use numbers::{CallNumber, RunNumber};
 pub use order::{OrderError, ServerState, WorkerState};
 pub use reader::{ReadError, Reader};
-pub use to_worker::{Open, RunSettings, ToWorker};
+pub use recorded_inputs::{Gap, INPUTS_BYTES_MAX, InputRecorder, InputReplay, RecordedInputs};
+pub use to_worker::{Open, RunSettings, SEED_BYTES, ToWorker};
 pub use zygote_settings::{TIMER_RESOLUTION_US_DEFAULT, TIMER_RESOLUTION_US_MAX, ZygoteSettings};

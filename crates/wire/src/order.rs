@@ -7,6 +7,7 @@
 //!                                           Output n …, OutputDropped n at most once
 //!   ◄─────────────────────────────────────  Call n.1, n.2, …                     one number after the other
 //! Reply n.c ───────►  continues
+//!                                           Inputs n …                           what a stateful run has read from outside
 //!                                           [Javascript n] Ended n               once; if the run failed, the worker exits
 //! Commit n ────────►  keeps effects of n ─► Committed n
 //! Snapshot n ──────►  writes the heap ────► Snapshot n                           written, or why not
@@ -31,7 +32,7 @@
 //! - No capability exists yet, so the engine treats a `Call` of any kind as misbehaviour and kills the worker. The server does not send `Commit`
 //!   and `Reply` yet. Today's worker answers the first as shown above and refuses the second.
 
-use crate::{CallNumber, FromWorker, RunNumber, ToWorker};
+use crate::{CallNumber, FromWorker, INPUTS_BYTES_MAX, RunNumber, ToWorker};
 use std::collections::VecDeque;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -54,6 +55,8 @@ pub enum OrderError {
     AfterDropped,
     #[error("`{name}` between `Javascript` and `Ended`")]
     AfterJavascript { name: &'static str },
+    #[error("`Inputs` of more than {INPUTS_BYTES_MAX} bytes")]
+    InputsTooLong,
     #[error("call number {got}, expected {expected}")]
     CallNumber { got: CallNumber, expected: u64 },
 }
@@ -152,6 +155,7 @@ struct Progress {
     parsed: bool,
     dropped_output: bool,
     calls: u64,
+    input_bytes: usize,
     /// The JavaScript that ran was sent. Nothing but the end of the run may follow, because memory is held for both.
     sent_javascript: bool,
 }
@@ -211,6 +215,10 @@ impl ServerState {
                 Ok(())
             }
             // A run may fail before its code has started.
+            FromWorker::Inputs { part, .. } => {
+                progress.input_bytes += part.len();
+                if progress.input_bytes > INPUTS_BYTES_MAX { Err(OrderError::InputsTooLong) } else { Ok(()) }
+            }
             FromWorker::Ended { outcome: Err(_), .. } => {
                 self.end(run);
                 self.commits.retain(|asked| *asked != run);

@@ -120,10 +120,10 @@ mod tests {
 
     fn one_shot(code: &str) -> Vec<ToWorker<'_>> {
         let run = RunNumber::FIRST;
-        let settings = RunSettings { output_bytes_max: 10, headers: vec![("x-mcp-a".into(), "é".into())] };
+        let settings = RunSettings { output_bytes_max: 10, seed: [7; crate::SEED_BYTES], headers: vec![("x-mcp-a".into(), "é".into())] };
         vec![
             ToWorker::Open(Open { heap_mb: 64, heap_bytes: Some(3), identity_seed: 9, stateful: true }),
-            ToWorker::Run { run, settings: Cow::Owned(settings), code: Cow::Borrowed(code) },
+            ToWorker::Run { run, replay: None, settings: Cow::Owned(settings), code: Cow::Borrowed(code) },
             ToWorker::Snapshot { run },
             ToWorker::Close,
         ]

@@ -3,7 +3,7 @@
 //! | kind | message | payload | descriptors |
 //! |---|---|---|---|
 //! | 1 | `Open` | [`Open`] as JSON, at most 4 KiB | the heap to restore, if `heap_bytes` is set |
-//! | 2 | `Run` | u32 length of the settings, [`RunSettings`] as JSON (at most 256 KiB), the code as UTF-8 | – |
+//! | 2 | `Run` | u32 length of the settings, u32 length of recorded inputs (0: the run is not a replay), [`RunSettings`] as JSON (at most 256 KiB), the inputs (`recorded_inputs.rs`), the code as UTF-8 | – |
 //! | 3 | `Commit` | empty | – |
 //! | 4 | `Snapshot` | empty | where to write the snapshot |
 //! | 5 | `Reply` | u64 call number, a status byte, bytes (status 0: the value; 1: UTF-8 text that says why there is none) | – |
@@ -13,11 +13,13 @@
 //! messages that need one. [`crate::Reader`] reads these messages, [`crate::WorkerState`] defines their order.
 
 use crate::frame::{FrameError, Head, Kind, take_number, write_frame};
-use crate::{CallNumber, RunNumber};
+use crate::{CallNumber, INPUTS_BYTES_MAX, RecordedInputs, RunNumber};
 use heapstead_types::limits;
 use std::borrow::Cow;
 use std::io::Write;
 
+/// Length of the seed of a run.
+pub const SEED_BYTES: usize = 32;
 const OPEN_BYTES_MAX: usize = 4 << 10;
 const RUN_SETTINGS_BYTES_MAX: usize = 256 << 10;
 /// The same as for a result, because the code holds both in memory.
@@ -29,6 +31,8 @@ pub enum ToWorker<'a> {
     Run {
         run: RunNumber,
         settings: Cow<'a, RunSettings>,
+        /// The inputs of an earlier run, which this one repeats.
+        replay: Option<Cow<'a, RecordedInputs>>,
         code: Cow<'a, str>,
     },
     /// Keep the effects of this run: later runs continue from them.
@@ -64,20 +68,26 @@ pub struct Open {
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct RunSettings {
     pub output_bytes_max: u64,
+    /// Of all randomness in the run. No two runs have the same one, except for a run and its replay.
+    pub seed: [u8; SEED_BYTES],
     /// `X-MCP-*` headers, for `mcp.headers`.
     pub headers: Vec<(String, String)>,
 }
 
 const OPEN: Kind = Kind { byte: 1, name: "Open", payload_bytes_max: OPEN_BYTES_MAX, of_a_run: false };
-const RUN: Kind =
-    Kind { byte: 2, name: "Run", payload_bytes_max: LENGTH_BYTES + RUN_SETTINGS_BYTES_MAX + limits::SOURCE_BYTES_MAX, of_a_run: true };
+const RUN: Kind = Kind {
+    byte: 2,
+    name: "Run",
+    payload_bytes_max: 2 * LENGTH_BYTES + RUN_SETTINGS_BYTES_MAX + INPUTS_BYTES_MAX + limits::SOURCE_BYTES_MAX,
+    of_a_run: true,
+};
 const COMMIT: Kind = Kind { byte: 3, name: "Commit", payload_bytes_max: 0, of_a_run: true };
 const SNAPSHOT: Kind = Kind { byte: 4, name: "Snapshot", payload_bytes_max: 0, of_a_run: true };
 const REPLY: Kind = Kind { byte: 5, name: "Reply", payload_bytes_max: 8 + 1 + REPLY_BYTES_MAX, of_a_run: true };
 const CLOSE: Kind = Kind { byte: 6, name: "Close", payload_bytes_max: 0, of_a_run: false };
 pub(crate) static KINDS: [Kind; 6] = [OPEN, RUN, COMMIT, SNAPSHOT, REPLY, CLOSE];
 
-/// Size of the length field of the settings.
+/// Size of each length field of a run.
 const LENGTH_BYTES: usize = 4;
 
 /// Status bytes of a reply.
@@ -113,10 +123,11 @@ impl ToWorker<'_> {
         let kind = self.kind();
         match self {
             Self::Open(open) => write_frame(writer, kind, None, &[&serde_json::to_vec(open)?]),
-            Self::Run { run, settings, code } => {
+            Self::Run { run, settings, replay, code } => {
                 let settings = serde_json::to_vec(settings)?;
-                let length = (settings.len() as u32).to_le_bytes();
-                write_frame(writer, kind, Some(*run), &[&length, &settings, code.as_bytes()])
+                let inputs = replay.as_ref().map_or(&[][..], |inputs| inputs.as_bytes());
+                let [settings_length, inputs_length] = [settings.len(), inputs.len()].map(|length| (length as u32).to_le_bytes());
+                write_frame(writer, kind, Some(*run), &[&settings_length, &inputs_length, &settings, inputs, code.as_bytes()])
             }
             Self::Commit { run } | Self::Snapshot { run } => write_frame(writer, kind, Some(*run), &[]),
             Self::Reply { run, call, outcome } => {
@@ -135,13 +146,20 @@ impl ToWorker<'_> {
         Ok(match *head.kind {
             OPEN => ToWorker::Open(serde_json::from_slice(&payload).map_err(|_| malformed())?),
             RUN => {
-                let length = u32::from_le_bytes(take_number(&mut payload).ok_or_else(malformed)?) as usize;
-                if length > RUN_SETTINGS_BYTES_MAX || payload.len().saturating_sub(length) > limits::SOURCE_BYTES_MAX {
+                let mut length = || take_number(&mut payload).map(|length| u32::from_le_bytes(length) as usize).ok_or_else(malformed);
+                let (settings_length, inputs_length) = (length()?, length()?);
+                let code_start = settings_length + inputs_length;
+                let code_length = payload.len().checked_sub(code_start).ok_or_else(malformed)?;
+                if settings_length > RUN_SETTINGS_BYTES_MAX || inputs_length > INPUTS_BYTES_MAX || code_length > limits::SOURCE_BYTES_MAX {
                     return Err(malformed());
                 }
-                let settings = payload.get(..length).and_then(|settings| serde_json::from_slice(settings).ok()).ok_or_else(malformed)?;
-                payload.drain(..length);
-                ToWorker::Run { run: head.run()?, settings: Cow::Owned(settings), code: Cow::Owned(head.text(payload)?) }
+                let settings = serde_json::from_slice(&payload[..settings_length]).map_err(|_| malformed())?;
+                let replay = match &payload[settings_length..code_start] {
+                    [] => None,
+                    inputs => Some(Cow::Owned(RecordedInputs::from_bytes(inputs.to_vec()).ok_or_else(malformed)?)),
+                };
+                payload.drain(..code_start);
+                ToWorker::Run { run: head.run()?, settings: Cow::Owned(settings), replay, code: Cow::Owned(head.text(payload)?) }
             }
             COMMIT => ToWorker::Commit { run: head.run()? },
             SNAPSHOT => ToWorker::Snapshot { run: head.run()? },

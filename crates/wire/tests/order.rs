@@ -14,8 +14,8 @@ fn open() -> ToWorker<'static> {
 }
 
 fn run(run: u64) -> ToWorker<'static> {
-    let settings = RunSettings { output_bytes_max: 0, headers: vec![] };
-    ToWorker::Run { run: number(run), settings: Cow::Owned(settings), code: Cow::Borrowed("1") }
+    let settings = RunSettings { output_bytes_max: 0, seed: [0; 32], headers: vec![] };
+    ToWorker::Run { run: number(run), settings: Cow::Owned(settings), replay: None, code: Cow::Borrowed("1") }
 }
 
 fn commit(run: u64) -> ToWorker<'static> {
@@ -80,6 +80,10 @@ fn javascript(run: u64) -> FromWorker {
     FromWorker::Javascript { run: number(run), text: String::new() }
 }
 
+fn inputs(run: u64, bytes: usize) -> FromWorker {
+    FromWorker::Inputs { run: number(run), part: vec![0; bytes] }
+}
+
 fn output(run: u64) -> FromWorker {
     FromWorker::Output { run: number(run), text: vec![] }
 }
@@ -124,6 +128,10 @@ fn messages_out_of_order_are_refused() {
         (vec![opened(), started(1), parsing(1), started(1), call(1, 1), call(1, 2), completed(1), written(1)], None),
         (vec![opened(), parsing(1), started(1), completed(1), written(1)], None),
         (vec![opened(), started(1), output(1), javascript(1), completed(1), written(1)], None),
+        (vec![opened(), started(1), output(1), inputs(1, 9), inputs(1, (1 << 20) - 9), javascript(1), completed(1), written(1)], None),
+        (vec![opened(), inputs(1, 9), failed(1)], None),
+        (vec![opened(), started(1), inputs(1, 9), inputs(1, 1 << 20)], Some("`Inputs` of more than 1048576 bytes")),
+        (vec![opened(), started(1), javascript(1), inputs(1, 9)], Some("`Inputs` between `Javascript` and `Ended`")),
         (vec![opened(), javascript(1)], Some("`Javascript` before `Started`")),
         (vec![opened(), started(1), javascript(1), javascript(1)], Some("`Javascript` a second time")),
         (vec![opened(), started(1), javascript(1), output(1)], Some("`Output` between `Javascript` and `Ended`")),
@@ -239,13 +247,13 @@ proptest! {
         prop_assert_eq!(messages(&sent, &answers), Ok(()));
     }
 
-    /// Except for output, every message may be sent only once.
+    /// Except for output and inputs, every message may be sent only once.
     #[test]
     fn a_repeated_message_is_refused(turns in prop::collection::vec(turn(), 1..6), index in any::<prop::sample::Index>()) {
         let Conversation { requests: sent, mut answers } = Conversation::of(&turns);
         let at = index.index(answers.len());
         let message = answers[at].clone();
-        if !matches!(message, FromWorker::Output { .. }) {
+        if !matches!(message, FromWorker::Output { .. } | FromWorker::Inputs { .. }) {
             answers.insert(at, message);
             prop_assert!(messages(&sent, &answers).is_err(), "{:?}", answers);
         }
@@ -265,6 +273,7 @@ proptest! {
         match &mut answers[at] {
             FromWorker::Parsing { run }
             | FromWorker::Started { run }
+            | FromWorker::Inputs { run, .. }
             | FromWorker::Javascript { run, .. }
             | FromWorker::Output { run, .. }
             | FromWorker::OutputDropped { run }

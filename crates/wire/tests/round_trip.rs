@@ -1,7 +1,9 @@
 //! Tests that messages are decoded as sent, in chunks of any size, and that no input makes a reader panic or buffer more than a frame.
 
 use heapstead_types::Failure;
-use heapstead_wire::{CallNumber, Decoder, FromWorker, Open, Reader, RunNumber, RunSettings, ToWorker, Written, send_with_descriptors};
+use heapstead_wire::{
+    CallNumber, Decoder, FromWorker, InputRecorder, Open, Reader, RunNumber, RunSettings, ToWorker, Written, send_with_descriptors,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use rustix::fd::{AsFd, OwnedFd};
@@ -43,6 +45,7 @@ fn from_worker() -> impl Strategy<Value = FromWorker> {
         (run_number(), ".*").prop_map(|(run, text)| FromWorker::Javascript { run, text }),
         (run_number(), bytes()).prop_map(|(run, text)| FromWorker::Output { run, text }),
         run_number().prop_map(|run| FromWorker::OutputDropped { run }),
+        (run_number(), bytes()).prop_map(|(run, part)| FromWorker::Inputs { run, part }),
         (run_number(), call_number(), any::<u16>(), bytes()).prop_map(|(run, call, kind, payload)| FromWorker::Call {
             run,
             call,
@@ -59,15 +62,25 @@ fn from_worker() -> impl Strategy<Value = FromWorker> {
 fn to_worker() -> impl Strategy<Value = ToWorker<'static>> {
     let open = (any::<u32>(), any::<Option<u64>>(), any::<u64>(), any::<bool>())
         .prop_map(|(heap_mb, heap_bytes, identity_seed, stateful)| Open { heap_mb, heap_bytes, identity_seed, stateful });
-    let settings =
-        (any::<u64>(), vec((".*", ".*"), 0..4)).prop_map(|(output_bytes_max, headers)| RunSettings { output_bytes_max, headers });
+    let settings = (any::<u64>(), any::<[u8; 32]>(), vec((".*", ".*"), 0..4)).prop_map(|(output_bytes_max, seed, headers)| RunSettings {
+        output_bytes_max,
+        seed,
+        headers,
+    });
+    let inputs = proptest::option::of(vec(0..1_000_000_u64, 0..100).prop_map(|mut readings| {
+        let mut recorder = InputRecorder::new(7);
+        readings.sort();
+        readings.into_iter().for_each(|reading| recorder.reading(reading));
+        recorder.finish()
+    }));
     let code = prop_oneof![".*", "[é ]{1000,20000}"];
     let outcome = prop_oneof![bytes().prop_map(Ok), ".*".prop_map(Err)];
     prop_oneof![
         open.prop_map(ToWorker::Open),
-        (run_number(), settings, code).prop_map(|(run, settings, code)| ToWorker::Run {
+        (run_number(), settings, inputs, code).prop_map(|(run, settings, inputs, code)| ToWorker::Run {
             run,
             settings: Cow::Owned(settings),
+            replay: inputs.map(Cow::Owned),
             code: Cow::Owned(code)
         }),
         run_number().prop_map(|run| ToWorker::Commit { run }),

@@ -1,7 +1,7 @@
 //! The worker's end of its socket: receives requests, checks their order, and sends messages.
 
 use heapstead_types::Failure;
-use heapstead_wire::{FromWorker, OrderError, ReadError, Reader, RunNumber, ToWorker, WorkerState};
+use heapstead_wire::{FromWorker, OrderError, ReadError, Reader, RecordedInputs, RunNumber, ToWorker, WorkerState};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::cell::{Cell, RefCell};
 use std::io::Write;
@@ -59,6 +59,15 @@ impl Channel {
     /// Notes that the heap is restored, so that `Opened` is sent.
     pub fn opened(&self) {
         self.opened_due.set(true);
+    }
+
+    /// Sends what the run has read from outside, if that was recorded.
+    pub fn inputs(&self, run: RunNumber, inputs: Option<&RecordedInputs>) {
+        let Some(inputs) = inputs else { return };
+        self.flush_opened();
+        if FromWorker::write_inputs(&mut Socket(self.socket.as_raw_fd()), run, inputs).is_err() {
+            quit();
+        }
     }
 
     /// Reports that the run has completed with this result, and the JavaScript that ran if it differs from the source.

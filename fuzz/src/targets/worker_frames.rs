@@ -43,9 +43,9 @@ fn check(message: &FromWorker, stream: &[u8], encoded: &mut Vec<u8>) {
 /// What a worker may answer after the requests of a one-shot run.
 fn asked() -> ServerState {
     let (mut order, run) = (ServerState::default(), RunNumber::FIRST);
-    let settings = Cow::Owned(RunSettings { output_bytes_max: 10, headers: Vec::new() });
+    let settings = Cow::Owned(RunSettings { output_bytes_max: 10, seed: [0; 32], headers: Vec::new() });
     order.sent(&ToWorker::Open(Open { heap_mb: 64, heap_bytes: None, identity_seed: 1, stateful: true }));
-    order.sent(&ToWorker::Run { run, settings, code: Cow::Borrowed("1") });
+    order.sent(&ToWorker::Run { run, settings, replay: None, code: Cow::Borrowed("1") });
     order.sent(&ToWorker::Snapshot { run });
     order.sent(&ToWorker::Close);
     order

@@ -32,7 +32,8 @@ impl Bare {
     /// One run on the heap of the previous run, stored as durably as the server stores it.
     pub async fn run(&mut self, code: &str) {
         let kind = Kind::Stateful(self.heap.take());
-        let job = Job { code: code.into(), kind, limits: Limits::default(), headers: vec![], holder: BudgetHolder::default() };
+        let job =
+            Job { code: code.into(), kind, limits: Limits::default(), headers: vec![], replay: None, holder: BudgetHolder::default() };
         let execution = self.engine.submit(job).unwrap_or_else(|refused| fail(&refused.to_string()));
         let Outcome::Completed { heap: Some(heap), .. } = execution.finish().await.1 else { fail("a run did not complete") };
         let (disk, kept) = (self.disk.clone(), heap.clone());

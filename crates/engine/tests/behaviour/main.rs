@@ -11,6 +11,7 @@ mod limits;
 mod optimised;
 mod output;
 mod parity;
+mod replay;
 mod scheduling;
 mod stateless;
 mod support;

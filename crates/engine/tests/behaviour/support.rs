@@ -19,6 +19,7 @@ pub fn job(code: &str, kind: Kind) -> Job {
         kind,
         limits: Limits { timeout_secs: 20, ..Limits::default() },
         headers: vec![],
+        replay: None,
         holder: BudgetHolder::default(),
     }
 }

@@ -56,7 +56,7 @@ pub async fn start_with(config: Config) -> Engine {
 /// A small run: the minimum heap, two seconds.
 pub fn job(code: impl Into<String>, kind: Kind) -> Job {
     let limits = Limits { heap_mb: 8, timeout_secs: 2, output_bytes_max: 2 << 20 };
-    Job { code: SourceText::from(code.into()), kind, limits, headers: vec![], holder: BudgetHolder::default() }
+    Job { code: SourceText::from(code.into()), kind, limits, headers: vec![], replay: None, holder: BudgetHolder::default() }
 }
 
 pub fn submit(engine: &Engine, job: Job) -> Execution {

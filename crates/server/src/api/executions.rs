@@ -158,6 +158,7 @@ pub fn operations(service: &Service) -> Vec<Operation> {
         get_execution_output(service),
         cancel_execution(service),
         delete_execution(service),
+        replay_execution(service),
         list_executions(service),
     ]
 }
@@ -319,6 +320,22 @@ fn delete_execution(service: &Service) -> Operation {
     };
     Operation::new(service, description, |service, caller, params: CancelExecution| async move {
         service.executions().delete(&caller, &params.execution_id).await.map(|()| Done::OK)
+    })
+}
+
+fn replay_execution(service: &Service) -> Operation {
+    let description = Description {
+        may_conflict: true,
+        ..Description::endpoint(
+            "replay_execution",
+            "Repeat a run and compare",
+            "Runs the code of an execution again, on the heap that it started from and with the same clock readings and random numbers, and \
+             compares result, output and status. Nothing is stored. Refused if not everything that the run read was recorded.",
+            ("POST", "/api/executions/{execution_id}/replay"),
+        )
+    };
+    Operation::new(service, description, |service, caller, params: CancelExecution| async move {
+        service.replay_execution(&caller, &params.execution_id).await
     })
 }
 

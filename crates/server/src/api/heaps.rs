@@ -36,7 +36,7 @@ struct CollectHeaps {
 }
 
 pub fn operations(service: &Service) -> Vec<Operation> {
-    vec![list(service), show(service), delete(service), collect(service)]
+    vec![list(service), show(service), upgrade(service), delete(service), collect(service)]
 }
 
 fn list(service: &Service) -> Operation {
@@ -74,6 +74,22 @@ fn delete(service: &Service) -> Operation {
     };
     Operation::new(service, description, |service, caller, params: OneHeap| async move {
         service.heaps().delete(&caller, parse_heap_key("heap", &params.heap)?).await.map(|_in_background| Done::OK)
+    })
+}
+
+fn upgrade(service: &Service) -> Operation {
+    let description = Description {
+        may_conflict: true,
+        ..Description::endpoint(
+            "upgrade_heap",
+            "Upgrade a heap",
+            "Rebuilds a heap that another engine has written, by repeating the runs that led to it with the same clock readings and random numbers, \
+             and stores it under a new key. Refused if a run does something else than before.",
+            ("POST", "/api/heaps/{heap}/upgrade"),
+        )
+    };
+    Operation::new(service, description, |service, caller, params: OneHeap| async move {
+        service.upgrade_heap(&caller, parse_heap_key("heap", &params.heap)?).await
     })
 }
 

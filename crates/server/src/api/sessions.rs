@@ -3,7 +3,7 @@
 use super::answer_stream::Paged;
 use super::operation::{Description, Done, Operation};
 use heapstead_service::{
-    EndLogical, EntryField, LogRequest, NamesRequest, Service, SessionEntries, SessionEntry, SessionView, parse_heap_key,
+    EndLogical, EntryField, LogRequest, NamesRequest, Service, SessionEntries, SessionEntry, SessionView, TurnRange, parse_heap_key,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -68,6 +68,7 @@ pub fn operations(service: &Service) -> Vec<Operation> {
         open_session(service),
         list_opened(service),
         show_session(service),
+        replay_session(service),
         fork_session(service),
         end_session(service),
     ]
@@ -189,6 +190,34 @@ fn fork_session(service: &Service) -> Operation {
     Operation::new(service, description, |service, caller, params: ForkSession| async move {
         let heap = params.heap.as_deref().map(|heap| parse_heap_key("heap", heap)).transpose()?;
         service.sessions().fork(&caller, &params.session, heap).await
+    })
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct ReplaySession {
+    /// The session: its id, its name, or `s0` and the like from `session_context`.
+    session: String,
+    /// The first turn to repeat. If omitted, 0.
+    #[serde(default)]
+    from: Option<u64>,
+    /// The last turn to repeat. If omitted, the last one of the session, but at most 1000 turns: `next_from` in the answer leads to the rest.
+    #[serde(default)]
+    to: Option<u64>,
+}
+
+fn replay_session(service: &Service) -> Operation {
+    let description = Description {
+        may_conflict: true,
+        ..Description::endpoint(
+            "replay_session",
+            "Repeat the turns of a session and compare",
+            "Runs the code of each turn again, with the same clock readings and random numbers, on the heap of the turn before, and compares \
+             result, output and status. Nothing is stored. A turn of which not everything was recorded is not repeated, and the answer says why.",
+            ("POST", "/api/sessions/{session}/replay"),
+        )
+    };
+    Operation::new(service, description, |service, caller, params: ReplaySession| async move {
+        service.replay_session(&caller, &params.session, TurnRange { from: params.from, to: params.to }).await
     })
 }
 

@@ -2,6 +2,7 @@
 
 use super::backend::{Backend, BackendError, ExecutionQuery, Needs};
 use super::colours::Colours;
+use super::flags::ConfinementOptions;
 use super::heaps::{CommonOptions, failed, print_json, text};
 use super::run::{exit_code, word};
 use super::screen::Screen;
@@ -19,9 +20,10 @@ Examples:
   heapstead executions show ID --url URL                the record of an execution on a running server
   heapstead executions output ID --follow               follows the output until the run ends
   heapstead executions cancel ID                        cancels it, whichever local process runs it
+  heapstead executions replay ID                        runs it again with the same inputs, and compares
   heapstead executions rm ID                            deletes its record and its output
 
-Exit code: 0 success, 1 failure, 2 invalid input. With `output --follow`, that of the run:
+Exit code: 0 success, 1 failure (with `replay`: it differs), 2 invalid input. With `output --follow`, that of the run:
 0 completed, 1 failed, 124 timed out, 130 cancelled.";
 
 /// Bytes of output per request.
@@ -50,6 +52,9 @@ enum ExecutionsCommand {
     /// Cancel an execution
     #[command(after_help = EXAMPLES)]
     Cancel(Box<OneOptions>),
+    /// Run the code of an execution again with the same clock readings and random numbers, and compare; nothing is stored
+    #[command(after_help = EXAMPLES)]
+    Replay(Box<ReplayOptions>),
     /// Delete the record and the output of an execution that has ended
     #[command(after_help = EXAMPLES)]
     Rm(Box<OneOptions>),
@@ -94,6 +99,17 @@ struct OutputOptions {
     common: CommonOptions,
 }
 
+#[derive(clap::Args)]
+struct ReplayOptions {
+    /// Id of the execution
+    #[arg(value_name = "ID")]
+    execution: String,
+    #[command(flatten)]
+    confinement: ConfinementOptions,
+    #[command(flatten)]
+    common: CommonOptions,
+}
+
 fn status(text: &str) -> Result<Status, String> {
     Status::from_name(text).ok_or_else(|| format!("allowed are {}", Status::ALL.map(Status::as_str).join(", ")))
 }
@@ -105,6 +121,7 @@ pub async fn executions(options: ExecutionsOptions) -> ExitCode {
         ExecutionsCommand::Show(options) => show(&mut screen, *options).await,
         ExecutionsCommand::Output(options) => output(&mut screen, *options).await,
         ExecutionsCommand::Cancel(options) => cancel(&mut screen, *options).await,
+        ExecutionsCommand::Replay(options) => replay(&mut screen, *options).await,
         ExecutionsCommand::Rm(options) => rm(&mut screen, *options).await,
     };
     done.unwrap_or_else(|error| failed(&screen, &error))
@@ -214,6 +231,24 @@ async fn cancel(screen: &mut Screen, options: OneOptions) -> Result<ExitCode, Ba
         false => screen.note(&format!("cancelled {}", options.execution)),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+async fn replay(screen: &mut Screen, options: ReplayOptions) -> Result<ExitCode, BackendError> {
+    let backend = Backend::open(&options.common.place, Needs::Database).await?;
+    let report = backend.replays(&options.confinement).await?.execution(&options.execution).await?;
+    let is_identical = report["identical"] == true;
+    if options.common.json {
+        print_json(screen, &report);
+    } else if is_identical {
+        screen.note(&format!("identical: {} again, with the same result and output", text(&report["status"])));
+    } else {
+        let differs: Vec<_> = report["differs"].as_array().into_iter().flatten().map(text).collect();
+        screen.error(&format!("the replay differs in its {}: it {}", differs.join(" and "), text(&report["status"])));
+        if let Some(error) = report["error"].as_str() {
+            screen.note(error);
+        }
+    }
+    Ok(ExitCode::from(u8::from(!is_identical)))
 }
 
 async fn rm(screen: &mut Screen, options: OneOptions) -> Result<ExitCode, BackendError> {

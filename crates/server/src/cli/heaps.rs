@@ -3,7 +3,7 @@
 use super::EXIT_BAD_INPUT;
 use super::backend::{Backend, BackendError, HeapFile, Needs};
 use super::colours::Colours;
-use super::flags::{WhereOptions, heap_key};
+use super::flags::{ConfinementOptions, WhereOptions, heap_key};
 use super::screen::Screen;
 use super::table::{self, Table};
 use clap::Subcommand;
@@ -22,6 +22,7 @@ Examples:
   heapstead heaps export KEY my.heap               writes my.heap, and my.heap.json with the engine id
   heapstead heaps import my.heap --url URL         imports it on another server
   heapstead heaps rm KEY                           deletes it with its tags, unless a session or an execution needs it
+  heapstead heaps upgrade KEY                      rebuilds it for this engine from the runs that led to it
   heapstead heaps gc --dry-run                     prints what would be removed
   heapstead heaps gc --unknown --dry-run           also heaps of `heapstead run`, which no database knows
   heapstead heaps sign --all --dry-run             prints which heaps have no signature, e.g. of an earlier version
@@ -60,6 +61,9 @@ enum HeapsCommand {
     /// Delete heaps with their tags; those that a session or an unfinished execution needs are refused
     #[command(after_help = EXAMPLES)]
     Rm(Box<RmOptions>),
+    /// Rebuild heaps that another engine has written, by repeating the runs that led to them
+    #[command(after_help = EXAMPLES)]
+    Upgrade(Box<UpgradeOptions>),
     /// Remove expired heaps that no tag, session, recent log entry or running execution refers to
     #[command(after_help = EXAMPLES)]
     Gc(Box<GcOptions>),
@@ -135,6 +139,17 @@ struct RmOptions {
 }
 
 #[derive(clap::Args)]
+struct UpgradeOptions {
+    /// Keys of the heaps: 64 lowercase hex digits each
+    #[arg(value_name = "KEY", value_parser = heap_key, required = true)]
+    heaps: Vec<HeapKey>,
+    #[command(flatten)]
+    confinement: ConfinementOptions,
+    #[command(flatten)]
+    common: CommonOptions,
+}
+
+#[derive(clap::Args)]
 struct GcOptions {
     /// Only print what would be removed
     #[arg(long)]
@@ -187,6 +202,7 @@ pub async fn heaps(options: HeapsOptions) -> ExitCode {
         HeapsCommand::Export(options) => export(&mut screen, *options).await,
         HeapsCommand::Import(options) => import(&mut screen, *options).await,
         HeapsCommand::Rm(options) => rm(&mut screen, *options).await,
+        HeapsCommand::Upgrade(options) => upgrade(&mut screen, *options).await,
         HeapsCommand::Gc(options) => gc(&mut screen, *options).await,
         HeapsCommand::Sign(options) => sign(&mut screen, *options).await,
         HeapsCommand::RotateKey(options) => rotate_key(&mut screen, *options).await,
@@ -357,6 +373,23 @@ async fn rm(screen: &mut Screen, options: RmOptions) -> Result<(), BackendError>
         match options.common.json {
             true => print_json(screen, &answer),
             false => screen.note(&format!("deleted {heap}")),
+        }
+    }
+    Ok(())
+}
+
+async fn upgrade(screen: &mut Screen, options: UpgradeOptions) -> Result<(), BackendError> {
+    let backend = Backend::open(&options.common.place, Needs::Database).await?;
+    let replays = backend.replays(&options.confinement).await?;
+    for heap in options.heaps {
+        let answer = replays.upgrade_heap(heap).await?;
+        match (options.common.json, text(&answer["upgraded"])) {
+            (true, _) => print_json(screen, &answer),
+            (false, upgraded) if upgraded == heap.to_string() => screen.note(&format!("{heap}: this engine can load it")),
+            (false, upgraded) => {
+                screen.output(format!("{upgraded}\n").as_bytes());
+                screen.note(&format!("{heap}: rebuilt by repeating {} runs", answer["runs"]));
+            }
         }
     }
     Ok(())

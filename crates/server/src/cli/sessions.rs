@@ -2,13 +2,14 @@
 
 use super::backend::{Backend, BackendError, Needs};
 use super::colours::Colours;
+use super::flags::ConfinementOptions;
 use super::heaps::{CommonOptions, failed, print_json, text};
 use super::screen::Screen;
-use super::table::{self, Table};
+use super::table::{self, Cell, Table};
 use clap::Subcommand;
-use heapstead_service::EndLogical;
+use heapstead_service::{EndLogical, TurnRange};
 use heapstead_types::HeapKey;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::io;
 use std::process::ExitCode;
@@ -17,15 +18,18 @@ pub const EXAMPLES: &str = "\
 Examples:
   heapstead sessions ls                        opened sessions, oldest first, then named sessions
   heapstead sessions log SESSION               the runs of a session, with their heaps
+  heapstead sessions replay SESSION            runs every turn again with the same inputs, and compares
   heapstead sessions fork SESSION --heap KEY   a new session that continues from an earlier heap
   heapstead sessions end SESSION --url URL     ends a session on a running server
   heapstead sessions rm NAME                   deletes a named session with its log
   heapstead sessions rotate-key                seals session state held by clients with a new key
 
-Exit code: 0 success, 1 failure, 2 invalid input.";
+Exit code: 0 success, 1 failure (with `replay`: a turn differs), 2 invalid input.";
 
 /// Maximum page size of a server.
 const PAGE_MAX: u32 = 10_000;
+/// Turns that are repeated by one request.
+const REPLAY_PART: u64 = 50;
 /// Characters of code shown per log line.
 const CODE_CHARS: usize = 60;
 
@@ -46,6 +50,9 @@ enum SessionsCommand {
     /// Show the log of a session
     #[command(after_help = EXAMPLES)]
     Log(Box<OneOptions>),
+    /// Run the turns of a session again with the same clock readings and random numbers, and compare; nothing is stored
+    #[command(after_help = EXAMPLES)]
+    Replay(Box<ReplayOptions>),
     /// Create a session that continues from a heap of another
     #[command(after_help = EXAMPLES)]
     Fork(Box<ForkOptions>),
@@ -74,6 +81,23 @@ struct OneOptions {
     /// The session: its id, its logical id or, for its log, its name
     #[arg(value_name = "SESSION")]
     session: String,
+    #[command(flatten)]
+    common: CommonOptions,
+}
+
+#[derive(clap::Args)]
+struct ReplayOptions {
+    /// The session: its id, its logical id or its name
+    #[arg(value_name = "SESSION")]
+    session: String,
+    /// First turn to repeat
+    #[arg(long, value_name = "TURN", default_value_t = 0)]
+    from: u64,
+    /// Last turn to repeat; default: the last one of the session
+    #[arg(long, value_name = "TURN")]
+    to: Option<u64>,
+    #[command(flatten)]
+    confinement: ConfinementOptions,
     #[command(flatten)]
     common: CommonOptions,
 }
@@ -111,6 +135,10 @@ struct KeyOptions {
 pub async fn sessions(options: SessionsOptions) -> ExitCode {
     let mut screen = Screen::new();
     let done = match options.command {
+        SessionsCommand::Replay(options) => match replay(&mut screen, *options).await {
+            Ok(false) => return ExitCode::FAILURE,
+            done => done.map(drop),
+        },
         SessionsCommand::Ls(options) => ls(&mut screen, *options).await,
         SessionsCommand::Show(options) => show(&mut screen, *options).await,
         SessionsCommand::Log(options) => log(&mut screen, *options).await,
@@ -219,6 +247,51 @@ async fn log(screen: &mut Screen, options: OneOptions) -> Result<(), BackendErro
     }
     screen.output(table.text().as_bytes());
     Ok(())
+}
+
+/// Whether every turn was repeated and did the same.
+async fn replay(screen: &mut Screen, options: ReplayOptions) -> Result<bool, BackendError> {
+    let backend = Backend::open(&options.common.place, Needs::Database).await?;
+    let replays = backend.replays(&options.confinement).await?;
+    let (mut turns, mut from) = (Vec::new(), Some(options.from));
+    // In parts, so that a person sees how far it is.
+    while let Some(first) = from {
+        let last = first.saturating_add(REPLAY_PART - 1);
+        let range = TurnRange { from: Some(first), to: Some(options.to.map_or(last, |to| to.min(last))) };
+        let mut report = replays.session(&options.session, range).await?;
+        turns.extend(report["turns"].as_array_mut().map(std::mem::take).unwrap_or_default());
+        from = report["next_from"].as_u64().filter(|next| options.to.is_none_or(|to| *next <= to));
+        if from.is_some() && !options.common.json {
+            screen.aside(&format!("{} turns …", turns.len()));
+        }
+    }
+    let identical = turns.iter().all(|turn| turn["outcome"] == "identical");
+    if options.common.json {
+        print_json(screen, &json!({ "identical": identical, "turns": turns }));
+        return Ok(identical);
+    }
+    let mut table = Table::new(Colours::of(&io::stdout()), ["TURN", "EXECUTION", "REPLAY", ""]);
+    for turn in &turns {
+        let differs: Vec<_> = turn["differs"].as_array().into_iter().flatten().map(text).collect();
+        let details = [differs.join(", "), text(&turn["reason"]).to_owned()];
+        let details: Vec<_> = details.iter().filter(|part| !part.is_empty()).map(String::as_str).collect();
+        table.row([
+            turn["turn"].to_string().as_str().into(),
+            text(&turn["execution_id"]).into(),
+            outcome_cell(text(&turn["outcome"])),
+            details.join(": ").into(),
+        ]);
+    }
+    screen.output(table.text().as_bytes());
+    Ok(identical)
+}
+
+fn outcome_cell(outcome: &str) -> Cell {
+    match outcome {
+        "identical" => Cell::painted("identical", Colours::green),
+        "differs" => Cell::painted("differs", Colours::red),
+        other => other.replace('_', " ").into(),
+    }
 }
 
 async fn fork(screen: &mut Screen, options: ForkOptions) -> Result<(), BackendError> {

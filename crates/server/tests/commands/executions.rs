@@ -134,6 +134,25 @@ async fn an_execution_is_cancelled_through_the_server_and_the_stores() {
 }
 
 #[tokio::test]
+async fn a_run_is_repeated_by_the_server_and_with_an_engine_of_its_own() {
+    let server = Server::start();
+    let record = server.run("console.log(Math.random()); Date.now()").await;
+    let id = record["execution_id"].as_str().expect("an id");
+    for ran in both(&server, &["executions", "replay", id]) {
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        assert!(ran.err.contains("identical: completed again, with the same result and output"), "{ran:?}");
+    }
+    let report = json_of_both(&server, &["executions", "replay", id]);
+    assert_eq!((&report["identical"], &report["heap"]), (&json!(true), &record["heap"]), "{report}");
+    let database = rusqlite::Connection::open(server.folders().database().join("heapstead.db")).expect("the database");
+    database.execute("UPDATE journal SET output_sha256 = zeroblob(32)", []).expect("changed");
+    for ran in both(&server, &["executions", "replay", id]) {
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        assert!(ran.err.contains("the replay differs in its output: it completed"), "{ran:?}");
+    }
+}
+
+#[tokio::test]
 async fn errors_say_what_to_do_next() {
     let server = Server::start();
     let unknown = "0".repeat(32);

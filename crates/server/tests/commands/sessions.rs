@@ -11,6 +11,30 @@ async fn open(server: &Server) -> String {
     session["session_id"].as_str().expect("an id").to_owned()
 }
 
+/// More turns than one request repeats.
+#[tokio::test]
+async fn the_turns_of_a_session_are_repeated() {
+    const TURNS: usize = 52;
+    let server = Server::start();
+    let session = open(&server).await;
+    for _ in 0..TURNS {
+        server.run_with(json!({ "code": "var last = [globalThis.last?.length, Math.random()]; Date.now()", "session": session })).await;
+    }
+    let report = json_of_both(&server, &["sessions", "replay", &session]);
+    let turns = report["turns"].as_array().expect("turns");
+    assert!(turns.len() == TURNS && turns.iter().zip(0..).all(|(turn, number)| turn["turn"] == json!(number)), "{report}");
+    assert_eq!(report["identical"], true, "{report}");
+    let database = rusqlite::Connection::open(server.folders().database().join("heapstead.db")).expect("the database");
+    let id = turns[3]["execution_id"].as_str().expect("an id");
+    database.execute("UPDATE journal SET output_sha256 = zeroblob(32) WHERE execution_id = ?", [id]).expect("changed");
+    for ran in both(&server, &["sessions", "replay", &session, "--from", "2", "--to", "4"]) {
+        let rows: Vec<Vec<_>> = ran.out.lines().skip(1).map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        assert_eq!(rows.iter().map(|row| (row[0], row[2])).collect::<Vec<_>>(), [("2", "identical"), ("3", "differs"), ("4", "identical")]);
+        assert_eq!((rows[1][1], rows[1][3]), (id, "output"), "{ran:?}");
+    }
+}
+
 #[tokio::test]
 async fn sessions_are_listed_shown_forked_and_ended() {
     let server = Server::start();

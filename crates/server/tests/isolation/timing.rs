@@ -38,7 +38,8 @@ const WAYS: [Way; 13] = [
 ];
 
 /// Further ways, over one transport each: the rules are in the service, which all transports share. A torture run tests them over all.
-const MORE_WAYS: [Way; 14] = [
+const MORE_WAYS: [Way; 15] = [
+    (ObjectKind::Execution, |id| Ask::Operation("replay_execution", json!({ "execution_id": id }))),
     (ObjectKind::Execution, |id| Ask::Operation("get_execution_output", json!({ "execution_id": id }))),
     (ObjectKind::Running, |id| Ask::Operation("cancel_execution", json!({ "execution_id": id }))),
     (ObjectKind::Execution, |id| Ask::Operation("delete_execution", json!({ "execution_id": id }))),

@@ -3,14 +3,19 @@
 //! ```text
 //! request.rs      parameters of a run ─► checked request
 //! start_point.rs  which heap a run starts from
-//! driver.rs       one execution from acceptance to its recorded end
+//! driver/         one execution from acceptance to its recorded end
 //! running.rs      executions of this process: progress, waiting callers, stop requests
 //! turn_queue.rs   turns of this process; turn_across_servers.rs waits for those of others
 //! queries.rs, result_part.rs, output.rs   records, lists, results and output as callers see them
+//! journal.rs      what has to be known to repeat a run
+//! replay.rs       repeats a run
+//! lineage.rs      rebuilds a heap from the runs that led to it
 //! orphans.rs      executions of servers that died
 //! ```
 
 pub(crate) mod driver;
+mod journal;
+mod lineage;
 mod one_shot;
 pub(crate) mod orphans;
 mod outcome;
@@ -20,6 +25,7 @@ mod output_text;
 pub(crate) mod peer_questions;
 mod queries;
 mod record;
+mod replay;
 mod request;
 mod result_part;
 mod running;
@@ -28,11 +34,14 @@ mod stateless;
 mod turn_across_servers;
 mod turn_queue;
 
+pub(crate) use lineage::{Divergence, Rebuilt};
 pub use one_shot::{OneShot, OneShotMode, OneShotRequest};
 pub use outcome::{ExecutionOutcome, FinishedRun};
 pub use output::ExecutionOutput;
 pub use queries::{ExecutionList, ExecutionSummary, ListRequest, RECENT_SUFFIX};
 pub use record::{ExecutionRecord, ResultPart, ResultRange, iso_8601};
+pub use replay::ReplayReport;
+pub(crate) use replay::{NotRecorded, RecordedRun, Replayer};
 pub use request::{RunParameters, RunRequest};
 pub use running::{Progress, RunningExecution};
 pub use start_point::{InputHeap, OnMissingHeap, StartPoint};

@@ -65,6 +65,8 @@ impl OneShot {
             match execution.next_event().await {
                 Some(Event::Started) => self.start_info.started_at = Timestamp::now(),
                 Some(Event::Output(text)) => return Some(self.output.written(text)),
+                // A run without a record has no journal.
+                Some(Event::Recorded(_)) => {}
                 Some(Event::OutputDropped) => return Some(self.output.dropped()),
                 Some(Event::Ended(outcome)) => break outcome,
                 None => break Outcome::Failed(Failure::NoWorker("the engine is shut down".into())),
@@ -98,7 +100,13 @@ async fn start(engine: &Engine, request: &OneShotRequest, warnings: &mut Vec<Str
         OneShotMode::Stateless => Kind::Stateless,
         OneShotMode::Stateful { heaps, input } => Kind::Stateful(start_point::restore(heaps, *input, warnings).await?),
     };
-    let job =
-        Job { code: request.code.as_str().into(), kind, limits: request.limits, headers: Vec::new(), holder: BudgetHolder::default() };
+    let job = Job {
+        code: request.code.as_str().into(),
+        kind,
+        limits: request.limits,
+        headers: Vec::new(),
+        replay: None,
+        holder: BudgetHolder::default(),
+    };
     engine.submit(job).map_err(|refused| Failure::NoWorker(refused.to_string()))
 }

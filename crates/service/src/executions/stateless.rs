@@ -74,7 +74,7 @@ impl Stateless {
         let limits = limits_or(self.limits, self.maxima, parameters.heap_memory_max_mb, parameters.execution_timeout_secs)?;
         let holder = caller.budget_holder();
         let code = self.engine.source(&holder, parameters.code)?;
-        let job = Job { code, kind: Kind::Stateless, limits, headers: caller.headers.clone(), holder };
+        let job = Job { code, kind: Kind::Stateless, limits, headers: caller.headers.clone(), replay: None, holder };
         let mut execution = self.engine.submit(job)?;
         let (accepted, mut began) = (Instant::now(), None);
         let mut text = OutputText::new(&limits);
@@ -93,6 +93,8 @@ impl Stateless {
                         output.extend(text.written(bytes));
                     }
                     Some(Event::OutputDropped) => output.extend(text.dropped()),
+                    // Only stateful runs are recorded.
+                    Some(Event::Recorded(_)) => {}
                     Some(Event::Ended(outcome)) => {
                         let end = ExecutionOutcome::from(outcome);
                         self.meter.ended(end.status());

@@ -10,6 +10,7 @@ pub(crate) mod removal;
 pub(crate) mod reservation;
 pub(crate) mod signing;
 mod tags;
+mod upgrade;
 
 pub use collection::{CollectRequest, Collected};
 pub use deletion::FileRemoval;
@@ -18,6 +19,7 @@ pub use import::{HeapImport, ImportedHeap};
 pub use library::{ExportedHeap, HeapList, HeapSummary, ListHeaps, parse_heap_key};
 pub use signing::{SignRequest, SignedHeaps, SkippedHeap};
 pub use tags::{HeapTags, TAG_KEY_CHARS_MAX, TAG_VALUE_CHARS_MAX, TAGS_MAX, TaggedHeap, TaggedHeaps, check_tags};
+pub use upgrade::UpgradedHeap;
 
 pub(crate) use damaged::DamagedHeaps;
 pub(crate) use reservation::HeapReservation;

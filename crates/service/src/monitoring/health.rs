@@ -92,7 +92,7 @@ async fn check<E: Display>(name: &str, check: impl Future<Output = Result<(), E>
 /// Runs some code, regardless of the queue. Callers share it, because it runs one at a time.
 async fn check_engine(engine: &Engine, meter: &Meter) -> Option<String> {
     let limits = Limits { heap_mb: HEAP_MB_MIN, timeout_secs: CHECK_MAX.as_secs() as u32, ..Limits::default() };
-    let job = Job { code: "1".into(), kind: Kind::Stateless, limits, headers: Vec::new(), holder: BudgetHolder::default() };
+    let job = Job { code: "1".into(), kind: Kind::Stateless, limits, headers: Vec::new(), replay: None, holder: BudgetHolder::default() };
     let run = async { ExecutionOutcome::from(engine.run_unqueued(job).await.1).error().map_or(Ok(()), Err) };
     meter.engine_check.result(check("engine", run)).await
 }

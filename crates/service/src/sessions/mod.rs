@@ -6,6 +6,7 @@
 //! lifecycle.rs     open, show, list, fork, end
 //! expiry.rs        sessions whose TTL is over
 //! log.rs           what ran in a session, in order
+//! replay.rs        repeats what ran in a session, and compares
 //! client_state.rs  the encrypted state that clients carry
 //! access_audit.rs  requests for sessions of other owners
 //! logical/         sessions that hosts name by intent
@@ -18,6 +19,7 @@ pub(crate) mod expiry;
 mod lifecycle;
 mod log;
 mod logical;
+mod replay;
 mod resolve;
 
 pub use client_state::STATE_BYTES_MAX;
@@ -28,6 +30,7 @@ pub use logical::{
     CatalogHits, CatalogQuery, ContextRequest, Continuity, ExecuteBinding, OnStale, Reason, SessionContext, SessionNotice, Wave, WaveMode,
     logical_id,
 };
+pub use replay::{REPLAY_TURNS_MAX, ReplayedTurn, SessionReplay, TurnOutcome, TurnRange};
 pub use resolve::{SessionTarget, session_name};
 
 pub(crate) use access_audit::AccessAudit;

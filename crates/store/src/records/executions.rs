@@ -1,6 +1,6 @@
 //! Execution records: one per execution, written when it is accepted and ended exactly once.
 
-use super::{Binding, Head, NewHeap, NewLogEntry, RecordsError, RunSession, Tags, TextPart};
+use super::{Binding, Head, JournalEntry, NewHeap, NewLogEntry, RecordsError, RunSession, Tags, TextPart};
 use crate::outputs::Extent;
 use async_trait::async_trait;
 use heapstead_types::{ErrorCode, ExecutionId, HeapKey, Principal, ServerId, SessionName, Status};
@@ -48,6 +48,8 @@ pub struct ExecutionEnd {
     pub heap: Option<NewHeap>,
     /// Replaces the tags of that heap.
     pub tags: Option<Tags>,
+    /// Its entry in the journal. None if it was not recorded.
+    pub journal: Option<JournalEntry>,
     /// Its entry in the log of its session.
     pub log: Option<NewLogEntry>,
     /// The logical session it ran in, and the new expiry of that session's execute session.
@@ -72,6 +74,7 @@ impl ExecutionEnd {
             output: Extent::default(),
             heap: None,
             tags: None,
+            journal: None,
             log: None,
             extends: None,
             binding: None,

@@ -7,6 +7,7 @@ mod damaged_heaps;
 mod executions;
 mod heap_reservations;
 mod heaps;
+mod journal;
 mod logical_sessions;
 mod owners;
 mod server_keys;
@@ -26,6 +27,7 @@ pub use heap_reservations::{
 pub use heaps::{
     CollectedHeap, DeletedHeap, FoundHeap, HeapRange, HeapRecords, HeapUse, NewHeap, NewHeapEngine, OwnedHeap, RecordedEngine, UnusedHeap,
 };
+pub use journal::{JournalEntry, JournalRecords, RebuiltHeap};
 pub use logical_sessions::{Binding, ExecuteSession, LogicalSession, LogicalSessionRecords, NewLogicalSession, OpenedLogicalSession};
 pub use owners::{OwnerRecords, StoredElsewhere, Totals, Usage};
 pub use server_keys::{KeyPurpose, ServerKey, ServerKeyRecords};
@@ -64,6 +66,7 @@ pub struct TextPart {
 #[async_trait]
 pub trait Records:
     ExecutionRecords
+    + JournalRecords
     + SessionRecords
     + SessionLogRecords
     + LogicalSessionRecords

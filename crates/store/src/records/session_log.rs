@@ -2,7 +2,7 @@
 
 use super::{RecordsError, RunSession, TextPart};
 use async_trait::async_trait;
-use heapstead_types::{ExecutionId, HeapKey, Principal, SessionId, SessionName};
+use heapstead_types::{ExecutionId, HeapKey, Principal, SessionId, SessionName, SharedText};
 use jiff::Timestamp;
 
 #[derive(Debug, Clone)]
@@ -11,7 +11,7 @@ pub struct NewLogEntry {
     pub input_heap: Option<HeapKey>,
     pub output_heap: HeapKey,
     /// The JavaScript that ran, after type stripping.
-    pub code: String,
+    pub code: SharedText,
     pub timestamp: Timestamp,
     pub execution_id: ExecutionId,
 }
@@ -84,6 +84,9 @@ pub trait SessionLogRecords: Send + Sync {
         index: u64,
         part: TextPart,
     ) -> Result<Option<String>, RecordsError>;
+
+    /// The number of the turn of this execution.
+    async fn turn_of(&self, session: SessionId, execution: &ExecutionId) -> Result<Option<u64>, RecordsError>;
 
     /// Whether a run in this session started from this heap or produced it.
     async fn log_has_heap(&self, session: SessionId, heap: HeapKey) -> Result<bool, RecordsError>;

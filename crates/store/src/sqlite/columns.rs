@@ -16,6 +16,10 @@ pub fn session_id(row: &Row<'_>, index: usize) -> rusqlite::Result<SessionId> {
     parsed(row, index)
 }
 
+pub fn optional_session_id(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<SessionId>> {
+    optional(row, index)
+}
+
 pub fn server_id(row: &Row<'_>, index: usize) -> rusqlite::Result<ServerId> {
     parsed(row, index)
 }

@@ -4,7 +4,7 @@ use super::columns::{error_code, execution_id, heap_key, optional_timestamp, ser
 use super::long_column::LongColumn;
 use super::owners::{self, BATCH_BYTES, ROW_BYTES};
 use super::turns::{self, Holder};
-use super::{Durability, Sqlite, heaps, logical_sessions, session_log, sessions, tags};
+use super::{Durability, Sqlite, heaps, journal, logical_sessions, session_log, sessions, tags};
 use crate::outputs::Extent;
 use crate::records::{
     Accepted, Cursor, DeletedExecution, EndedExecution, Execution, ExecutionEnd, ExecutionFilter, ExecutionRecords, ExecutionSummary,
@@ -256,6 +256,9 @@ fn end_execution(db: &Connection, id: &ExecutionId, end: &ExecutionEnd, server: 
         if let Some(replaced) = &end.tags {
             tags::replace(db, &principal, &heap.key, replaced, end.completed_at)?;
         }
+    }
+    if let Some(entry) = &end.journal {
+        journal::insert(db, id, &principal, entry)?;
     }
     let head = match &end.log {
         Some(entry) => session_log::append(db, &principal, entry)?,

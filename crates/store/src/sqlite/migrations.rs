@@ -14,6 +14,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0007_heap_reservations.sql"),
     include_str!("../../migrations/0008_retention.sql"),
     include_str!("../../migrations/0009_heap_deletion.sql"),
+    include_str!("../../migrations/0010_journal.sql"),
 ];
 
 pub fn run(connection: &mut Connection, path: &Path) -> Result<(), RecordsError> {

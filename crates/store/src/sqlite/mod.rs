@@ -2,7 +2,7 @@
 //!
 //! If another process holds the lock, a statement waits for up to `BUSY_TIMEOUT`. Then all transactions of the same commit fail as
 //! `RecordsError::Unavailable`, which clients see as `unavailable` (HTTP 503 with `Retry-After`). Only the end of an execution is
-//! retried (`service/src/executions/driver.rs`, `record_end`).
+//! retried (`service/src/executions/driver/end.rs`, `record_end`).
 
 mod columns;
 mod damaged_heaps;
@@ -10,6 +10,7 @@ mod executions;
 mod heap_deletion;
 mod heap_reservations;
 mod heaps;
+mod journal;
 mod logical_sessions;
 mod long_column;
 mod migrations;

@@ -7,7 +7,7 @@ use super::owners::{self, ROW_BYTES};
 use super::sessions::LIVES;
 use crate::records::{Head, LogEntry, LogRange, NameRange, NewLogEntry, OpenedOn, RecordsError, RunSession, SessionLogRecords, TextPart};
 use async_trait::async_trait;
-use heapstead_types::{HeapKey, Principal, SessionId, SessionName};
+use heapstead_types::{ExecutionId, HeapKey, Principal, SessionId, SessionName};
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, named_params, params};
 
@@ -68,6 +68,17 @@ impl SessionLogRecords for Sqlite {
                 .query_row(params![principal.as_str(), session.as_str(), index as i64], |row| row.get(0))
                 .optional()?;
             row.map(|row| CODE.part(db, row, part)).transpose()
+        })
+        .await
+    }
+
+    async fn turn_of(&self, session: SessionId, execution: &ExecutionId) -> Result<Option<u64>, RecordsError> {
+        let execution = execution.clone();
+        self.read(move |db| {
+            db.prepare_cached("SELECT idx FROM log WHERE session = (SELECT id FROM sessions WHERE sid = ?) AND execution_id = ?")?
+                .query_row(params![session.to_string(), execution.as_str()], |row| row.get::<_, i64>(0))
+                .optional()
+                .map(|turn| turn.map(|turn| turn as u64))
         })
         .await
     }
@@ -171,7 +182,7 @@ pub fn append(db: &Connection, principal: &str, entry: &NewLogEntry) -> rusqlite
         next - 1,
         entry.input_heap.map(|key| key.to_string()),
         entry.output_heap.to_string(),
-        entry.code,
+        &*entry.code,
         entry.timestamp.as_microsecond(),
         entry.execution_id.as_str(),
     ])?;

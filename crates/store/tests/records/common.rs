@@ -121,7 +121,7 @@ pub fn logged(id: &ExecutionId, number: u64) -> ExecutionEnd {
         session: RunSession::Named(session("s")),
         input_heap: None,
         output_heap: heap(number),
-        code: format!("{number}"),
+        code: format!("{number}").into(),
         timestamp: now(),
         execution_id: id.clone(),
     };

@@ -6,6 +6,7 @@ mod executions;
 mod health;
 mod heap_reservations;
 mod heaps;
+mod journal;
 mod logical_sessions;
 mod owners;
 mod server_keys;
@@ -60,6 +61,11 @@ macro_rules! contract {
                 heaps: the_heap_of_a_run_belongs_to_its_owner
                 heaps: an_owner_deletes_a_heap_unless_something_of_its_own_refers_to_it
                 heaps: the_file_of_a_deleted_heap_goes_unless_another_database_may_have_it
+                journal: an_entry_is_written_with_the_end_of_its_run
+                journal: an_entry_goes_with_its_execution
+                journal: an_entry_of_a_session_stays_as_long_as_the_session
+                journal: the_first_producer_of_a_heap_leads_back_to_its_beginning
+                journal: a_rebuilt_heap_becomes_the_head_of_its_session
                 logical_sessions: an_intent_has_one_logical_session_per_owner_and_scope
                 logical_sessions: servers_that_open_an_intent_at_once_get_one_session
                 logical_sessions: a_logical_session_of_another_owner_does_not_exist

@@ -17,7 +17,7 @@ async fn run_in(records: &Arc<dyn Records>, owner: &Principal, name: &str, numbe
         session: RunSession::Named(session(name)),
         input_heap: Some(heap(number + 1000)),
         output_heap: heap(number),
-        code: code.to_owned(),
+        code: code.into(),
         timestamp: now(),
         execution_id: id(number),
     };

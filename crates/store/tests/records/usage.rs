@@ -1,9 +1,11 @@
 //! What owners have stored. It is counted while records are written and deleted; here it is computed anew from all tables and compared.
 
 use crate::common::{Place, ann, bob, end, heap, hours, id, in_session, logged, new, new_session, now, session, session_id, tags};
+use crate::journal::entry;
 use crate::sqlite::Folder;
 use heapstead_store::records::{
-    Binding, ExecuteSession, ExecutionEnd, NewExecution, NewLogicalSession, NewSession, NewTurn, Records, RunSession, TurnId, Usage,
+    Binding, ExecuteSession, ExecutionEnd, JournalEntry, NewExecution, NewLogicalSession, NewSession, NewTurn, Records, RunSession, TurnId,
+    Usage,
 };
 use heapstead_types::{Principal, Status};
 use std::sync::Arc;
@@ -14,6 +16,7 @@ const COMPUTED: &str = "SELECT (SELECT coalesce(sum(bytes), 0) FROM heaps WHERE 
       + (SELECT coalesce(sum(bytes), 0) FROM heap_reservations WHERE principal = ?1),
     (SELECT coalesce(sum(512 + output_bytes + octet_length(coalesce(result, '')) + octet_length(coalesce(error, ''))
        + octet_length(coalesce(warnings, '')) + octet_length(coalesce(continuity, ''))), 0) FROM executions WHERE principal = ?1)
+    + (SELECT coalesce(sum(512 + octet_length(code) + octet_length(inputs)), 0) FROM journal WHERE principal = ?1)
     + (SELECT coalesce(sum(512 + octet_length(code)), 0) FROM log WHERE session IN (SELECT id FROM sessions WHERE principal = ?1))
     + (SELECT coalesce(sum(512 + octet_length(name)), 0) FROM sessions WHERE principal = ?1)
     + (SELECT coalesce(sum(512 + octet_length(key) + octet_length(value)), 0) FROM tags WHERE principal = ?1)
@@ -64,8 +67,14 @@ async fn run(records: &Arc<dyn Records>, random: &mut Random, number: u64, owner
     ended.result = Some(random.text(3_000));
     ended.error = Some(random.text(50));
     if let Some(entry) = &mut ended.log {
-        (entry.session, entry.code) = (run_session, random.text(2_000));
+        (entry.session, entry.code) = (run_session.clone(), random.text(2_000).into());
     }
+    ended.journal = (random.below(2) == 0).then(|| JournalEntry {
+        session: run_session.opened(),
+        code: random.text(2_000).into(),
+        inputs: random.text(500).into_bytes(),
+        ..entry()
+    });
     ended.tags = (random.below(3) == 0).then(|| tags(&[("k", &random.text(9))]));
     records.end_execution(id(number), ExecutionEnd { heap: ended.heap.filter(|_| random.below(2) == 0), ..ended }).await.expect("ended");
 }

@@ -17,9 +17,9 @@ pub fn set_resolution_us(resolution_us: u32) {
     RESOLUTION_US.store(resolution_us.max(1), Relaxed);
 }
 
-/// A time in milliseconds, rounded down to the resolution.
-pub fn coarse_ms(time: Duration) -> f64 {
-    coarsen(time).as_micros() as f64 / US_PER_MS
+/// A time in milliseconds.
+pub fn ms_of(time: Duration) -> f64 {
+    time.as_micros() as f64 / US_PER_MS
 }
 
 /// A time, rounded down to the resolution.

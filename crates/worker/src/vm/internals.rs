@@ -6,11 +6,15 @@
 //! The places of the flag and of the function that discards code were read from the host executable when this library was built
 //! (`build/host_layout.rs`). They are used only if the host is that very build, and only after a trial in a child process has passed: what
 //! differs, even by a crash, means that stateful code is interpreted, and the zygote says why.
+//!
+//! ICU reads the same clock as `Date`, but only to fill its caches. Those readings are recognised by the address that they return to, and not
+//! recorded: a replay may find the caches filled, or empty.
 
 use super::{base_heap, isolate};
 use heapstead_types::limits::HEAP_MB_DEFAULT;
 use heapstead_wire::control::StatefulJit;
 use rustix::process::{WaitOptions, waitpid};
+use std::ops::Range;
 use std::sync::OnceLock;
 
 struct HostLayout {
@@ -19,9 +23,25 @@ struct HostLayout {
     serializer_enabled: usize,
     /// Address of `Deoptimizer::DeoptimizeAll(Isolate*)`.
     deoptimize_all: usize,
+    /// Addresses and lengths of the functions in which ICU reads the clock.
+    icu_clocks: &'static [(usize, usize)],
 }
 
 const HOST_LAYOUT: Result<HostLayout, &str> = include!(concat!(env!("OUT_DIR"), "/host_layout.rs"));
+
+/// Where ICU's functions are in this process. Nowhere if the host is another build.
+static ICU_CLOCKS: OnceLock<Vec<Range<usize>>> = OnceLock::new();
+
+/// Whether this return address is in a function in which ICU reads the clock. It does so when it fills its caches, which code can't observe.
+pub fn is_icu_clock(caller: usize) -> bool {
+    let clocks = ICU_CLOCKS.get_or_init(|| {
+        let host = Host::running();
+        let layout = HOST_LAYOUT.as_ref().ok().filter(|layout| host.build_id() == Some(layout.build_id));
+        let clocks = layout.map(|layout| layout.icu_clocks).unwrap_or_default();
+        clocks.iter().map(|(address, length)| host.load_address + address..host.load_address + address + length).collect()
+    });
+    clocks.iter().any(|clock| clock.contains(&caller))
+}
 
 /// Set if stateful code is optimised.
 static OPTIMISER: OnceLock<Optimiser> = OnceLock::new();

@@ -3,11 +3,12 @@
 use super::evaluation::{Executed, Program};
 use super::normal_form::UndefinedAddress;
 use super::state::State;
-use super::{base_heap, evaluation, isolate, memory, platform, snapshot};
+use super::{base_heap, evaluation, inputs, isolate, memory, platform, snapshot};
 use crate::{Channel, RequestError};
 use heapstead_types::Failure;
-use heapstead_wire::{FromWorker, Open, OrderError, ReadError, RunNumber, RunSettings, ToWorker, Written};
+use heapstead_wire::{FromWorker, Open, OrderError, ReadError, RecordedInputs, RunNumber, RunSettings, ToWorker, Written};
 use rustix::mm::{MapFlags, ProtFlags};
+use std::borrow::Cow;
 use std::mem::ManuallyDrop;
 use std::os::fd::OwnedFd;
 
@@ -20,7 +21,7 @@ pub fn serve(channel: &Channel) -> Result<(), String> {
     channel.opened();
     while let Some((request, descriptor)) = receive(channel)? {
         match request {
-            ToWorker::Run { run, settings, code } => machine.run(run, &settings, &code)?,
+            ToWorker::Run { run, settings, replay, code } => machine.run(run, &settings, replay.map(Cow::into_owned), &code)?,
             // All runs are in this process, so there is nothing to do to keep the effects of this one.
             ToWorker::Commit { run } => channel.send(&FromWorker::Committed { run }),
             ToWorker::Snapshot { run } => {
@@ -74,22 +75,32 @@ impl<'a> Machine<'a> {
     }
 
     /// Runs the code. Exits if the run fails.
-    fn run(&mut self, run: RunNumber, settings: &RunSettings, code: &str) -> Result<(), String> {
+    fn run(&mut self, run: RunNumber, settings: &RunSettings, replay: Option<RecordedInputs>, code: &str) -> Result<(), String> {
         let MachineState::Fresh(mut isolate) = std::mem::replace(&mut self.state, MachineState::Consumed) else {
             return Err("this worker has already served its run".into());
         };
         memory::begin_run(run);
         State::install(&mut isolate, self.channel);
+        inputs::begin(settings.seed, self.stateful, replay, !settings.headers.is_empty());
         isolate.set_host_import_module_dynamically_callback(evaluation::refuse_import);
         let program = Program { run, settings, code, stateful: self.stateful };
-        match evaluation::execute(&mut isolate, self.channel, &program) {
+        let executed = evaluation::execute(&mut isolate, self.channel, &program);
+        let inputs = inputs::end();
+        match executed {
             Ok(Executed { result, javascript, undefined }) => {
+                self.channel.inputs(run, inputs.as_ref());
                 self.channel.completed(run, result, javascript);
                 memory::complete_run();
                 self.state = MachineState::HasRun(isolate, undefined);
                 Ok(())
             }
-            Err(failure) => self.channel.fail_and_quit(run, failure),
+            Err(failure) => {
+                // A heap that can't be used fails the run before its code has started.
+                if !matches!(failure, Failure::NoWorker(_)) {
+                    self.channel.inputs(run, inputs.as_ref());
+                }
+                self.channel.fail_and_quit(run, failure)
+            }
         }
     }
 

@@ -5,6 +5,7 @@ pub mod bench;
 mod clock;
 mod evaluation;
 mod event_loop;
+mod inputs;
 mod internals;
 mod isolate;
 mod machine;
@@ -17,7 +18,8 @@ mod repl;
 mod snapshot;
 mod state;
 
-pub use clock::{coarsen, set_resolution_us};
+pub use clock::set_resolution_us;
+pub use inputs::time_of_day;
 pub use internals::enable_stateful_jit;
 pub use isolate::CODE_RANGE_MB;
 pub use memory::exit_if_run_in_progress;

@@ -1,18 +1,14 @@
 //! State that the natives and callbacks of one run share. It is in a slot of the isolate, and is removed before the snapshot.
 
-use super::clock::coarse_ms;
 use crate::Channel;
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZero;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Rejected promises without a handler. Further ones are ignored, because the oldest one decides the failure.
 const REJECTIONS_MAX: usize = 100_000;
 
 pub struct State {
     channel: *const Channel,
-    began: Instant,
-    began_at: SystemTime,
     /// An error that was thrown where no code can catch it: in an event listener or a microtask.
     pub uncaught: Option<v8::Global<v8::Value>>,
     /// In the order of rejection. `rejections_by_hash` finds them by identity hash.
@@ -27,8 +23,6 @@ impl State {
     pub fn install(isolate: &mut v8::Isolate, channel: &Channel) {
         isolate.set_slot(Self {
             channel,
-            began: Instant::now(),
-            began_at: SystemTime::now(),
             uncaught: None,
             rejections: BTreeMap::new(),
             rejections_by_hash: HashMap::new(),
@@ -46,16 +40,6 @@ impl State {
     pub fn channel(&self) -> Option<&Channel> {
         // SAFETY: the channel outlives the isolate. Both live until the process exits.
         unsafe { self.channel.as_ref() }
-    }
-
-    /// Milliseconds since the run began, coarsened.
-    pub fn elapsed_ms(&self) -> f64 {
-        coarse_ms(self.began.elapsed())
-    }
-
-    /// When the run began, in milliseconds since 1970, coarsened.
-    pub fn began_at_ms(&self) -> f64 {
-        self.began_at.duration_since(UNIX_EPOCH).map_or(0.0, coarse_ms)
     }
 
     /// Takes the first rejected promise that still has no handler.

@@ -4,8 +4,10 @@ use super::{Answer, BackendError, ExecutionQuery, HeapFile, Needs};
 use crate::api::{Done, to_json};
 use crate::cli::flags::{HeapPlace, StoreOptions, context_database};
 use crate::startup;
+use heapstead_engine::Engine;
 use heapstead_service::{
     Caller, CollectRequest, EndLogical, ListHeaps, ListRequest, LogRequest, NamesRequest, Noun, Policy, ServiceError, SignRequest, Stores,
+    TurnRange,
 };
 use heapstead_store::outputs::PageRequest;
 use heapstead_types::{HeapKey, Principal};
@@ -130,6 +132,18 @@ impl Local {
 
     pub async fn delete_execution(&self, id: &str) -> Answer {
         answer(self.stores.executions().delete(&self.caller, id).await.map(|()| Done::OK))
+    }
+
+    pub async fn replay_execution(&self, id: &str, engine: &Engine) -> Answer {
+        answer(self.stores.executions().replay(engine, &self.caller, id).await)
+    }
+
+    pub async fn upgrade_heap(&self, heap: HeapKey, engine: &Engine) -> Answer {
+        answer(self.stores.heaps().upgrade(engine, &self.caller, heap).await)
+    }
+
+    pub async fn replay_session(&self, handle: &str, range: TurnRange, engine: &Engine) -> Answer {
+        answer(self.stores.sessions().replay(engine, &self.caller, handle, range).await)
     }
 
     pub async fn rotate_state_key(&self) -> Answer {

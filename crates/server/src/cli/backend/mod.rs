@@ -4,6 +4,7 @@
 mod error;
 mod local;
 mod remote;
+mod replays;
 
 pub use error::BackendError;
 

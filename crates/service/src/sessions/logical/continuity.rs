@@ -20,6 +20,10 @@ pub struct Continuity {
     /// Why the execute session was lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
+    /// With the reason `replay_diverged`: the first turn that did something else when it was repeated. The session continues from the state
+    /// before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<u64>,
 }
 
 impl Continuity {
@@ -42,12 +46,21 @@ impl Continuity {
                 && !stale_binding_recovered
                 && !new_symbol_space,
             reason: self.reason.or(later.reason),
+            turn: self.turn.or(later.turn),
         }
     }
 
     /// The notice at the beginning of the first answer after a loss.
     pub fn notice(&self) -> Option<String> {
-        let why = self.reason.filter(|_| self.stale_binding_recovered)?.in_words();
+        let reason = self.reason.filter(|_| self.stale_binding_recovered)?;
+        let why = reason.in_words();
+        if reason == Reason::ReplayDiverged {
+            let turn = self.turn.unwrap_or_default();
+            return Some(format!(
+                "NOTICE: the session's state had to be rebuilt ({why}). Turn {turn} did something else than before, so the session continues from the \
+                 state before that turn: what its variables held since then is gone."
+            ));
+        }
         Some(match self.new_symbol_space {
             true => format!(
                 "NOTICE: the prior in-memory session was missing or expired ({why}), and another one took its place. Everything its variables held is \
@@ -79,16 +92,18 @@ pub enum Reason {
     EngineChanged,
     CatalogChanged,
     Cleared,
+    ReplayDiverged,
 }
 
 impl Reason {
-    const ALL: [(Self, &'static str, &'static str); 6] = [
+    const ALL: [(Self, &'static str, &'static str); 7] = [
         (Self::Expired, "expired", "it was not used within its TTL"),
         (Self::HeapCollected, "heap_collected", "its heap is no longer in the store"),
         (Self::HeapDamaged, "heap_damaged", "its heap is damaged"),
         (Self::EngineChanged, "engine_changed", "its heap was written by a different engine"),
         (Self::CatalogChanged, "catalog_changed", "a catalog that it uses has changed"),
         (Self::Cleared, "cleared", "it was ended on request"),
+        (Self::ReplayDiverged, "replay_diverged", "the server's engine has changed, and not every turn could be repeated on it"),
     ];
 
     pub fn as_str(self) -> &'static str {

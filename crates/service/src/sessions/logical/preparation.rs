@@ -1,7 +1,7 @@
 //! Prepares a logical session for a call that has its turn: checks the execute session, replaces it if it is lost, and imports new entities.
 //!
 //! An execute session is lost if it has expired, its catalogs have changed, or its head is missing, damaged or of another engine. All entities
-//! are then imported again, as they are into a heap that the caller names. A run prepares within its own turn (`executions/driver.rs`).
+//! are then imported again, as they are into a heap that the caller names. A run prepares within its own turn (`executions/driver/mod.rs`).
 //! `session_context` takes a turn only if something changes, and prepares the first opening before the session exists (`session_context.rs`).
 
 use super::continuity::{Continuity, Reason, SessionNotice, Wave, WaveMode};
@@ -372,7 +372,14 @@ impl Preparation<'_> {
 
     async fn run_script(&self, base: Option<HeapImage>, code: &str) -> Result<(HeapImage, Vec<String>), PrepareError> {
         let limits = self.service.policy().limits;
-        let job = |base| Job { code: code.into(), kind: Kind::Stateful(base), limits, headers: Vec::new(), holder: self.holder.clone() };
+        let job = |base| Job {
+            code: code.into(),
+            kind: Kind::Stateful(base),
+            limits,
+            headers: Vec::new(),
+            replay: None,
+            holder: self.holder.clone(),
+        };
         let execution = match self.slot {
             Some(slot) => slot.submit_before(job(base)),
             None => {

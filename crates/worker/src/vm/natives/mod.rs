@@ -46,6 +46,7 @@ const NATIVES: &[(&str, Native)] = &[
     ("parseQuery", query::parse),
     ("formatQuery", query::format),
     ("decodeStream", decode_stream::decode_stream),
+    ("leaveGap", run::leave_gap),
 ];
 
 /// Natives that only heaps of earlier builds call. They are not installed in new heaps.

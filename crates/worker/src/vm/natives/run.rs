@@ -1,8 +1,9 @@
 //! Natives of the run itself: output, time, randomness, microtasks, uncaught errors, digests.
 
-use super::super::platform::fill_random;
+use super::super::inputs;
 use super::super::state::State;
 use super::{buffer, bytes_of, fill};
+use heapstead_wire::Gap;
 use sha2::Digest;
 
 pub fn output<'s>(scope: &mut v8::PinScope<'s, '_>, arguments: &v8::FunctionCallbackArguments<'s>, _answer: &mut v8::ReturnValue<'_>) {
@@ -12,20 +13,28 @@ pub fn output<'s>(scope: &mut v8::PinScope<'s, '_>, arguments: &v8::FunctionCall
     }
 }
 
-pub fn now<'s>(scope: &mut v8::PinScope<'s, '_>, _arguments: &v8::FunctionCallbackArguments<'s>, answer: &mut v8::ReturnValue<'_>) {
-    answer.set_double(State::of(scope).map_or(0.0, |state| state.elapsed_ms()));
+pub fn now<'s>(_scope: &mut v8::PinScope<'s, '_>, _arguments: &v8::FunctionCallbackArguments<'s>, answer: &mut v8::ReturnValue<'_>) {
+    answer.set_double(inputs::elapsed_ms());
 }
 
-pub fn wall_clock<'s>(scope: &mut v8::PinScope<'s, '_>, _arguments: &v8::FunctionCallbackArguments<'s>, answer: &mut v8::ReturnValue<'_>) {
-    answer.set_double(State::of(scope).map_or(0.0, |state| state.began_at_ms()));
+pub fn wall_clock<'s>(_scope: &mut v8::PinScope<'s, '_>, _arguments: &v8::FunctionCallbackArguments<'s>, answer: &mut v8::ReturnValue<'_>) {
+    answer.set_double(inputs::began_at_ms());
 }
 
 pub fn random<'s>(_scope: &mut v8::PinScope<'s, '_>, arguments: &v8::FunctionCallbackArguments<'s>, _answer: &mut v8::ReturnValue<'_>) {
     let Ok(view) = v8::Local::<v8::ArrayBufferView>::try_from(arguments.get(0)) else { return };
     let mut bytes = vec![0; view.byte_length()];
     // Zeros instead of random bytes would be keys that can be guessed. The kernel always has randomness once it has booted.
-    assert!(fill_random(&mut bytes), "the kernel provides no randomness");
+    assert!(inputs::random(&mut bytes), "the kernel provides no randomness");
     fill(arguments.get(0), &bytes);
+}
+
+/// Notes that code reads something that is not recorded: the argument is the number of a `Gap`.
+pub fn leave_gap<'s>(scope: &mut v8::PinScope<'s, '_>, arguments: &v8::FunctionCallbackArguments<'s>, _answer: &mut v8::ReturnValue<'_>) {
+    let number = arguments.get(0).uint32_value(scope).unwrap_or_default();
+    if let Some(gap) = Gap::ALL.into_iter().find(|gap| *gap as u32 == number) {
+        inputs::gap(gap);
+    }
 }
 
 pub fn enqueue_microtask<'s>(

@@ -1,13 +1,16 @@
 //! One execution from its acceptance to its end: recorded, run, its heap stored, its end committed, and only then reported.
 
+mod end;
+mod rebuild;
+
+use super::journal::RunRecorder;
 use super::outcome::{ExecutionOutcome, ExecutionStart};
 use super::output_quota::OutputQuota;
 use super::output_text::OutputText;
-use super::record::ExecutionRecord;
 use super::request::RunRequest;
 use super::running::{RunningExecution, StopReason};
 use super::start_point::{self, InputHeap, StartPoint};
-use super::turn_across_servers::{RETRY_PAUSE, wait_for_turn};
+use super::turn_across_servers::wait_for_turn;
 use super::turn_queue::{QueuedTurn, TurnGuard};
 use crate::crash_point;
 use crate::error::blocking;
@@ -16,9 +19,7 @@ use crate::sessions::{PreparationRequest, PreparedSession};
 use crate::{Caller, Service, ServiceError};
 use heapstead_engine::{Event, HeapImage, Job, Kind, Outcome, Permit, ReservedPlace, Slot};
 use heapstead_store::outputs::{Extent, OutputWriter};
-use heapstead_store::records::{
-    Accepted, ContinuityReport, EndedExecution, ExecutionEnd, Head, NewExecution, NewHeap, NewHeapEngine, NewLogEntry, RunSession, TurnId,
-};
+use heapstead_store::records::{Accepted, NewExecution, RunSession, TurnId};
 use heapstead_types::{BudgetHolder, ErrorCode, Failure, HeapKey, SessionId};
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -86,6 +87,7 @@ struct Ended {
     outcome: ExecutionOutcome,
     output: Extent,
     completed: Option<Completed>,
+    recorder: RunRecorder,
     /// What was prepared in its logical session before it ran.
     prepared: Option<PreparedSession>,
     /// Held until the end is recorded, so that the next turn sees the new head.
@@ -184,21 +186,21 @@ impl Driver {
                 Err(outcome) => (None, Err(outcome)),
             },
         };
-        let mut prepared = None;
+        let (mut prepared, mut recorder) = (None, RunRecorder::default());
         let (outcome, completed) = match head {
-            Ok(head) => self.run(held, head, &mut prepared, &mut writer).await,
+            Ok(head) => self.run(held, head, &mut prepared, &mut recorder, &mut writer).await,
             Err(outcome) => (outcome, None),
         };
         // Output that callers could read already stays, even if the rest can't be written.
         let readable = writer.extent();
         let written = if writer.is_empty() { Ok(Extent::default()) } else { blocking(move || Ok(writer.finish()?)).await };
         match written {
-            Ok(output) => Ended { outcome, output, completed, prepared, _turn: turn },
+            Ok(output) => Ended { outcome, output, completed, recorder, prepared, _turn: turn },
             Err(error) => {
                 // A run that failed or was stopped keeps its outcome; one that completed did not.
                 let is_completed = completed.is_some();
                 let outcome = if is_completed { ExecutionOutcome::Failed(Failure::Store(error.to_string())) } else { outcome };
-                Ended { outcome, output: readable, completed: None, prepared, _turn: turn }
+                Ended { outcome, output: readable, completed: None, recorder: RunRecorder::default(), prepared, _turn: turn }
             }
         }
     }
@@ -230,6 +232,7 @@ impl Driver {
         held: ReservedPlace,
         head: Option<HeapKey>,
         prepared: &mut Option<PreparedSession>,
+        recorder: &mut RunRecorder,
         writer: &mut OutputWriter,
     ) -> (ExecutionOutcome, Option<Completed>) {
         // The heap is loaded once the run has its slot, so that queued runs hold no heaps. A logical session is prepared in the same slot.
@@ -243,14 +246,16 @@ impl Driver {
         let start = tokio::select! {
             biased;
             stop = self.running.stop_requested() => return (stop.outcome(), None),
-            start = self.start(&slot, head, &mut warnings) => match start {
-                Ok(start) => start,
-                Err(failure) => return (ExecutionOutcome::Failed(failure), None),
-            },
+            start = self.start(&slot, head, &mut warnings) => start,
+        };
+        self.running.warn(warnings);
+        let start = match start {
+            Ok(start) => start,
+            Err(failure) => return (ExecutionOutcome::Failed(failure), None),
         };
         *prepared = start.prepared;
-        self.running.warn(warnings);
-        let (result, heap, javascript, permit) = match self.follow(slot, Kind::Stateful(start.heap), writer, &mut began).await {
+        recorder.starts_from(start.heap.as_ref());
+        let (result, heap, javascript, permit) = match self.follow(slot, Kind::Stateful(start.heap), recorder, writer, &mut began).await {
             Ok(Outcome::Completed { result, heap: Some(heap), javascript, permit }) => (result, heap, javascript, permit),
             Ok(Outcome::Completed { heap: None, .. }) => {
                 return (ExecutionOutcome::Failed(Failure::WorkerMisbehaved("it returned no heap".into())), None);
@@ -295,7 +300,10 @@ impl Driver {
         let heaps = &self.heaps(Instant::now());
         let input = self.request.start.input_heap(head);
         let Some(logical) = self.run_session.as_ref().and_then(RunSession::logical) else {
-            return Ok(Start { heap: self.restore(heaps, input, warnings).await?, input_heap: input.key(), prepared: None });
+            return match self.restore(heaps, input, warnings).await {
+                Err(failure @ Failure::HeapOfAnotherEngine { .. }) => self.rebuild(slot, input, failure, warnings).await,
+                heap => Ok(Start { heap: heap?, input_heap: input.key(), prepared: None }),
+            };
         };
         let instead = match self.request.start {
             StartPoint::Given(input) => Some(self.restore(heaps, input, warnings).await?),
@@ -334,7 +342,14 @@ impl Driver {
     }
 
     /// Runs the code and writes its output as it arrives. Sets `began` when the code starts.
-    async fn follow(&self, slot: Slot, kind: Kind, writer: &mut OutputWriter, began: &mut Instant) -> Result<Outcome, Failure> {
+    async fn follow(
+        &self,
+        slot: Slot,
+        kind: Kind,
+        recorder: &mut RunRecorder,
+        writer: &mut OutputWriter,
+        began: &mut Instant,
+    ) -> Result<Outcome, Failure> {
         let mut text = OutputText::new(&self.request.limits);
         let mut quota = OutputQuota::of(&self.running.principal);
         let job = Job {
@@ -342,6 +357,7 @@ impl Driver {
             kind,
             limits: self.request.limits,
             headers: self.headers.clone(),
+            replay: None,
             holder: self.holder.clone(),
         };
         let mut execution = slot.submit(job);
@@ -359,6 +375,9 @@ impl Driver {
                 }
                 event = execution.next_event() => event,
             };
+            if let Some(Event::Output(bytes)) = &event {
+                recorder.output(bytes);
+            }
             if is_started && matches!(event, Some(Event::Ended(_))) {
                 meter.run.record(began.elapsed());
             }
@@ -368,6 +387,10 @@ impl Driver {
                     is_started = true;
                     meter.queue.record(Timestamp::now().duration_since(self.running.start.started_at).unsigned_abs());
                     self.running.code_started();
+                    continue;
+                }
+                Some(Event::Recorded(recorded)) => {
+                    recorder.recorded(recorded);
                     continue;
                 }
                 Some(Event::Output(bytes)) => match quota.admit(&self.service.stores, writer.extent(), bytes, &mut text).await {
@@ -385,97 +408,6 @@ impl Driver {
             self.running.wrote(writer.extent());
             // As in the engine: a flood of output must not keep this thread.
             tokio::task::yield_now().await;
-        }
-    }
-
-    /// Commits the end, and reports it once it survives a crash.
-    async fn record_end(self, mut ended: Ended) {
-        let completed_at = Timestamp::now();
-        let start = self.running.known_start();
-        let notice = ended.prepared.as_ref().map(|prepared| prepared.notice.clone()).filter(|notice| !notice.continuity.is_unbroken());
-        // Results and code may be long: they are moved, and the result is copied once, for the record that callers wait for.
-        let outcome = std::mem::replace(&mut ended.outcome, ExecutionOutcome::Cancelled);
-        let record = ExecutionRecord { notice, ..start.clone().ended_at(outcome, completed_at) };
-        let end = self.execution_end(&record, &mut ended, start.started_at, completed_at);
-        let (warnings, extends) = (end.warnings.clone(), end.extends);
-        crash_point::pass("before-commit");
-        let stored = self.service.stores.records.end_execution(self.running.id().clone(), end).await;
-        crash_point::pass("committed");
-        let output = ended.output;
-        let reservations =
-            [ended.completed.map(|completed| completed.reservation), ended.prepared.and_then(|prepared| prepared.reservation)];
-        let error = match stored {
-            Ok(EndedExecution::Ended { head }) => {
-                reservations.into_iter().flatten().for_each(HeapReservation::recorded);
-                return self.report(record, output, head);
-            }
-            // Another server took this one for dead. Its record stands.
-            Ok(EndedExecution::EndedBefore) => "the execution was ended from elsewhere".to_owned(),
-            Err(error) => error.to_string(),
-        };
-        // The run has failed: without a committed end its heap and log entry do not exist. That is reported now and stored as soon as the
-        // database accepts it, with the turn still held; if this process dies first, the next server that finds the run records it as failed.
-        tracing::error!(id = %self.running.id(), %error, "the end of an execution can't be stored");
-        let failed = ExecutionOutcome::Failed(Failure::Store(error));
-        let started_at = Some(start.started_at);
-        let record = start.ended_at(failed, completed_at);
-        let end = ExecutionEnd {
-            started_at,
-            completed_at,
-            error: record.error.clone(),
-            error_code: record.error_code,
-            warnings,
-            output,
-            extends,
-            ..ExecutionEnd::bare(record.status)
-        };
-        self.report(record, output, None);
-        while self.service.stores.records.end_execution(self.running.id().clone(), end.clone()).await.is_err() {
-            tokio::time::sleep(RETRY_PAUSE).await;
-        }
-    }
-
-    fn report(&self, record: ExecutionRecord, output: Extent, head: Option<Head>) {
-        self.service.runtime.meter.ended(record.status);
-        self.running.end(record, output, head);
-    }
-
-    fn execution_end(&self, record: &ExecutionRecord, ended: &mut Ended, started_at: Timestamp, completed_at: Timestamp) -> ExecutionEnd {
-        let javascript = ended.completed.as_mut().and_then(|completed| completed.javascript.take());
-        let completed = ended.completed.as_ref();
-        let log = completed.zip(self.run_session.as_ref()).map(|(completed, session)| NewLogEntry {
-            session: session.clone(),
-            input_heap: completed.input_heap,
-            output_heap: completed.heap,
-            code: javascript.unwrap_or_else(|| self.request.code.to_string()),
-            timestamp: completed_at,
-            execution_id: self.running.id().clone(),
-        });
-        let continuity = record.notice.as_ref().map(|notice| ContinuityReport {
-            json: serde_json::to_string(notice).unwrap_or_default(),
-            is_delivered: self.running.promise_delivery(),
-        });
-        let logical = self.run_session.as_ref().and_then(RunSession::logical);
-        ExecutionEnd {
-            status: record.status,
-            started_at: Some(started_at),
-            completed_at,
-            result: record.result.clone(),
-            error: record.error.clone(),
-            error_code: record.error_code,
-            warnings: record.warnings.clone(),
-            output: ended.output,
-            tags: completed.and(self.request.tags.clone()),
-            heap: completed.map(|completed| NewHeap {
-                key: completed.heap,
-                bytes: completed.heap_bytes,
-                engine: NewHeapEngine::Produced(self.service.runtime.heaps.engine_id().clone()),
-                reservation: Some(completed.reservation.id().clone()),
-            }),
-            log,
-            extends: logical.map(|logical| (logical, self.service.policy().expiry(completed_at))),
-            binding: ended.prepared.as_ref().and_then(|prepared| prepared.binding.clone()),
-            continuity,
         }
     }
 }

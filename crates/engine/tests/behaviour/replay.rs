@@ -1,0 +1,138 @@
+//! A run repeats exactly from what was recorded of it: its seed and its clock readings.
+
+use super::support::{engine, job};
+use heapstead_engine::{Engine, Event, Gap, HeapImage, Job, Kind, Outcome, Recorded};
+
+struct Ran {
+    output: String,
+    /// Result or error.
+    text: String,
+    heap: Option<HeapImage>,
+    recorded: Option<Recorded>,
+}
+
+async fn ran(engine: &Engine, job: Job) -> Ran {
+    let mut execution = engine.submit(job).expect("accepted");
+    let (mut output, mut recorded) = (Vec::new(), None);
+    let outcome = loop {
+        match execution.next_event().await.expect("an end") {
+            Event::Output(text) => output.extend(text),
+            Event::Recorded(inputs) => recorded = Some(inputs),
+            Event::Started | Event::OutputDropped => {}
+            Event::Ended(outcome) => break outcome,
+        }
+    };
+    let (text, heap) = match outcome {
+        Outcome::Completed { result, heap, .. } => (result, heap),
+        Outcome::Failed(failure) => (failure.to_string(), None),
+        other => panic!("{other:?}"),
+    };
+    Ran { output: String::from_utf8(output).expect("UTF-8"), text, heap, recorded }
+}
+
+/// Runs the code, then repeats it twice, and compares everything.
+async fn check(engine: &Engine, code: &str, heap: Option<HeapImage>) -> Ran {
+    let first = ran(engine, job(code, Kind::Stateful(heap.clone()))).await;
+    let recorded = first.recorded.clone().unwrap_or_else(|| panic!("nothing was recorded of {code}: {}", first.text));
+    assert!(recorded.inputs.is_complete(), "{code}: {:?}", recorded.inputs.gaps().collect::<Vec<_>>());
+    for _ in 0..2 {
+        let job = Job { replay: Some(recorded.clone()), ..job(code, Kind::Stateful(heap.clone())) };
+        let again = ran(engine, job).await;
+        assert_eq!((&again.output, &again.text), (&first.output, &first.text), "{code}");
+        assert_eq!(again.heap.as_ref().map(HeapImage::key), first.heap.as_ref().map(HeapImage::key), "the heap of {code}");
+        assert!(again.recorded.is_none(), "a replay is not recorded");
+    }
+    first
+}
+
+const CODES: &[&str] = &[
+    "1 + 1",
+    "[Math.random(), Math.random(), crypto.randomUUID(), [...crypto.getRandomValues(new Uint8Array(100))]]",
+    "var kept = Array.from({ length: 1000 }, Math.random); kept.length",
+    "[Date.now(), new Date().toISOString(), new Date().getTime(), performance.now(), performance.timeOrigin]",
+    "typeof Temporal === 'object' ? [Temporal.Now.instant().toString(), Temporal.Now.plainDateTimeISO().toString()] : 0",
+    "const seen = []; const end = performance.now() + 20; while (performance.now() < end) seen.push(Date.now()); console.log(seen.length); new Set(seen).size",
+    "const order = []; for (let i = 0; i < 50; i++) setTimeout(() => order.push([i, performance.now()]), Math.random() * 30); await new Promise(done => setTimeout(done, 60)); order",
+    "let n = 0; const id = setInterval(() => { console.log(n, performance.now()); if (++n === 5) clearInterval(id) }, 3); await new Promise(done => setTimeout(done, 40)); n",
+    "setTimeout(() => console.log('late', Date.now()), 25); setImmediate(() => console.log('soon')); await null; console.time('t'); console.timeEnd('t'); 'end'",
+    "await Promise.race([new Promise(done => setTimeout(done, 5, 'a')), new Promise(done => setTimeout(done, 5, 'b'))])",
+    "try { await new Promise((_, fail) => AbortSignal.timeout(10).addEventListener('abort', event => fail(event.target.reason))) } catch (error) { `${error.name} ${performance.now()}` }",
+    "function hot(x) { return Math.random() < 0.5 ? x : -x } let sum = 0; for (let i = 0; i < 200000; i++) sum += hot(i); sum",
+    "console.log(Math.random()); throw new Error(`at ${Date.now()}`)",
+    "const x: number = Math.random(); enum E { A = 'a' } x + E.A + Date.now()",
+    "let s = 0; for (let i = 0; i < 100000; i++) s += Date.now() % 7; s",
+    "new Intl.DateTimeFormat('de', { dateStyle: 'full', timeStyle: 'long' }).format() + new Date().toLocaleString('en-GB') + Date.now()",
+    "const e = new Error('kept'); var keptError = e; e.stack + new Event('x').timeStamp",
+    "structuredClone({ at: new Date(), id: crypto.randomUUID() })",
+    "(",
+    "await new Promise(() => {})",
+    "({ toJSON() { return Date.now() + Math.random() } })",
+];
+
+#[tokio::test]
+async fn runs_repeat_exactly_on_a_fresh_heap_and_on_their_own() {
+    let engine = engine().await;
+    for code in CODES {
+        let first = check(&engine, code, None).await;
+        check(&engine, code, first.heap).await;
+    }
+}
+
+/// What the second run reads differs from what the first one read, so that a replay that ignores the recording would be noticed.
+#[tokio::test]
+async fn runs_that_are_not_replays_differ() {
+    let engine = engine().await;
+    let code = "[Date.now(), Math.random(), crypto.randomUUID()].join()";
+    let [first, second] = [ran(&engine, job(code, Kind::Stateful(None))).await, ran(&engine, job(code, Kind::Stateful(None))).await];
+    assert_ne!(first.text, second.text);
+    assert_ne!(first.recorded.map(|recorded| recorded.seed), second.recorded.map(|recorded| recorded.seed));
+}
+
+/// ICU reads the clock to fill its caches. In a session that stays in memory they are full, in one that is restored they are empty, so their
+/// readings would shift those of the code.
+#[tokio::test]
+async fn readings_that_fill_caches_of_icu_are_not_recorded() {
+    let engine = engine().await;
+    let readings = async |code: &str| {
+        let recorded = ran(&engine, job(code, Kind::Stateful(None))).await.recorded.expect("recorded");
+        let mut replay = heapstead_wire::InputReplay::new(recorded.inputs);
+        std::iter::from_fn(|| replay.reading()).count()
+    };
+    let none = readings("1").await;
+    assert_eq!(readings("Date.now()").await, none + 1);
+    for calendar in ["gregory", "chinese", "islamic", "japanese", "buddhist"] {
+        let code = format!("new Intl.DateTimeFormat('de', {{ calendar: '{calendar}', dateStyle: 'full' }}).format(0)");
+        assert_eq!(readings(&code).await, none, "{calendar}");
+    }
+    assert_eq!(readings("new Intl.DateTimeFormat('de').format()").await, none + 1);
+}
+
+#[tokio::test]
+async fn a_replay_does_not_wait_for_timers() {
+    let engine = engine().await;
+    let code = "await new Promise(done => setTimeout(done, 3000)); performance.now() >= 3000";
+    let first = ran(&engine, job(code, Kind::Stateful(None))).await;
+    let begun = std::time::Instant::now();
+    let again = ran(&engine, Job { replay: first.recorded, ..job(code, Kind::Stateful(None)) }).await;
+    assert_eq!((first.text.as_str(), again.text.as_str()), ("true", "true"));
+    assert!(begun.elapsed().as_secs_f64() < 2.0, "the replay took {:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn what_is_not_recorded_is_reported() {
+    let engine = engine().await;
+    let headers = vec![("x-mcp-user".to_owned(), "ann".to_owned())];
+    for (code, headers, gaps) in [
+        ("new WeakRef({}).deref(); 1", vec![], vec![Gap::WeakRef]),
+        ("new WeakRef({}); 1", vec![], vec![]),
+        ("mcp.headers['x-mcp-user']", headers.clone(), vec![Gap::Headers]),
+        ("JSON.stringify(mcp.headers)", headers.clone(), vec![Gap::Headers]),
+        ("'x-mcp-user' in mcp.headers", headers.clone(), vec![Gap::Headers]),
+        ("typeof mcp.headers", headers.clone(), vec![]),
+        ("Object.keys(mcp.headers).length", vec![], vec![]),
+    ] {
+        let recorded = ran(&engine, Job { headers, ..job(code, Kind::Stateful(None)) }).await.recorded.expect("recorded");
+        assert_eq!(recorded.inputs.gaps().collect::<Vec<_>>(), gaps, "{code}");
+    }
+    assert!(ran(&engine, job("Date.now()", Kind::Stateless)).await.recorded.is_none(), "stateless runs are not recorded");
+}

@@ -1,0 +1,116 @@
+//! The end of an execution: committed in one transaction, and reported only then.
+
+use super::{Driver, Ended};
+use crate::crash_point;
+use crate::executions::journal::RunEnd;
+use crate::executions::outcome::ExecutionOutcome;
+use crate::executions::record::ExecutionRecord;
+use crate::executions::turn_across_servers::RETRY_PAUSE;
+use crate::heaps::HeapReservation;
+use heapstead_store::outputs::Extent;
+use heapstead_store::records::{ContinuityReport, EndedExecution, ExecutionEnd, Head, NewHeap, NewHeapEngine, NewLogEntry, RunSession};
+use heapstead_types::{Failure, Fault, SharedText};
+use jiff::Timestamp;
+
+impl Driver {
+    /// Commits the end, and reports it once it survives a crash.
+    pub(super) async fn record_end(self, mut ended: Ended) {
+        let completed_at = Timestamp::now();
+        let start = self.running.known_start();
+        let notice = ended.prepared.as_ref().map(|prepared| prepared.notice.clone()).filter(|notice| !notice.continuity.is_unbroken());
+        // Results and code may be long: they are moved, and the result is copied once, for the record that callers wait for.
+        let outcome = std::mem::replace(&mut ended.outcome, ExecutionOutcome::Cancelled);
+        let record = ExecutionRecord { notice, ..start.clone().ended_at(outcome, completed_at) };
+        let end = self.execution_end(&record, &mut ended, start.started_at, completed_at);
+        let (warnings, extends) = (end.warnings.clone(), end.extends);
+        crash_point::pass("before-commit");
+        let stored = self.service.stores.records.end_execution(self.running.id().clone(), end).await;
+        crash_point::pass("committed");
+        let output = ended.output;
+        let reservations =
+            [ended.completed.map(|completed| completed.reservation), ended.prepared.and_then(|prepared| prepared.reservation)];
+        let error = match stored {
+            Ok(EndedExecution::Ended { head }) => {
+                reservations.into_iter().flatten().for_each(HeapReservation::recorded);
+                return self.report(record, output, head);
+            }
+            // Another server took this one for dead. Its record stands.
+            Ok(EndedExecution::EndedBefore) => "the execution was ended from elsewhere".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        // The run has failed: without a committed end its heap and log entry do not exist. That is reported now and stored as soon as the
+        // database accepts it, with the turn still held; if this process dies first, the next server that finds the run records it as failed.
+        tracing::error!(id = %self.running.id(), %error, "the end of an execution can't be stored");
+        let failed = ExecutionOutcome::Failed(Failure::Store(error));
+        let started_at = Some(start.started_at);
+        let record = start.ended_at(failed, completed_at);
+        let end = ExecutionEnd {
+            started_at,
+            completed_at,
+            error: record.error.clone(),
+            error_code: record.error_code,
+            warnings,
+            output,
+            extends,
+            ..ExecutionEnd::bare(record.status)
+        };
+        self.report(record, output, None);
+        while self.service.stores.records.end_execution(self.running.id().clone(), end.clone()).await.is_err() {
+            tokio::time::sleep(RETRY_PAUSE).await;
+        }
+    }
+
+    fn report(&self, record: ExecutionRecord, output: Extent, head: Option<Head>) {
+        self.service.runtime.meter.ended(record.status);
+        self.running.end(record, output, head);
+    }
+
+    fn execution_end(&self, record: &ExecutionRecord, ended: &mut Ended, started_at: Timestamp, completed_at: Timestamp) -> ExecutionEnd {
+        let javascript = ended.completed.as_mut().and_then(|completed| completed.javascript.take());
+        let completed = ended.completed.as_ref();
+        let log = completed.zip(self.run_session.as_ref()).map(|(completed, session)| NewLogEntry {
+            session: session.clone(),
+            input_heap: completed.input_heap,
+            output_heap: completed.heap,
+            code: javascript.map_or_else(|| SharedText::new(self.request.code.clone()), SharedText::from),
+            timestamp: completed_at,
+            execution_id: self.running.id().clone(),
+        });
+        let continuity = record.notice.as_ref().map(|notice| ContinuityReport {
+            json: serde_json::to_string(notice).unwrap_or_default(),
+            is_delivered: self.running.promise_delivery(),
+        });
+        let logical = self.run_session.as_ref().and_then(RunSession::logical);
+        let opened = self.run_session.as_ref().and_then(RunSession::opened);
+        let run_end = RunEnd {
+            heap: completed.map(|completed| completed.heap),
+            result: record.result.as_deref().or(record.error.as_deref()).unwrap_or_default(),
+        };
+        let engine = self.service.runtime.heaps.engine_id();
+        ExecutionEnd {
+            // A run that the server failed would do something else when it is repeated.
+            journal: std::mem::take(&mut ended.recorder)
+                .entry(&self.request, opened, engine, run_end)
+                .filter(|_| record.error_code.is_none_or(|code| code.fault() == Fault::Code)),
+            status: record.status,
+            started_at: Some(started_at),
+            completed_at,
+            result: record.result.clone(),
+            error: record.error.clone(),
+            error_code: record.error_code,
+            warnings: record.warnings.clone(),
+            output: ended.output,
+            tags: completed.and(self.request.tags.clone()),
+            heap: completed.map(|completed| NewHeap {
+                key: completed.heap,
+                bytes: completed.heap_bytes,
+                engine: NewHeapEngine::Produced(self.service.runtime.heaps.engine_id().clone()),
+                reservation: Some(completed.reservation.id().clone()),
+            }),
+            log,
+            extends: logical.map(|logical| (logical, self.service.policy().expiry(completed_at))),
+            binding: ended.prepared.as_ref().and_then(|prepared| prepared.binding.clone()),
+            continuity,
+        }
+    }
+}

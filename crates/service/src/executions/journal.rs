@@ -1,0 +1,55 @@
+//! What of a run goes into the journal.
+
+use super::request::RunRequest;
+use heapstead_engine::{HeapImage, Recorded};
+use heapstead_store::records::JournalEntry;
+use heapstead_types::{EngineId, HeapKey, SessionId, SharedText};
+use sha2::{Digest, Sha256};
+
+/// Gathered while the run goes on.
+#[derive(Debug, Default)]
+pub struct RunRecorder {
+    output: Sha256,
+    input_heap: Option<HeapKey>,
+    recorded: Option<Recorded>,
+}
+
+/// What a run has produced.
+pub struct RunEnd<'a> {
+    pub heap: Option<HeapKey>,
+    /// The result, or the error.
+    pub result: &'a str,
+}
+
+impl RunRecorder {
+    /// The heap that the run starts from, which may be another than it named.
+    pub fn starts_from(&mut self, heap: Option<&HeapImage>) {
+        self.input_heap = heap.map(HeapImage::key);
+    }
+
+    /// As the worker sent it: a replay has the same limit, but not the same quota.
+    pub fn output(&mut self, bytes: &[u8]) {
+        self.output.update(bytes);
+    }
+
+    pub fn recorded(&mut self, recorded: Recorded) {
+        self.recorded = Some(recorded);
+    }
+
+    /// The entry of a run with this result or error. None if its worker sent no recording: it was stopped, or it died.
+    pub fn entry(self, request: &RunRequest, session: Option<SessionId>, engine: &EngineId, end: RunEnd<'_>) -> Option<JournalEntry> {
+        let Recorded { seed, inputs } = self.recorded?;
+        Some(JournalEntry {
+            session,
+            code: SharedText::new(request.code.clone()),
+            input_heap: self.input_heap,
+            output_heap: end.heap,
+            limits: request.limits,
+            engine: engine.clone(),
+            seed,
+            inputs: inputs.as_bytes().to_vec(),
+            output_sha256: self.output.finalize().into(),
+            result_sha256: Sha256::digest(end.result).into(),
+        })
+    }
+}

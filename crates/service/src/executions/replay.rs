@@ -1,0 +1,198 @@
+//! Repeats a recorded run: with the same inputs it must do the same. Nothing is stored or changed.
+
+use super::{ExecutionOutcome, Executions};
+use crate::error::Noun;
+use crate::heaps::HeapCache;
+use crate::{Caller, Service, ServiceError, Stores};
+use heapstead_engine::{Engine, Event, HeapImage, Job, Kind, Outcome, Recorded, RecordedInputs, Slot};
+use heapstead_store::records::JournalEntry;
+use heapstead_types::{BudgetHolder, ErrorCode, ExecutionId, Failure, HeapKey, Principal, Status};
+use schemars::JsonSchema;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+/// How a run and its replay compare.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ReplayReport {
+    pub execution_id: String,
+    /// Whether result, output and status are the same.
+    pub identical: bool,
+    /// What differs: `status`, `result`, `output`.
+    pub differs: Vec<&'static str>,
+    /// How the replay ended.
+    #[schemars(schema_with = "crate::schema::status")]
+    pub status: Status,
+    /// Why the replay failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The heap that the replay produced. It is not stored. In an opened session it may differ from that of the run.
+    pub heap: Option<String>,
+    /// The heap that the run produced.
+    pub recorded_heap: Option<String>,
+    pub engine: String,
+    pub recorded_engine: String,
+}
+
+impl Service {
+    /// See [`Executions::replay`].
+    pub async fn replay_execution(&self, caller: &Caller, id: &str) -> Result<ReplayReport, ServiceError> {
+        self.refuse_while_closing()?;
+        self.executions().replay(&self.runtime.engine, caller, id).await
+    }
+}
+
+impl Executions<'_> {
+    /// Repeats a run of the caller's from its journal, and compares.
+    pub async fn replay(&self, engine: &Engine, caller: &Caller, id: &str) -> Result<ReplayReport, ServiceError> {
+        let unknown = || ServiceError::not_found(Noun::Execution, id);
+        let execution: ExecutionId = id.parse().map_err(|_| unknown())?;
+        let record = self.0.records.execution_with_part(&caller.principal, &execution, 0).await?.ok_or_else(unknown)?;
+        if !record.status.is_terminal() {
+            return Err(ServiceError::conflict(ErrorCode::ExecutionRunning, format!("execution `{id}` is running: wait until it ends")));
+        }
+        let replayer = Replayer::new(self.0, engine, caller);
+        let not_recorded =
+            |why: NotRecorded| ServiceError::conflict(ErrorCode::NotRecorded, format!("execution `{id}` can't be repeated: {why}"));
+        let recorded = replayer.recorded(&execution).await?.map_err(not_recorded)?;
+        let heap = match recorded.entry.input_heap {
+            Some(key) => {
+                let heap = replayer.restore(key, recorded.entry.limits.heap_mb).await;
+                Some(heap.map_err(|failure| not_recorded(NotRecorded::Heap(failure)))?)
+            }
+            None => None,
+        };
+        let replayed = replayer.run(&recorded, heap).await?;
+        let differs = replayed.differences(record.status, &recorded.entry);
+        Ok(ReplayReport {
+            execution_id: id.to_owned(),
+            identical: differs.is_empty(),
+            differs,
+            status: replayed.status,
+            error: replayed.error,
+            heap: replayed.heap.map(|heap| heap.key().to_string()),
+            recorded_heap: record.heap.map(|key| key.to_string()),
+            engine: engine.info().id.to_string(),
+            recorded_engine: recorded.entry.engine.to_string(),
+        })
+    }
+}
+
+/// Why a run can't be repeated.
+#[derive(Debug, thiserror::Error)]
+pub enum NotRecorded {
+    #[error("its inputs were not recorded, because it was stopped or an earlier version ran it")]
+    NoEntry,
+    #[error("its recording can't be read")]
+    Unreadable,
+    #[error("{0}")]
+    Gap(&'static str),
+    #[error("{0}")]
+    Heap(Failure),
+}
+
+/// A run that can be repeated, if its heap exists.
+pub struct RecordedRun {
+    pub entry: JournalEntry,
+    inputs: RecordedInputs,
+}
+
+/// Repeats runs of one owner on this engine.
+pub struct Replayer<'a> {
+    pub stores: &'a Stores,
+    pub engine: &'a Engine,
+    pub principal: &'a Principal,
+    pub holder: BudgetHolder,
+    /// Of a run that needs the replays first, and the memory that it has. Without, each replay waits for a slot of its own.
+    pub slot: Option<(&'a Slot, u32)>,
+}
+
+impl<'a> Replayer<'a> {
+    pub fn new(stores: &'a Stores, engine: &'a Engine, caller: &'a Caller) -> Self {
+        Self { stores, engine, principal: &caller.principal, holder: caller.budget_holder(), slot: None }
+    }
+
+    pub async fn recorded(&self, execution: &ExecutionId) -> Result<Result<RecordedRun, NotRecorded>, ServiceError> {
+        let entry = self.stores.records.journal_entry(self.principal, execution).await?;
+        Ok(entry.ok_or(NotRecorded::NoEntry).and_then(|entry| {
+            let inputs = RecordedInputs::from_bytes(entry.inputs.clone()).ok_or(NotRecorded::Unreadable)?;
+            let gap = inputs.gaps().next();
+            gap.map_or(Ok(RecordedRun { entry, inputs }), |gap| Err(NotRecorded::Gap(gap.describe())))
+        }))
+    }
+
+    /// A heap, for a run with this cap.
+    pub async fn restore(&self, key: HeapKey, heap_mb: u32) -> Result<HeapImage, Failure> {
+        self.heaps().for_cap(heap_mb).restore(key).await
+    }
+
+    pub fn heaps(&self) -> HeapCache {
+        let heaps = HeapCache::new(self.stores.heaps.clone(), self.engine.info().clone(), self.stores.heap_keys.clone());
+        heaps.recorded_in(self.stores.records.clone()).for_owner(self.principal)
+    }
+
+    pub async fn run(&self, recorded: &RecordedRun, heap: Option<HeapImage>) -> Result<Replayed, ServiceError> {
+        let RecordedRun { entry, inputs } = recorded;
+        let job = Job {
+            code: self.engine.source(&self.holder, entry.code.to_string())?,
+            kind: Kind::Stateful(heap),
+            limits: entry.limits,
+            headers: Vec::new(),
+            replay: Some(Recorded { seed: entry.seed, inputs: inputs.clone() }),
+            holder: self.holder.clone(),
+        };
+        let mut replay = match self.slot {
+            Some((_, heap_mb)) if entry.limits.heap_mb > heap_mb => {
+                let needed = entry.limits.heap_mb;
+                return Err(ServiceError::BadInput(format!(
+                    "the session's state has to be rebuilt, which needs {needed} MB: repeat the call with `heap_memory_max_mb` of {needed}"
+                )));
+            }
+            Some((slot, _)) => slot.submit_before(job),
+            None => self.engine.hold(&self.holder, entry.limits.heap_mb)?.place().with_slot().await.submit(job),
+        };
+        let mut output = Sha256::new();
+        loop {
+            match replay.next_event().await {
+                Some(Event::Output(bytes)) => output.update(&bytes),
+                Some(Event::Started | Event::OutputDropped | Event::Recorded(_)) => {}
+                Some(Event::Ended(outcome)) => return Ok(Replayed::new(outcome, output)),
+                None => return Ok(Replayed::new(Outcome::Failed(Failure::NoWorker("the engine is shut down".into())), output)),
+            }
+        }
+    }
+}
+
+/// What a replay did.
+pub struct Replayed {
+    pub status: Status,
+    pub error: Option<String>,
+    pub heap: Option<HeapImage>,
+    output_sha256: [u8; 32],
+    result_sha256: [u8; 32],
+}
+
+impl Replayed {
+    fn new(outcome: Outcome, output: Sha256) -> Self {
+        let heap = match &outcome {
+            Outcome::Completed { heap, .. } => heap.clone(),
+            _ => None,
+        };
+        let end = ExecutionOutcome::from(outcome);
+        let (status, error) = (end.status(), end.error());
+        let result = match end {
+            ExecutionOutcome::Completed { result, .. } => result,
+            _ => error.clone().unwrap_or_default(),
+        };
+        Self { status, error, heap, output_sha256: output.finalize().into(), result_sha256: Sha256::digest(result).into() }
+    }
+
+    /// What differs from a run that ended with this status.
+    pub fn differences(&self, status: Status, entry: &JournalEntry) -> Vec<&'static str> {
+        let compared = [
+            ("status", self.status == status),
+            ("result", self.result_sha256 == entry.result_sha256),
+            ("output", self.output_sha256 == entry.output_sha256),
+        ];
+        compared.into_iter().filter(|(_, is_same)| !is_same).map(|(name, _)| name).collect()
+    }
+}

@@ -1,0 +1,189 @@
+//! Repeats the turns of a session from the journal, one after the other, each on the heap of the one before, and compares.
+
+use super::{Sessions, session_not_found};
+use crate::executions::{NotRecorded, RecordedRun, Replayer};
+use crate::{Caller, Service, ServiceError};
+use heapstead_engine::{Engine, HeapImage};
+use heapstead_store::records::{LogEntry, LogRange};
+use heapstead_types::{HeapKey, SessionName, Status};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// The most turns that one request repeats.
+pub const REPLAY_TURNS_MAX: u32 = 1_000;
+
+/// Which turns to repeat.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TurnRange {
+    pub from: Option<u64>,
+    pub to: Option<u64>,
+}
+
+/// How the turns of a session and their replays compare.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SessionReplay {
+    /// Whether every turn was repeated, with the same result, output and status.
+    pub identical: bool,
+    /// In order.
+    pub turns: Vec<ReplayedTurn>,
+    /// The engine that repeated them.
+    pub engine: String,
+    /// The session has more turns: pass this as `from` to repeat them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_from: Option<u64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ReplayedTurn {
+    /// Its number in the session: 0, 1, 2 …
+    pub turn: u64,
+    pub execution_id: String,
+    pub outcome: TurnOutcome,
+    /// What differs: `status`, `result`, `output`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub differs: Vec<&'static str>,
+    /// Why the replay failed, or why the turn was not repeated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnOutcome {
+    Identical,
+    Differs,
+    NotRepeated,
+}
+
+impl Service {
+    /// See [`Sessions::replay`].
+    pub async fn replay_session(&self, caller: &Caller, handle: &str, range: TurnRange) -> Result<SessionReplay, ServiceError> {
+        self.refuse_while_closing()?;
+        self.sessions().replay(&self.runtime.engine, caller, handle, range).await
+    }
+}
+
+impl Sessions<'_> {
+    /// Repeats turns of a session of the caller's. Nothing is stored or changed.
+    pub async fn replay(&self, engine: &Engine, caller: &Caller, handle: &str, range: TurnRange) -> Result<SessionReplay, ServiceError> {
+        let session = self.log_name(caller, Some(handle)).await?.ok_or_else(|| session_not_found(handle))?;
+        let chain = Chain { replayer: Replayer::new(self.0, engine, caller), session };
+        let from = range.from.unwrap_or_default();
+        if let Some(to) = range.to.filter(|to| *to < from) {
+            return Err(ServiceError::bad_value("to", to.to_string(), format!("expected a turn from {from}")));
+        }
+        let start = chain.start(from).await?;
+        let (entries, has_more) = chain.entries(start, range.to).await?;
+        let next_from = entries.last().filter(|_| has_more).map(|last| last.index + 1);
+        match entries.last() {
+            None if from == 0 => {
+                return Err(ServiceError::bad_value("session", format!("`{}`", handle.escape_debug()), "it has no completed runs"));
+            }
+            Some(last) if last.index >= from => {}
+            _ => return Err(ServiceError::bad_value("from", from.to_string(), "the session has no such turn")),
+        }
+        let mut turns = chain.repeat(&entries).await?;
+        // Earlier ones were repeated only to get the heap.
+        turns.retain(|turn| turn.turn >= from);
+        Ok(SessionReplay {
+            identical: turns.iter().all(|turn| turn.outcome == TurnOutcome::Identical),
+            next_from,
+            turns,
+            engine: engine.info().id.to_string(),
+        })
+    }
+}
+
+/// The turns of one session.
+struct Chain<'a> {
+    replayer: Replayer<'a>,
+    session: SessionName,
+}
+
+/// The heap after a turn, as it was recorded and as the replay has produced it.
+struct Step {
+    recorded: HeapKey,
+    replayed: HeapImage,
+}
+
+impl Chain<'_> {
+    /// The last turn at or before this one that starts fresh, or from a heap that this engine can load; otherwise this one.
+    async fn start(&self, from: u64) -> Result<u64, ServiceError> {
+        for turn in (0..=from).rev() {
+            let Some(entry) = self.entry(turn).await? else { continue };
+            let Ok(recorded) = self.replayer.recorded(&entry.execution_id).await? else { continue };
+            let is_loadable = match recorded.entry.input_heap {
+                Some(key) => self.replayer.restore(key, recorded.entry.limits.heap_mb).await.is_ok(),
+                None => true,
+            };
+            if is_loadable {
+                return Ok(turn);
+            }
+        }
+        Ok(from)
+    }
+
+    async fn entry(&self, turn: u64) -> Result<Option<LogEntry>, ServiceError> {
+        let range = LogRange { from: turn, limit: Some(1), code_bytes_each: Some(0), ..LogRange::default() };
+        let (entries, _) = self.replayer.stores.records.session_log(self.replayer.principal, &self.session, range).await?;
+        Ok(entries.into_iter().next().filter(|entry| entry.index == turn))
+    }
+
+    /// The log from this turn on, without code, and whether there is more.
+    async fn entries(&self, from: u64, to: Option<u64>) -> Result<(Vec<LogEntry>, bool), ServiceError> {
+        let asked = to.map_or(u64::from(REPLAY_TURNS_MAX), |to| to - from + 1);
+        let limit = asked.min(REPLAY_TURNS_MAX.into()) as u32;
+        let range = LogRange { from, limit: Some(limit), code_bytes_each: Some(0), ..LogRange::default() };
+        Ok(self.replayer.stores.records.session_log(self.replayer.principal, &self.session, range).await?)
+    }
+
+    async fn repeat(&self, entries: &[LogEntry]) -> Result<Vec<ReplayedTurn>, ServiceError> {
+        let (mut turns, mut before) = (Vec::new(), None);
+        for entry in entries {
+            let turn = |outcome, differs, reason| ReplayedTurn {
+                turn: entry.index,
+                execution_id: entry.execution_id.to_string(),
+                outcome,
+                differs,
+                reason,
+            };
+            match self.heap_of(entry, before.take()).await? {
+                Err(why) => turns.push(turn(TurnOutcome::NotRepeated, Vec::new(), Some(why.to_string()))),
+                Ok((recorded, heap)) => {
+                    let replayed = self.replayer.run(&recorded, heap).await?;
+                    // A session's log has completed runs only.
+                    let differs = replayed.differences(Status::Completed, &recorded.entry);
+                    let outcome = if differs.is_empty() { TurnOutcome::Identical } else { TurnOutcome::Differs };
+                    // After a difference, the next turn is judged by the heap that it started from.
+                    before = replayed
+                        .heap
+                        .filter(|_| outcome == TurnOutcome::Identical)
+                        .map(|replayed| Step { recorded: entry.output_heap, replayed });
+                    turns.push(turn(outcome, differs, replayed.error));
+                }
+            }
+        }
+        Ok(turns)
+    }
+
+    /// The recording of a turn and the heap to repeat it on: that of the replay before, if the turn continued from there.
+    async fn heap_of(
+        &self,
+        entry: &LogEntry,
+        before: Option<Step>,
+    ) -> Result<Result<(RecordedRun, Option<HeapImage>), NotRecorded>, ServiceError> {
+        let recorded = match self.replayer.recorded(&entry.execution_id).await? {
+            Ok(recorded) => recorded,
+            Err(why) => return Ok(Err(why)),
+        };
+        let heap = match (recorded.entry.input_heap, before) {
+            (None, _) => None,
+            (Some(_), Some(before)) if entry.input_heap == Some(before.recorded) => Some(before.replayed),
+            (Some(key), _) => match self.replayer.restore(key, recorded.entry.limits.heap_mb).await {
+                Ok(heap) => Some(heap),
+                Err(failure) => return Ok(Err(NotRecorded::Heap(failure))),
+            },
+        };
+        Ok(Ok((recorded, heap)))
+    }
+}

@@ -1,0 +1,54 @@
+//! The journal: for each stateful run what has to be known to repeat it exactly. An entry stays as long as its execution, and in an opened
+//! session as long as the session.
+
+use super::{NewHeap, RecordsError};
+use async_trait::async_trait;
+use heapstead_types::{EngineId, ExecutionId, HeapKey, Limits, Principal, SessionId, SharedText};
+use jiff::Timestamp;
+
+/// Written in the transaction that ends the run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JournalEntry {
+    /// The opened session that the run was in.
+    pub session: Option<SessionId>,
+    /// The source that was sent.
+    pub code: SharedText,
+    /// None for a run that started fresh.
+    pub input_heap: Option<HeapKey>,
+    /// None for a run that failed.
+    pub output_heap: Option<HeapKey>,
+    pub limits: Limits,
+    /// The engine that ran it.
+    pub engine: EngineId,
+    /// Of all randomness in the run.
+    pub seed: [u8; 32],
+    /// What the run read from outside, encoded.
+    pub inputs: Vec<u8>,
+    pub output_sha256: [u8; 32],
+    /// Of the result, or of the error if the run failed.
+    pub result_sha256: [u8; 32],
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RebuiltHeap {
+    /// The run that was repeated last.
+    pub execution: ExecutionId,
+    pub heap: NewHeap,
+    /// The opened session whose head it becomes.
+    pub session: Option<SessionId>,
+    pub at: Timestamp,
+}
+
+#[async_trait]
+pub trait JournalRecords: Send + Sync {
+    /// None if the owner has no such execution, or if it was not recorded: it is running, it was stopped, or an earlier version ran it.
+    async fn journal_entry(&self, principal: &Principal, id: &ExecutionId) -> Result<Option<JournalEntry>, RecordsError>;
+
+    /// The first recorded run of the owner that produced this heap, or whose state was rebuilt as this heap. Following the runs that produced
+    /// the heaps that they started from, one comes to an end: the first run that produced a heap is older than all that started from it.
+    async fn producer(&self, principal: &Principal, heap: HeapKey) -> Result<Option<ExecutionId>, RecordsError>;
+
+    /// Records a heap that another engine has produced by repeating a run. In an opened session it takes the place of that run's heap in the log,
+    /// and becomes the head. False if the run is not recorded any more, or the session has ended.
+    async fn add_rebuilt(&self, principal: &Principal, rebuilt: RebuiltHeap) -> Result<bool, RecordsError>;
+}

@@ -1,0 +1,108 @@
+//! The journal in SQLite.
+
+use super::columns::{execution_id, heap_key, optional_session_id as session, unreadable};
+use super::owners::ROW_BYTES;
+use super::{Durability, Sqlite, heaps};
+use crate::records::{JournalEntry, JournalRecords, RebuiltHeap, RecordsError};
+use async_trait::async_trait;
+use heapstead_types::{ExecutionId, HeapKey, Limits, Principal};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+#[async_trait]
+impl JournalRecords for Sqlite {
+    async fn journal_entry(&self, principal: &Principal, id: &ExecutionId) -> Result<Option<JournalEntry>, RecordsError> {
+        let (principal, id) = (principal.clone(), id.clone());
+        self.read(move |db| {
+            db.prepare_cached(
+                "SELECT code, input_heap, heap_mb, timeout_secs, output_bytes_max, engine, seed, inputs, output_sha256, result_sha256,
+                 session, output_heap FROM journal WHERE execution_id = ? AND principal = ?",
+            )?
+            .query_row(params![id.as_str(), principal.as_str()], entry)
+            .optional()
+        })
+        .await
+    }
+
+    async fn producer(&self, principal: &Principal, heap: HeapKey) -> Result<Option<ExecutionId>, RecordsError> {
+        let principal = principal.clone();
+        let sql = "SELECT execution_id, rowid FROM journal WHERE output_heap = ?1 AND principal = ?2
+            UNION ALL SELECT execution_id, rowid FROM journal WHERE rebuilt_heap = ?1 AND principal = ?2 ORDER BY rowid LIMIT 1";
+        self.read(move |db| {
+            let bindings = params![heap.to_string(), principal.as_str()];
+            db.prepare_cached(sql)?.query_row(bindings, |row| execution_id(row, 0)).optional()
+        })
+        .await
+    }
+
+    async fn add_rebuilt(&self, principal: &Principal, rebuilt: RebuiltHeap) -> Result<bool, RecordsError> {
+        let principal = principal.clone();
+        self.write(Durability::Power, move |db| {
+            let RebuiltHeap { execution, heap, session, at } = &rebuilt;
+            let key = heap.key.to_string();
+            let is_recorded = "SELECT 1 FROM journal WHERE execution_id = ? AND principal = ?";
+            if !db.prepare_cached(is_recorded)?.exists(params![execution.as_str(), principal.as_str()])? {
+                return Ok(false);
+            }
+            if let Some(session) = session {
+                let session: Option<i64> = db
+                    .prepare_cached(
+                        "UPDATE sessions SET head = ? WHERE sid = ? AND principal = ? AND opened = 1 AND ended_at IS NULL RETURNING id",
+                    )?
+                    .query_row(params![key, session.to_string(), principal.as_str()], |row| row.get(0))
+                    .optional()?;
+                let Some(session) = session else { return Ok(false) };
+                db.prepare_cached("UPDATE log SET output_heap = ? WHERE session = ? AND execution_id = ?")?.execute(params![
+                    key,
+                    session,
+                    execution.as_str()
+                ])?;
+            }
+            db.prepare_cached("UPDATE journal SET rebuilt_heap = ? WHERE execution_id = ?")?.execute(params![key, execution.as_str()])?;
+            heaps::record(db, principal.as_str(), heap, *at)?;
+            Ok(true)
+        })
+        .await
+    }
+}
+
+fn entry(row: &Row<'_>) -> rusqlite::Result<JournalEntry> {
+    let engine: String = row.get(5)?;
+    Ok(JournalEntry {
+        session: session(row, 10)?,
+        code: row.get::<_, String>(0)?.into(),
+        input_heap: heap_key(row, 1)?,
+        output_heap: heap_key(row, 11)?,
+        limits: Limits { heap_mb: row.get(2)?, timeout_secs: row.get(3)?, output_bytes_max: row.get::<_, i64>(4)? as u64 },
+        engine: engine.parse().map_err(|error| unreadable(5, error))?,
+        seed: row.get(6)?,
+        inputs: row.get(7)?,
+        output_sha256: row.get(8)?,
+        result_sha256: row.get(9)?,
+    })
+}
+
+/// Adds the entry of an execution that ends.
+pub fn insert(db: &Connection, id: &ExecutionId, principal: &str, entry: &JournalEntry) -> rusqlite::Result<()> {
+    db.prepare_cached(
+        "INSERT INTO journal (execution_id, principal, session, input_heap, output_heap, heap_mb, timeout_secs, output_bytes_max, engine,
+         seed, output_sha256, result_sha256, bytes, code, inputs) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    )?
+    .execute(params![
+        id.as_str(),
+        principal,
+        entry.session.map(|session| session.to_string()),
+        entry.input_heap.map(|key| key.to_string()),
+        entry.output_heap.map(|key| key.to_string()),
+        entry.limits.heap_mb,
+        entry.limits.timeout_secs,
+        entry.limits.output_bytes_max as i64,
+        entry.engine.to_string(),
+        entry.seed,
+        entry.output_sha256,
+        entry.result_sha256,
+        ROW_BYTES + (entry.code.len() + entry.inputs.len()) as i64,
+        &*entry.code,
+        entry.inputs,
+    ])
+    .map(drop)
+}
