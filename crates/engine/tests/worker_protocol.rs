@@ -5,7 +5,9 @@ mod common;
 use common::production;
 use heapstead_types::Failure;
 use heapstead_wire::control::{self, FromZygote, ToZygote};
-use heapstead_wire::{CallNumber, Decoder, FromWorker, Open, RunNumber, RunSettings, ToWorker, ZygoteSettings, send_with_descriptors};
+use heapstead_wire::{
+    CallNumber, Decoder, FromWorker, Open, RecordedInputs, RunNumber, RunSettings, ToWorker, ZygoteSettings, send_with_descriptors,
+};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use sha2::{Digest, Sha256};
@@ -97,11 +99,14 @@ impl Worker {
         }
     }
 
-    /// Sends a request and returns all messages up to the one that answers it.
+    /// Sends a request and returns all messages up to the one that answers it, without what a run has read from outside.
     fn ask(&mut self, request: &ToWorker<'_>, descriptor: Option<&File>, is_answer: impl Fn(&FromWorker) -> bool) -> Vec<FromWorker> {
         self.send(request, descriptor);
         let mut all = Vec::new();
         while let Some(message) = self.next() {
+            if matches!(message, FromWorker::Inputs { .. }) {
+                continue;
+            }
             all.push(message);
             if all.last().is_some_and(&is_answer) {
                 break;
@@ -180,7 +185,8 @@ fn requests_out_of_order_are_refused_with_a_reason() {
             vec![open(true), run(1, "1"), commit(1), run(1, "1")],
             "protocol: the server sent `Run` 1, which is not higher than the run before",
         ),
-        (vec![open(true), run(1, "1"), commit(1), run(2, "1")], "this worker has already served its run"),
+        (vec![open(false), run(1, "1"), commit(1), run(2, "1")], "this worker has served its last run"),
+        (vec![open(true), run(1, "1"), snapshot(1), commit(1), run(2, "1")], "this worker has served its last run"),
     ] {
         let (mut worker, heap) = (zygote.fork(), blank());
         for request in &requests {
@@ -202,7 +208,7 @@ fn malformed_requests_are_refused_with_a_reason() {
         (&[0, 0, 0, 0, 14, 1, 0, 0, 0, 0, 0, 0, 0], "protocol: a frame of unknown kind 14"),
         (
             &[0xff, 0xff, 0xff, 0xff, 2, 1, 0, 0, 0, 0, 0, 0, 0],
-            "protocol: a frame `Run` with 4294967295 bytes, at most 17039364 are allowed",
+            "protocol: a frame `Run` with 4294967295 bytes, at most 18087944 are allowed",
         ),
         (&[0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0], "protocol: a frame `Run` without a run number"),
         (&[2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, b'{', b'}'], "protocol: a frame `Open` whose payload can't be read"),
@@ -238,4 +244,97 @@ fn a_stateless_run_has_no_snapshot() {
     worker.ask(&run(1, "1"), None, is_end);
     let answer = worker.ask(&ToWorker::Snapshot { run: number(1) }, Some(&heap), |_| true);
     assert_eq!(answer, [FromWorker::Snapshot { run: number(1), outcome: Err(Failure::Unsaveable("the run was stateless".into())) }]);
+}
+
+/// Turns that depend on each other in all the ways in which state outlives a run.
+const TURNS: &[&str] = &[
+    "var n = 1; let m = { deep: [1, 2, { three: 3 }] }; const fixed = Symbol('kept'); n",
+    "function add(x) { n += x; return n } class Counter { #count = 0; next() { return ++this.#count } static made = 0 } var counter = new Counter(); add(2)",
+    "function* walk() { let i = 0; for (;;) { const step = yield i; i += step ?? 1 } } var walking = walk(); walking.next(); walking.next(5).value",
+    "var resolve; var pending = new Promise(done => { resolve = done }); pending.then(value => console.log('settled', value)); counter.next()",
+    "resolve(Math.random()); await pending; [counter.next(), walking.next(7).value]",
+    "setTimeout(() => console.log('timer', n), 5); var id = setTimeout(() => console.log('never'), 1e6); clearTimeout(id); 'timers'",
+    "var failed = new Error('kept'); var caught; try { null.x } catch (error) { caught = error } [failed.stack, caught.stack]",
+    "const typed: number = 41; enum Kind { A = 'a', B = 'b' } var kinds = Kind; typed + 1",
+    "var bytes = new Uint8Array(1000).map((_, i) => i * Math.random()); var map = new Map([[m, bytes], ['at', new Date()]]); map.size",
+    "let hot = 0; for (let i = 0; i < 200000; i++) hot += Math.imul(i, n) & 7; hot",
+    "async function later() { await null; return failed.message + [...map.keys()].length } await later()",
+    "var weak = new WeakMap([[m, 'weak']]); var set = new Set('abc'); [weak.get(m), [...set], fixed.toString(), Object.keys(kinds)]",
+    "console.log(crypto.randomUUID(), performance.now() >= 0, Date.now() > 0); [caught.stack, add(1), counter.next(), map.get(m)[10]]",
+    "globalThis.fn = new Function('return n'); fn() + (() => m.deep[2].three)()",
+    "fn() + counter.next() + walking.next().value + /(?<year>\\d+)/.exec(map.get('at').toISOString()).groups.year",
+];
+
+/// What code sees of a turn.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    output: String,
+    outcome: Result<String, Failure>,
+}
+
+impl Worker {
+    /// Runs a turn, with the inputs of an earlier one if they are given. Returns what it shows, and its inputs.
+    fn turn(&mut self, n: u64, code: &str, replay: Option<&RecordedInputs>) -> (Seen, RecordedInputs) {
+        let request = match run(n, code) {
+            ToWorker::Run { run, settings, code, .. } => ToWorker::Run { run, settings, replay: replay.map(Cow::Borrowed), code },
+            other => other,
+        };
+        self.send(&request, None);
+        let (mut output, mut inputs) = (Vec::new(), Vec::new());
+        loop {
+            match self.next().unwrap_or_else(|| panic!("an end of {code}")) {
+                FromWorker::Output { text, .. } => output.extend(text),
+                FromWorker::Inputs { part, .. } => inputs.extend(part),
+                FromWorker::Ended { outcome, .. } => {
+                    let output = String::from_utf8(output).expect("UTF-8");
+                    let inputs = replay.cloned().or_else(|| RecordedInputs::from_bytes(inputs));
+                    return (Seen { output, outcome }, inputs.expect("a recording"));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn snapshot(&mut self, n: u64) -> (File, u64) {
+        let heap = blank();
+        let answer = self.ask(&ToWorker::Snapshot { run: number(n) }, Some(&heap), |_| true);
+        let [FromWorker::Snapshot { outcome: Ok(written), .. }] = answer[..] else { panic!("{answer:?}") };
+        (heap, written.length)
+    }
+}
+
+/// A worker that continues from this heap.
+fn on(zygote: &Zygote, heap: Option<&(File, u64)>) -> Worker {
+    let mut worker = zygote.fork();
+    let request = Open { heap_mb: 64, heap_bytes: heap.map(|(_, bytes)| *bytes), identity_seed: 0, stateful: true };
+    worker.ask(&ToWorker::Open(request), heap.map(|(file, _)| file), |message| *message == FromWorker::Opened);
+    worker
+}
+
+/// Turns in one process, and each in a process of its own on the heap of the one before, show the same, whenever the change is made.
+#[test]
+fn turns_in_one_worker_and_in_one_worker_each_are_the_same_to_code() {
+    let zygote = Zygote::start();
+    let mut live = on(&zygote, None);
+    let mut expected = Vec::new();
+    for (code, n) in TURNS.iter().zip(1..) {
+        let (seen, inputs) = live.turn(n, code, None);
+        assert!(seen.outcome.is_ok(), "{code}: {seen:?}");
+        live.ask(&ToWorker::Commit { run: number(n) }, None, |message| matches!(message, FromWorker::Committed { .. }));
+        expected.push((seen, inputs));
+    }
+    // Every so many turns, the session goes on from a snapshot.
+    for every in [1, 2, 3, 7] {
+        let (mut worker, mut at) = (on(&zygote, None), 0);
+        for ((code, n), (seen, inputs)) in TURNS.iter().zip(1_u64..).zip(&expected) {
+            assert_eq!(worker.turn(n, code, Some(inputs)).0, *seen, "turn {n}, a snapshot every {every} turns: {code}");
+            at += 1;
+            if at % every == 0 {
+                let heap = worker.snapshot(n);
+                worker = on(&zygote, Some(&heap));
+            } else {
+                worker.ask(&ToWorker::Commit { run: number(n) }, None, |message| matches!(message, FromWorker::Committed { .. }));
+            }
+        }
+    }
 }

@@ -28,7 +28,7 @@ pub fn peek_code() -> String {
     String::from_utf8_lossy(code_of(seen).unwrap_or_default()).into_owned()
 }
 
-/// The code in the payload of the frame `Run` (see `heapstead_wire`), after the length of the settings and the settings.
+/// The code in the payload of the frame `Run` (see `heapstead_wire`), after the lengths of settings and inputs, the settings and the inputs.
 fn code_of(mut frames: &[u8]) -> Option<&[u8]> {
     const RUN: u8 = 2;
     loop {
@@ -37,7 +37,9 @@ fn code_of(mut frames: &[u8]) -> Option<&[u8]> {
         let (payload, next) = rest.split_at(length.min(rest.len()));
         if head[4] == RUN {
             let (settings, rest) = payload.split_first_chunk::<4>()?;
-            return rest.get(u32::from_le_bytes(*settings) as usize..);
+            let (inputs, rest) = rest.split_first_chunk::<4>()?;
+            let length = |bytes: &[u8; 4]| u32::from_le_bytes(*bytes) as usize;
+            return rest.get(length(settings) + length(inputs)..);
         }
         frames = next;
     }

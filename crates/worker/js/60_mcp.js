@@ -3,10 +3,6 @@ const { create: ObjectCreate, freeze: ObjectFreeze, hasOwn: ObjectHasOwn } = Obj
 const { get: ReflectGet, has: ReflectHas, ownKeys: ReflectOwnKeys } = Reflect;
 const { Proxy } = globalThis;
 
-// Their values are never stored, so a run that reads them can't be repeated.
-const HEADERS = 2;
-const noteRead = () => host.leaveGap(HEADERS);
-
 const none = ObjectFreeze({ __proto__: null });
 const refuse = () => false;
 
@@ -16,8 +12,8 @@ const prototype = ObjectCreate(Object.prototype);
 base.define(prototype, base.inspectSymbol, function () { return { ...this }; });
 const traps = {
   __proto__: null,
-  get: (target, name) => (noteRead(), ObjectHasOwn(target.values, name) ? target.values[name] : ReflectGet(prototype, name)),
-  has: (target, name) => (noteRead(), ObjectHasOwn(target.values, name)) || ReflectHas(prototype, name),
+  get: (target, name) => (ObjectHasOwn(target.values, name) ? target.values[name] : ReflectGet(prototype, name)),
+  has: (target, name) => ObjectHasOwn(target.values, name) || ReflectHas(prototype, name),
   ownKeys: (target) => {
     // A function is compiled when it first runs, and then it is on the heap. So these run even if there are no headers.
     traps.getOwnPropertyDescriptor(target, "");
@@ -25,7 +21,6 @@ const traps = {
     return ReflectOwnKeys(target.values);
   },
   getOwnPropertyDescriptor: (target, name) => {
-    noteRead();
     const descriptor = { __proto__: null, value: target.values[name], writable: false, enumerable: true, configurable: true };
     return ObjectHasOwn(target.values, name) ? descriptor : undefined;
   },
@@ -52,4 +47,12 @@ const forget = () => {
 take(none);
 base.onBegin((run) => take(run.headerValues));
 base.onEnd(forget);
-base.expose("mcp", ObjectFreeze({ get headers() { return headers; } }));
+
+// Their values are never stored, so a run that reads them can't be repeated.
+const HEADERS = 2;
+base.expose("mcp", ObjectFreeze({
+  get headers() {
+    host.leaveGap(HEADERS);
+    return headers;
+  },
+}));

@@ -128,7 +128,7 @@ async fn what_is_not_recorded_is_reported() {
         ("mcp.headers['x-mcp-user']", headers.clone(), vec![Gap::Headers]),
         ("JSON.stringify(mcp.headers)", headers.clone(), vec![Gap::Headers]),
         ("'x-mcp-user' in mcp.headers", headers.clone(), vec![Gap::Headers]),
-        ("typeof mcp.headers", headers.clone(), vec![]),
+        ("typeof mcp", headers.clone(), vec![]),
         ("Object.keys(mcp.headers).length", vec![], vec![]),
     ] {
         let recorded = ran(&engine, Job { headers, ..job(code, Kind::Stateful(None)) }).await.recorded.expect("recorded");

@@ -109,19 +109,18 @@ async fn the_turns_of_a_session_are_repeated_one_on_the_other() {
     assert_eq!((status, &report["identical"], &report["turns"]), (200, &json!(true), &json!(turns)), "{report}");
     let (_, report) = replay(json!({ "from": 1, "to": 2 })).await;
     assert_eq!((&report["turns"], &report["next_from"]), (&json!(turns[1..3]), &json!(3)), "{report}");
-    for (body, names) in [
-        (json!({ "from": 5 }), "`from` is 5: the session has no such turn"),
-        (json!({ "from": 3, "to": 2 }), "`to` is 2: expected a turn from 3"),
-        (json!({ "from": -1 }), "`from` is -1"),
+    for (body, expected, names) in [
+        (json!({ "from": 5 }), 409, "`from` is 5, and the session has no such turn yet"),
+        (json!({ "from": 3, "to": 2 }), 400, "`to` is 2: expected a turn from 3"),
+        (json!({ "from": -1 }), 400, "`from` is -1"),
     ] {
         let (status, refusal) = replay(body.clone()).await;
-        assert_eq!(status, 400, "{body}: {refusal}");
+        assert_eq!(status, expected, "{body}: {refusal}");
         assert!(refusal["detail"].as_str().is_some_and(|detail| detail.contains(names)), "{body}: {refusal}");
     }
     let (empty, _) = session_of(&server, &[]).await;
     let (status, refusal) = server.post(&format!("/api/sessions/{empty}/replay"), json!({})).await;
-    assert_eq!(status, 400, "{refusal}");
-    assert!(refusal["detail"].as_str().is_some_and(|detail| detail.contains("it has no completed runs")), "{refusal}");
+    assert_eq!(status, 404, "{refusal}");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use crate::executions::{NotRecorded, RecordedRun, Replayer};
 use crate::{Caller, Service, ServiceError};
 use heapstead_engine::{Engine, HeapImage};
 use heapstead_store::records::{LogEntry, LogRange};
-use heapstead_types::{HeapKey, SessionName, Status};
+use heapstead_types::{ErrorCode, HeapKey, SessionName, Status};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -69,19 +69,17 @@ impl Sessions<'_> {
         let session = self.log_name(caller, Some(handle)).await?.ok_or_else(|| session_not_found(handle))?;
         let chain = Chain { replayer: Replayer::new(self.0, engine, caller), session };
         let from = range.from.unwrap_or_default();
+        // A name exists because of its log, and an opened session without turns has nothing to repeat.
+        chain.entry(0).await?.ok_or_else(|| session_not_found(handle))?;
         if let Some(to) = range.to.filter(|to| *to < from) {
             return Err(ServiceError::bad_value("to", to.to_string(), format!("expected a turn from {from}")));
+        }
+        if chain.entry(from).await?.is_none() {
+            return Err(ServiceError::conflict(ErrorCode::Conflict, format!("`from` is {from}, and the session has no such turn yet")));
         }
         let start = chain.start(from).await?;
         let (entries, has_more) = chain.entries(start, range.to).await?;
         let next_from = entries.last().filter(|_| has_more).map(|last| last.index + 1);
-        match entries.last() {
-            None if from == 0 => {
-                return Err(ServiceError::bad_value("session", format!("`{}`", handle.escape_debug()), "it has no completed runs"));
-            }
-            Some(last) if last.index >= from => {}
-            _ => return Err(ServiceError::bad_value("from", from.to_string(), "the session has no such turn")),
-        }
         let mut turns = chain.repeat(&entries).await?;
         // Earlier ones were repeated only to get the heap.
         turns.retain(|turn| turn.turn >= from);

@@ -21,21 +21,52 @@ pub struct Program<'a> {
     pub run: RunNumber,
     pub settings: &'a RunSettings,
     pub code: &'a str,
-    /// Whether to prepare the context for a snapshot.
+    /// Whether later runs, or a snapshot, continue from its state.
     pub stateful: bool,
 }
 
-/// Runs a program in the context of the isolate's heap: evaluates it, runs the event loop, describes its completion value.
-pub fn execute(isolate: &mut v8::Isolate, channel: &Channel, program: &Program<'_>) -> Result<Executed, Failure> {
+/// The context of an isolate, from its first run on. Must be dropped before the snapshot, because V8 can't save global handles.
+pub struct Restored {
+    context: v8::Global<v8::Context>,
+    base: v8::Global<v8::Object>,
+}
+
+impl Restored {
+    /// Prepares the context for a snapshot.
+    pub fn into_snapshot(self, isolate: &mut v8::Isolate) -> UndefinedAddress {
+        v8::scope!(let scope, isolate);
+        let context = v8::Local::new(scope, self.context);
+        let scope = &mut v8::ContextScope::new(scope, context);
+        Realm::new(v8::Local::new(scope, self.base)).add_to_snapshot(scope);
+        scope.set_default_context(context);
+        UndefinedAddress::of(scope)
+    }
+}
+
+/// Runs a program in the context of the isolate: evaluates it, runs the event loop, describes its completion value. The first run restores the
+/// context from the heap, later ones continue in it.
+pub fn execute(
+    isolate: &mut v8::Isolate,
+    channel: &Channel,
+    program: &Program<'_>,
+    restored: &mut Option<Restored>,
+) -> Result<Executed, Failure> {
     let Program { run, settings, code, stateful } = *program;
     let executed = {
         v8::scope!(let scope, isolate);
-        let context = v8::Context::new(scope, Default::default());
+        let context = match restored {
+            Some(restored) => v8::Local::new(scope, &restored.context),
+            None => v8::Context::new(scope, Default::default()),
+        };
         let scope = &mut v8::ContextScope::new(scope, context);
         if stateful {
             internals::allow_optimised_code(scope);
         }
-        let realm = Realm::restore(scope).ok_or_else(|| Failure::NoWorker("the heap has no `base` object".into()))?;
+        let realm = match restored {
+            Some(restored) => Some(Realm::new(v8::Local::new(scope, &restored.base))),
+            None => Realm::restore(scope),
+        };
+        let realm = realm.ok_or_else(|| Failure::NoWorker("the heap has no `base` object".into()))?;
         realm.share(scope);
         realm.install(scope);
         realm.begin(scope, &settings.headers);
@@ -48,10 +79,9 @@ pub fn execute(isolate: &mut v8::Isolate, channel: &Channel, program: &Program<'
         repl.detach();
         if stateful {
             realm.end(scope)?;
-            realm.add_to_snapshot(scope);
-            scope.set_default_context(context);
+            *restored = Some(Restored { context: v8::Global::new(scope, context), base: realm.global(scope) });
         }
-        Executed { result, javascript, undefined: UndefinedAddress::of(scope) }
+        Executed { result, javascript }
     };
     if stateful {
         memory::check_live(isolate)?;
@@ -64,7 +94,6 @@ pub struct Executed {
     pub result: String,
     /// The JavaScript that ran, if it differs from the source.
     pub javascript: Option<String>,
-    pub undefined: UndefinedAddress,
 }
 
 /// The promise of the completion value, and the JavaScript that runs if it differs from the source.

@@ -1,7 +1,6 @@
 //! Serves the requests of the server, from `Open` to `Close`: restores a heap, runs code on it, writes its snapshot.
 
-use super::evaluation::{Executed, Program};
-use super::normal_form::UndefinedAddress;
+use super::evaluation::{Executed, Program, Restored};
 use super::state::State;
 use super::{base_heap, evaluation, inputs, isolate, memory, platform, snapshot};
 use crate::{Channel, RequestError};
@@ -49,14 +48,10 @@ struct Machine<'a> {
     channel: &'a Channel,
     heap_mb: u32,
     stateful: bool,
-    state: MachineState,
-}
-
-/// An isolate serves one run, and taking its snapshot consumes it. It is never disposed of, because exiting is faster.
-enum MachineState {
-    Fresh(ManuallyDrop<v8::OwnedIsolate>),
-    HasRun(ManuallyDrop<v8::OwnedIsolate>, UndefinedAddress),
-    Consumed,
+    /// None after a stateless run, and once its snapshot was taken, which consumes it. It is never disposed of, because exiting is faster.
+    isolate: Option<ManuallyDrop<v8::OwnedIsolate>>,
+    /// None before the first stateful run.
+    restored: Option<Restored>,
 }
 
 impl<'a> Machine<'a> {
@@ -71,27 +66,28 @@ impl<'a> Machine<'a> {
             false => isolate::transient(heap, open.heap_mb),
         });
         memory::watch(&mut isolate, channel, open.heap_mb);
-        Ok(Self { channel, heap_mb: open.heap_mb, stateful: open.stateful, state: MachineState::Fresh(isolate) })
+        Ok(Self { channel, heap_mb: open.heap_mb, stateful: open.stateful, isolate: Some(isolate), restored: None })
     }
 
     /// Runs the code. Exits if the run fails.
     fn run(&mut self, run: RunNumber, settings: &RunSettings, replay: Option<RecordedInputs>, code: &str) -> Result<(), String> {
-        let MachineState::Fresh(mut isolate) = std::mem::replace(&mut self.state, MachineState::Consumed) else {
-            return Err("this worker has already served its run".into());
-        };
+        let Some(isolate) = &mut self.isolate else { return Err("this worker has served its last run".into()) };
         memory::begin_run(run);
-        State::install(&mut isolate, self.channel);
+        State::install(isolate, self.channel);
         inputs::begin(settings.seed, self.stateful, replay, !settings.headers.is_empty());
         isolate.set_host_import_module_dynamically_callback(evaluation::refuse_import);
         let program = Program { run, settings, code, stateful: self.stateful };
-        let executed = evaluation::execute(&mut isolate, self.channel, &program);
+        let executed = evaluation::execute(isolate, self.channel, &program, &mut self.restored);
         let inputs = inputs::end();
         match executed {
-            Ok(Executed { result, javascript, undefined }) => {
+            Ok(Executed { result, javascript }) => {
                 self.channel.inputs(run, inputs.as_ref());
                 self.channel.completed(run, result, javascript);
                 memory::complete_run();
-                self.state = MachineState::HasRun(isolate, undefined);
+                if !self.stateful {
+                    // The next run would find what this one has left.
+                    self.isolate = None;
+                }
                 Ok(())
             }
             Err(failure) => {
@@ -105,8 +101,9 @@ impl<'a> Machine<'a> {
     }
 
     fn snapshot(&mut self, descriptor: Option<OwnedFd>) -> Result<Written, Failure> {
-        match (std::mem::replace(&mut self.state, MachineState::Consumed), descriptor) {
-            (MachineState::HasRun(isolate, undefined), Some(descriptor)) if self.stateful => {
+        match (self.isolate.take(), self.restored.take(), descriptor) {
+            (Some(mut isolate), Some(restored), Some(descriptor)) => {
+                let undefined = restored.into_snapshot(&mut isolate);
                 snapshot::write(ManuallyDrop::into_inner(isolate), undefined, self.heap_mb, descriptor)
             }
             _ => Err(Failure::Unsaveable("the run was stateless".into())),

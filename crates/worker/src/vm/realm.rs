@@ -30,10 +30,14 @@ impl<'s> Realm<'s> {
 
     /// Stores `base` where V8's callbacks can find it.
     pub fn share(&self, scope: &mut v8::PinScope<'_, '_>) {
-        let base = v8::Global::new(scope, self.base);
+        let base = self.global(scope);
         if let Some(state) = State::of(scope) {
             state.base = Some(base);
         }
+    }
+
+    pub fn global(&self, scope: &mut v8::PinScope<'_, '_>) -> v8::Global<v8::Object> {
+        v8::Global::new(scope, self.base)
     }
 
     /// Adds `base` to the context data, from which [`Realm::restore`] reads it. Must be called before every snapshot.
