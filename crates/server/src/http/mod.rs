@@ -29,7 +29,7 @@ pub use json::{DEPTH_MAX as JSON_DEPTH_MAX, VALUES_MAX as JSON_VALUES_MAX, aside
 pub use listener::{HEAD_BYTES_MAX, serve};
 pub use pace::SEND_PACE;
 pub use problem::{Problem, TYPE_PREFIX as PROBLEM_TYPE_PREFIX};
-pub use sent_body::{SHORT_RESPONSE_BYTES, no_room};
+pub use sent_body::{PartRooms, SHORT_RESPONSE_BYTES, no_room};
 pub use shutdown::Shutdown;
 
 use crate::edge::Edge;

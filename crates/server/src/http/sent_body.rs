@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use heapstead_service::{Exhausted, Portion};
 use hyper::body::{Frame, SizeHint};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
 /// Shorter responses, and shorter parts of a streamed one, are not counted: the place of a request has memory for them.
@@ -18,12 +18,28 @@ pub struct SentBody {
     place: Arc<Portion>,
     /// Reserved for what is still to be sent, as far as its length is known. Each part takes its share with it.
     room: Portion,
+    part_rooms: PartRooms,
+}
+
+/// The rooms of a part that its stream has counted before, while the part waited in a queue. The stream puts them here when it yields the part.
+/// Counting it again could fail, because others may have taken what was released in between.
+#[derive(Clone, Default)]
+pub struct PartRooms(Arc<Mutex<Vec<Portion>>>);
+
+impl PartRooms {
+    pub fn put(&self, rooms: Vec<Portion>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = rooms;
+    }
+
+    fn take(&self) -> Vec<Portion> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// A part of a response, until it is sent.
 struct SentPart {
     bytes: Bytes,
-    _room: Portion,
+    _rooms: Vec<Portion>,
     _place: Arc<Portion>,
 }
 
@@ -38,18 +54,25 @@ impl SentBody {
     pub fn of(response: Response, place: Arc<Portion>, mut room: Portion) -> Response {
         let whole = response.body().size_hint().exact().filter(|bytes| *bytes > SHORT_RESPONSE_BYTES);
         match whole.map_or(Ok(()), |bytes| room.resize(bytes)) {
-            Ok(()) => response.map(|body| Body::new(Self { body, place, room })),
+            Ok(()) => {
+                let part_rooms = response.extensions().get::<PartRooms>().cloned().unwrap_or_default();
+                response.map(|body| Body::new(Self { body, place, room, part_rooms }))
+            }
             Err(exhausted) => Problem::busy(no_room(exhausted)).into_response(),
         }
     }
 
     /// The part with its room, of which a streamed body has none yet.
     fn counted(&mut self, bytes: Bytes) -> Result<Bytes, Exhausted> {
-        let long = Some(bytes.len() as u64).filter(|length| *length > SHORT_RESPONSE_BYTES).unwrap_or_default();
-        if self.room.amount() < long {
-            self.room.resize(long)?;
+        let mut rooms = self.part_rooms.take();
+        if rooms.is_empty() {
+            let long = Some(bytes.len() as u64).filter(|length| *length > SHORT_RESPONSE_BYTES).unwrap_or_default();
+            if self.room.amount() < long {
+                self.room.resize(long)?;
+            }
+            rooms.push(self.room.split(long));
         }
-        Ok(Bytes::from_owner(SentPart { bytes, _room: self.room.split(long), _place: self.place.clone() }))
+        Ok(Bytes::from_owner(SentPart { bytes, _rooms: rooms, _place: self.place.clone() }))
     }
 }
 
@@ -89,7 +112,7 @@ impl HttpBody for SentBody {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use futures_util::stream;
+    use futures_util::{StreamExt, stream};
     use heapstead_service::Budget;
     use heapstead_types::BudgetHolder;
     use http_body_util::BodyExt;
@@ -135,6 +158,33 @@ mod tests {
         let _held = [sent(&budget, 1, Body::from(vec![b'x'; LONG])), sent(&budget, 1, Body::from(vec![b'x'; LONG]))];
         let broken_off = read(sent(&budget, 1, streamed())).await.expect_err("no room");
         assert!(broken_off.to_string().contains("read those first"), "{broken_off}");
+    }
+
+    /// Regression: a message counted while it waited, and again when it was sent. If others took its room in between, the stream broke off.
+    #[tokio::test]
+    async fn a_part_that_was_counted_in_a_queue_is_not_counted_again() {
+        let budget = Budget::new(4 * LONG as u64);
+        let holder = BudgetHolder::network([10, 0, 0, 1].into());
+        let queued = [budget.take(holder.clone(), LONG as u64), budget.take(holder.clone(), LONG as u64)].map(|room| room.expect("room"));
+        let rooms = PartRooms::default();
+        let parts = stream::iter(queued).map({
+            let rooms = rooms.clone();
+            move |room| {
+                rooms.put(vec![room]);
+                Ok::<_, Infallible>(vec![b'x'; LONG])
+            }
+        });
+        let mut response = Response::new(Body::from_stream(parts));
+        response.extensions_mut().insert(rooms);
+        let place = Arc::new(Budget::new(10).portion(holder.clone()));
+        let mut body = SentBody::of(response, place, budget.portion(holder.clone())).into_body();
+        let first = body.frame().await.expect("a part").expect("no error");
+        assert_eq!(budget.taken_by(&holder), 2 * LONG as u64, "one is being sent, one is queued");
+        drop(first);
+        let second = body.frame().await.expect("a part").expect("no error");
+        assert_eq!(budget.taken_by(&holder), LONG as u64);
+        drop(second);
+        assert_eq!(budget.taken_by(&holder), 0);
     }
 
     /// Regression: what was taken from a body counted no longer, although hyper held it until the client read it. 60 clients that read nothing

@@ -20,12 +20,17 @@ pub struct ResponseRoom {
 /// A message on its way to the client.
 pub struct Queued {
     pub message: Outgoing,
-    _rooms: Vec<Portion>,
+    rooms: Vec<Portion>,
 }
 
 impl Queued {
     pub fn new(message: Outgoing, rooms: Vec<Portion>) -> Self {
-        Self { message, _rooms: rooms }
+        Self { message, rooms }
+    }
+
+    /// What counts until the message is sent.
+    pub fn into_rooms(self) -> Vec<Portion> {
+        self.rooms
     }
 }
 

@@ -8,7 +8,7 @@ use super::pending_place::PendingPlace;
 use super::response_room::{Queued, ResponseRoom};
 use super::session_handler::SessionHandler;
 use crate::edge::Edge;
-use crate::http::{self, BodyLimits, JSON_BYTES_MAX, Problem, Shutdown};
+use crate::http::{self, BodyLimits, JSON_BYTES_MAX, PartRooms, Problem, Shutdown};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, Request, State};
 use axum::http::StatusCode;
@@ -98,13 +98,18 @@ async fn listen(State(connections): State<Arc<Connections>>, request: Request) -
         }
     });
     let endpoint = Event::default().event("endpoint").data(format!("/message?sessionId={id}"));
-    let messages = stream::unfold((answers, open_stream), |(mut answers, open_stream)| async move {
+    let rooms = PartRooms::default();
+    let messages = stream::unfold((answers, open_stream, rooms.clone()), |(mut answers, open_stream, rooms)| async move {
         let message = answers.recv().await?;
-        Some((event(&message), (answers, open_stream)))
+        let event = event(&message);
+        rooms.put(message.into_rooms());
+        Some((event, (answers, open_stream, rooms)))
     });
     let events = stream::once(async { endpoint }).chain(messages).map(Ok::<_, Infallible>);
     let events = events.take_until(connections.end.clone().cancelled_owned());
-    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response())
+    let mut response = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response();
+    response.extensions_mut().insert(rooms);
+    Ok(response)
 }
 
 fn event(queued: &Queued) -> Event {
