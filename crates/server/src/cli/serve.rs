@@ -173,6 +173,7 @@ async fn open(options: &ServeOptions, authenticator: Authenticator) -> Result<Ed
         let service = Service::open(engine, heaps, database, options.policy(), catalogs, contexts).await?;
         (Api::stateful(&service), Mode::Stateful(service))
     };
+    let budgets = Budgets::new(options.clients.limits());
     Ok(Edge {
         api,
         mode,
@@ -181,8 +182,8 @@ async fn open(options: &ServeOptions, authenticator: Authenticator) -> Result<Ed
         plasm_names: options.sessions.plasm_names && !options.stateless,
         access: Access { hosts: options.allowed_hosts.clone(), origins: options.allowed_origins.clone() },
         authenticator,
-        budgets: Budgets::new(options.clients.limits()),
-        long_results: LongResults::default(),
+        long_results: LongResults::new(budgets.responses.clone()),
+        budgets,
     })
 }
 

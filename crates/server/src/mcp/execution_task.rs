@@ -66,7 +66,7 @@ pub async fn cancel(edge: &Edge, caller: &Caller, id: &str) -> Result<(), ErrorD
 pub async fn result(edge: &Edge, caller: &Caller, record: ExecutionRecord) -> Result<CallToolResult, ErrorData> {
     let run_tool = edge.api.run_tool().ok_or_else(no_tasks)?;
     let body = serde_json::to_value(record.for_message()).unwrap_or_default();
-    let _permit = edge.long_results.acquire(caller.budget_holder(), long_results::bytes_of(&body)).await;
+    let _long = edge.long_results.acquire(caller.budget_holder(), long_results::bytes_of(&body)).await.map_err(from_service)?;
     // Every version that has tasks has structured content.
     Ok(tool_result::from_outcome(run_tool, Ok(Success::whole(body)), ClientFormat::new(edge.inline_chars_max, None)))
 }

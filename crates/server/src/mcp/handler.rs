@@ -136,7 +136,8 @@ impl Handler {
                     Err(failed) if let Some(refusal) = Era::of(context).protocol_error(&failed.error, entered) => Err(refusal),
                     outcome => {
                         let body = outcome.as_ref().map_or_else(|failed| &failed.body, |success| &success.body);
-                        let _permit = self.edge.long_results.acquire(holder, long_results::bytes_of(body)).await;
+                        let long = self.edge.long_results.acquire(holder, long_results::bytes_of(body));
+                        let _long = long.await.map_err(error::from_service)?;
                         Ok(tool_result::from_outcome(operation, outcome, self.format(context)))
                     }
                 }

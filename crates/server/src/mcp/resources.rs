@@ -86,7 +86,8 @@ pub async fn read(edge: &Edge, caller: &Caller, uri: &str) -> Result<ReadResourc
         Part::Record => {
             let record = service.execution(caller, id, Duration::ZERO).await.map_err(|error| service_error(uri, error))?.for_message();
             let record = to_json(&record);
-            let _permit = edge.long_results.acquire(caller.budget_holder(), long_results::bytes_of(&record)).await;
+            let long = edge.long_results.acquire(caller.budget_holder(), long_results::bytes_of(&record));
+            let _long = long.await.map_err(|error| service_error(uri, error))?;
             let record = BoundedBody::new(record, edge.api.run_tool().and_then(|tool| tool.long_text));
             let record = record.shortened(JsonMeasure::NestedBytes, RESULT_BYTES_MAX);
             ResourceContents::text(record.body.to_string(), uri).with_mime_type("application/json")
@@ -102,7 +103,8 @@ pub async fn read(edge: &Edge, caller: &Caller, uri: &str) -> Result<ReadResourc
             let (Some(result), Some(part)) = (&record.result, &record.part) else {
                 return Err(not_found(format!("execution `{id}` has no result: it is {}", record.status.as_str())));
             };
-            let _permit = edge.long_results.acquire(caller.budget_holder(), result.len()).await;
+            let long = edge.long_results.acquire(caller.budget_holder(), result.len());
+            let _long = long.await.map_err(|error| service_error(uri, error))?;
             let shown = TextPart::of(result, part.result_offset, part.result_bytes);
             let is_json = shown.is_whole() && serde_json::from_str::<IgnoredAny>(shown.text).is_ok();
             shown.contents(uri, &format!("{PREFIX}{id}/result")).with_mime_type(if is_json { "application/json" } else { "text/plain" })

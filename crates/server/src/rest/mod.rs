@@ -12,7 +12,7 @@ pub use heap_files::{ENGINE_HEADER, TRANSFER_BYTES_MAX, TRANSFERS_MAX};
 
 use crate::api::{Operation, Success};
 use crate::edge::Edge;
-use crate::http::{self, BodyLimits, JSON_BYTES_MAX, Problem, SHORT_RESPONSE_BYTES, Shutdown};
+use crate::http::{self, BodyLimits, JSON_BYTES_MAX, Problem, Shutdown};
 use crate::long_results;
 use axum::body::Body;
 use axum::extract::Request;
@@ -85,11 +85,7 @@ impl Rest {
     /// The body of a response. A long one counts from now on, before it is in JSON, and is refused if there is no room for it.
     async fn in_json(&self, holder: BudgetHolder, answer: Value) -> Result<Body, Problem> {
         let bytes = long_results::bytes_of(&answer);
-        let mut room = self.edge.budgets.responses.portion(holder.clone());
-        if bytes as u64 > SHORT_RESPONSE_BYTES {
-            room.resize(bytes as u64).map_err(|exhausted| Problem::busy(http::no_room(exhausted)))?;
-        }
-        let _permit = self.edge.long_results.acquire(holder, bytes).await;
+        let _long = self.edge.long_results.acquire(holder, bytes).await?;
         Ok(Body::from(http::aside(bytes, || answer.to_string())))
     }
 
