@@ -196,6 +196,7 @@ fn fork_session(service: &Service) -> Operation {
 #[derive(Deserialize, JsonSchema)]
 struct ReplaySession {
     /// The session: its id, its name, or `s0` and the like from `session_context`.
+    #[schemars(schema_with = "heapstead_service::schema::session_name")]
     session: String,
     /// The first turn to repeat. If omitted, 0.
     #[serde(default)]
