@@ -30,7 +30,9 @@ pub use engine::{Canceller, Engine, EngineInfo, Event, Execution, Job, Kind, Out
 pub use heap_image::HeapImage;
 pub use heapstead_wire::ANSWER_BYTES_MAX;
 pub use heapstead_wire::control::{OptionalLayer, StatefulJit};
-pub use heapstead_wire::{Gap, RecordedInputs, SEED_BYTES, TIMER_RESOLUTION_US_DEFAULT, TIMER_RESOLUTION_US_MAX, ZygoteSettings};
+pub use heapstead_wire::{
+    Gap, INPUTS_BYTES_MAX, RecordedInputs, SEED_BYTES, TIMER_RESOLUTION_US_DEFAULT, TIMER_RESOLUTION_US_MAX, ZygoteSettings,
+};
 pub use pool::Sharing;
 pub use scheduler::{Load, Permit, Refused};
 pub use source_text::SourceText;

@@ -33,6 +33,8 @@ pub struct Shared {
     pub(crate) outputs: Outputs,
     /// Limits concurrent reads of output pages: all followers of an execution wake at the same time.
     pub(crate) reading: OwnerPermits,
+    /// Limits replays that callers ask for, each of which has a source and a heap in memory.
+    pub(crate) replaying: OwnerPermits,
     pub(crate) damaged: Arc<DamagedHeaps>,
     pub(crate) policy: Policy,
     /// Executions of this process.
@@ -71,6 +73,7 @@ impl Stores {
             heaps,
             outputs,
             reading: OwnerPermits::new(OUTPUT_READS_AT_ONCE),
+            replaying: OwnerPermits::new(1),
             peers,
             damaged: Arc::new(DamagedHeaps::stored_in(records.clone())),
             state_keys: KeyRing::new(records.clone(), KeyPurpose::SessionState),

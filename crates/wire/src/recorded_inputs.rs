@@ -52,6 +52,10 @@ impl RecordedInputs {
         &self.0
     }
 
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+
     pub fn gaps(&self) -> impl Iterator<Item = Gap> {
         let bits = self.0[1];
         Gap::ALL.into_iter().filter(move |gap| bits & *gap as u8 != 0)

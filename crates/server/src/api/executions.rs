@@ -100,7 +100,7 @@ struct GetExecutionOutput {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct CancelExecution {
+struct OneExecution {
     /// As returned by `run_js`.
     execution_id: String,
 }
@@ -301,7 +301,7 @@ fn cancel_execution(service: &Service) -> Operation {
             ("POST", "/api/executions/{execution_id}/cancel"),
         )
     };
-    Operation::new(service, description, |service, caller, params: CancelExecution| async move {
+    Operation::new(service, description, |service, caller, params: OneExecution| async move {
         service.executions().cancel(&caller, &params.execution_id).await.map(|()| Done::OK)
     })
 }
@@ -318,7 +318,7 @@ fn delete_execution(service: &Service) -> Operation {
             ("DELETE", "/api/executions/{execution_id}"),
         )
     };
-    Operation::new(service, description, |service, caller, params: CancelExecution| async move {
+    Operation::new(service, description, |service, caller, params: OneExecution| async move {
         service.executions().delete(&caller, &params.execution_id).await.map(|()| Done::OK)
     })
 }
@@ -334,7 +334,7 @@ fn replay_execution(service: &Service) -> Operation {
             ("POST", "/api/executions/{execution_id}/replay"),
         )
     };
-    Operation::new(service, description, |service, caller, params: CancelExecution| async move {
+    Operation::new(service, description, |service, caller, params: OneExecution| async move {
         service.replay_execution(&caller, &params.execution_id).await
     })
 }

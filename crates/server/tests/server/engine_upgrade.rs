@@ -103,6 +103,32 @@ async fn a_session_returns_to_the_last_state_that_repeats() {
     assert!(record["warnings"][0].as_str().is_some_and(|warning| warning.contains("no run is recorded")), "{record}");
 }
 
+/// A replay that was interrupted says nothing about the run: the session must not lose its state because the machine was slow.
+#[tokio::test]
+async fn a_replay_that_does_not_come_to_its_end_changes_nothing() {
+    let folders = Folders::new();
+    let server = Server::start_with(&folders, &[]);
+    let session = open(&server).await;
+    run(&server, &session, "var n = 1").await;
+    // A tenth of a second with V8's compilers, seconds without.
+    run(&server, &session, "for (let i = 0; i < 1e8; i++); n += 1").await;
+    run(&server, &session, "n += 10").await;
+    assert_eq!(server.terminate(), Some(0));
+    let limit = |seconds: u32| {
+        let database = rusqlite::Connection::open(folders.database().join("heapstead.db")).expect("the database");
+        assert_eq!(database.execute("UPDATE journal SET timeout_secs = ?", [seconds]).expect("changed"), 3);
+    };
+    limit(1);
+    let server = Server::start_with(&folders, OTHER_ENGINE);
+    let interrupted = server.run_with(json!({ "code": "n", "session": session, "execution_timeout_secs": 60 })).await;
+    assert_eq!((&interrupted["status"], &interrupted["continuity"]), (&json!("failed"), &Value::Null), "{interrupted}");
+    assert!(interrupted["error"].as_str().is_some_and(|error| error.contains("to its end") && error.contains("1 s")), "{interrupted}");
+    assert_eq!(server.post(&format!("/api/sessions/{session}/replay"), json!({})).await.0, 503);
+    limit(300);
+    let record = run(&server, &session, "n").await;
+    assert_eq!((&record["result"], &record["continuity"]["resumed_from_snapshot"]), (&json!("12"), &json!(true)), "{record}");
+}
+
 #[tokio::test]
 async fn a_heap_outside_sessions_is_upgraded() {
     let folders = Folders::new();
@@ -137,6 +163,10 @@ async fn a_heap_outside_sessions_is_upgraded() {
     database.execute("UPDATE journal SET rebuilt_heap = NULL", []).expect("changed");
     let (status, refusal) = server.post(&format!("/api/heaps/{key}/upgrade"), json!({})).await;
     assert_eq!((status, &refusal["type"]), (409, &json!("urn:heapstead:error:replay_diverged")), "{refusal}");
+    // The run that changes nothing is the only one left that produced the heap, and started from it.
+    database.execute("DELETE FROM journal WHERE output_heap IS NOT input_heap", []).expect("deleted");
+    let (status, refusal) = server.post(&format!("/api/heaps/{same}/upgrade"), json!({})).await;
+    assert_eq!((status, &refusal["type"]), (409, &json!("urn:heapstead:error:not_recorded")), "{refusal}");
     database.execute("DELETE FROM journal", []).expect("deleted");
     let (status, refusal) = server.post(&format!("/api/heaps/{key}/upgrade"), json!({})).await;
     assert_eq!((status, &refusal["type"]), (409, &json!("urn:heapstead:error:not_recorded")), "{refusal}");

@@ -75,6 +75,19 @@ async fn what_was_not_recorded_is_refused_with_the_reason() {
     assert_eq!((status, &refusal["type"]), (404, &json!("urn:heapstead:error:execution_not_found")), "{refusal}");
 }
 
+/// Each replay has its source and its heap in memory while it waits for a slot.
+#[tokio::test]
+async fn replays_of_one_owner_wait_for_each_other() {
+    const SOURCE_MB: usize = 8;
+    let server = Server::start();
+    let record = server.run(&format!("/*{}*/ 1", "x".repeat(SOURCE_MB << 20))).await;
+    let before = server.peak_memory_mb();
+    let replays = futures_util::future::join_all((0..60).map(|_| replay(&server, &record))).await;
+    assert!(replays.iter().all(|(status, report)| *status == 200 && report["identical"] == true), "{replays:?}");
+    let peak = server.peak_memory_mb();
+    assert!(peak < before + 20 * SOURCE_MB as u64, "{before} MB, then {peak} MB");
+}
+
 /// A session whose turns depend on each other, on the clock and on randomness. Returns its id and the records of its turns.
 async fn session_of(server: &Server, codes: &[&str]) -> (String, Vec<Value>) {
     let session = server.post("/api/sessions", json!({})).await.1["session_id"].as_str().expect("an id").to_owned();

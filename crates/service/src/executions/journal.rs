@@ -47,7 +47,7 @@ impl RunRecorder {
             limits: request.limits,
             engine: engine.clone(),
             seed,
-            inputs: inputs.as_bytes().to_vec(),
+            inputs: inputs.into_bytes(),
             output_sha256: self.output.finalize().into(),
             result_sha256: Sha256::digest(end.result).into(),
         })

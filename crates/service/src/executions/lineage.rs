@@ -7,6 +7,7 @@ use heapstead_engine::HeapImage;
 use heapstead_store::records::{NewHeap, NewHeapEngine, RebuiltHeap};
 use heapstead_types::{ErrorCode, ExecutionId, HeapKey, SessionId, Status};
 use jiff::Timestamp;
+use std::collections::HashSet;
 
 /// The runs that lead to a heap.
 pub struct Lineage {
@@ -44,11 +45,15 @@ pub struct NoProducer(HeapKey);
 
 impl Replayer<'_> {
     pub async fn lineage(&self, heap: HeapKey) -> Result<Result<Lineage, NoProducer>, ServiceError> {
-        let (mut runs, mut wanted) = (Vec::new(), heap);
+        let (mut runs, mut seen, mut wanted) = (Vec::new(), HashSet::new(), heap);
         let base = loop {
             let records = &self.stores.records;
             let Some(execution) = records.producer(self.principal, wanted).await? else { return Ok(Err(NoProducer(wanted))) };
             let Some(entry) = records.journal_entry(self.principal, &execution).await? else { return Ok(Err(NoProducer(wanted))) };
+            // If the first run that produced a heap was deleted, later ones may lead in a circle.
+            if !seen.insert(execution.clone()) {
+                return Ok(Err(NoProducer(wanted)));
+            }
             runs.push(execution);
             let Some(input) = entry.input_heap else { break None };
             match self.restore(input, entry.limits.heap_mb).await {

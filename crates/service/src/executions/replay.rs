@@ -3,10 +3,10 @@
 use super::{ExecutionOutcome, Executions};
 use crate::error::Noun;
 use crate::heaps::HeapCache;
-use crate::{Caller, Service, ServiceError, Stores};
+use crate::{Caller, OwnerPermit, Service, ServiceError, Stores};
 use heapstead_engine::{Engine, Event, HeapImage, Job, Kind, Outcome, Recorded, RecordedInputs, Slot};
 use heapstead_store::records::JournalEntry;
-use heapstead_types::{BudgetHolder, ErrorCode, ExecutionId, Failure, HeapKey, Principal, Status};
+use heapstead_types::{BudgetHolder, ErrorCode, ExecutionId, Failure, Fault, HeapKey, Principal, Status};
 use schemars::JsonSchema;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -50,7 +50,7 @@ impl Executions<'_> {
         if !record.status.is_terminal() {
             return Err(ServiceError::conflict(ErrorCode::ExecutionRunning, format!("execution `{id}` is running: wait until it ends")));
         }
-        let replayer = Replayer::new(self.0, engine, caller);
+        let replayer = Replayer::new(self.0, engine, caller).await;
         let not_recorded =
             |why: NotRecorded| ServiceError::conflict(ErrorCode::NotRecorded, format!("execution `{id}` can't be repeated: {why}"));
         let recorded = replayer.recorded(&execution).await?.map_err(not_recorded)?;
@@ -104,11 +104,15 @@ pub struct Replayer<'a> {
     pub holder: BudgetHolder,
     /// Of a run that needs the replays first, and the memory that it has. Without, each replay waits for a slot of its own.
     pub slot: Option<(&'a Slot, u32)>,
+    /// Held by requests of callers: source and heap are in memory while a replay waits for its slot.
+    pub _permit: Option<OwnerPermit>,
 }
 
 impl<'a> Replayer<'a> {
-    pub fn new(stores: &'a Stores, engine: &'a Engine, caller: &'a Caller) -> Self {
-        Self { stores, engine, principal: &caller.principal, holder: caller.budget_holder(), slot: None }
+    /// For a request of a caller. Those of one owner wait for each other.
+    pub async fn new(stores: &'a Stores, engine: &'a Engine, caller: &'a Caller) -> Self {
+        let _permit = Some(stores.replaying.acquire(caller.budget_holder()).await);
+        Self { stores, engine, principal: &caller.principal, holder: caller.budget_holder(), slot: None, _permit }
     }
 
     pub async fn recorded(&self, execution: &ExecutionId) -> Result<Result<RecordedRun, NotRecorded>, ServiceError> {
@@ -155,8 +159,8 @@ impl<'a> Replayer<'a> {
             match replay.next_event().await {
                 Some(Event::Output(bytes)) => output.update(&bytes),
                 Some(Event::Started | Event::OutputDropped | Event::Recorded(_)) => {}
-                Some(Event::Ended(outcome)) => return Ok(Replayed::new(outcome, output)),
-                None => return Ok(Replayed::new(Outcome::Failed(Failure::NoWorker("the engine is shut down".into())), output)),
+                Some(Event::Ended(outcome)) => return Replayed::new(outcome, output),
+                None => return Err(ServiceError::shutting_down()),
             }
         }
     }
@@ -172,18 +176,24 @@ pub struct Replayed {
 }
 
 impl Replayed {
-    fn new(outcome: Outcome, output: Sha256) -> Self {
-        let heap = match &outcome {
-            Outcome::Completed { heap, .. } => heap.clone(),
-            _ => None,
+    /// Fails if the replay did not come to its own end, because it was stopped or the server failed it: that says nothing about the run.
+    fn new(outcome: Outcome, output: Sha256) -> Result<Self, ServiceError> {
+        let (heap, is_its_own_end) = match &outcome {
+            Outcome::Completed { heap, .. } => (heap.clone(), true),
+            Outcome::Failed(failure) => (None, failure.code().fault() == Fault::Code),
+            Outcome::TimedOut { .. } | Outcome::Cancelled => (None, false),
         };
         let end = ExecutionOutcome::from(outcome);
+        if !is_its_own_end {
+            let why = end.error().unwrap_or_else(|| "it was cancelled".into());
+            return Err(ServiceError::Unavailable(format!("a run could not be repeated to its end: {why}. Try again")));
+        }
         let (status, error) = (end.status(), end.error());
         let result = match end {
             ExecutionOutcome::Completed { result, .. } => result,
             _ => error.clone().unwrap_or_default(),
         };
-        Self { status, error, heap, output_sha256: output.finalize().into(), result_sha256: Sha256::digest(result).into() }
+        Ok(Self { status, error, heap, output_sha256: output.finalize().into(), result_sha256: Sha256::digest(result).into() })
     }
 
     /// What differs from a run that ended with this status.

@@ -67,7 +67,7 @@ impl Sessions<'_> {
     /// Repeats turns of a session of the caller's. Nothing is stored or changed.
     pub async fn replay(&self, engine: &Engine, caller: &Caller, handle: &str, range: TurnRange) -> Result<SessionReplay, ServiceError> {
         let session = self.log_name(caller, Some(handle)).await?.ok_or_else(|| session_not_found(handle))?;
-        let chain = Chain { replayer: Replayer::new(self.0, engine, caller), session };
+        let chain = Chain { replayer: Replayer::new(self.0, engine, caller).await, session };
         let from = range.from.unwrap_or_default();
         // A name exists because of its log, and an opened session without turns has nothing to repeat.
         chain.entry(0).await?.ok_or_else(|| session_not_found(handle))?;

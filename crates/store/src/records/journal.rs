@@ -44,8 +44,8 @@ pub trait JournalRecords: Send + Sync {
     /// None if the owner has no such execution, or if it was not recorded: it is running, it was stopped, or an earlier version ran it.
     async fn journal_entry(&self, principal: &Principal, id: &ExecutionId) -> Result<Option<JournalEntry>, RecordsError>;
 
-    /// The first recorded run of the owner that produced this heap, or whose state was rebuilt as this heap. Following the runs that produced
-    /// the heaps that they started from, one comes to an end: the first run that produced a heap is older than all that started from it.
+    /// The first recorded run of the owner that produced this heap, or whose state was rebuilt as this heap. It is older than all runs that
+    /// started from the heap, unless it was deleted.
     async fn producer(&self, principal: &Principal, heap: HeapKey) -> Result<Option<ExecutionId>, RecordsError>;
 
     /// Records a heap that another engine has produced by repeating a run. In an opened session it takes the place of that run's heap in the log,

@@ -25,6 +25,7 @@ impl Driver {
             principal: &self.running.principal,
             holder: self.holder.clone(),
             slot: Some((slot, self.request.limits.heap_mb)),
+            _permit: None,
         };
         let lineage = match replayer.lineage(head).await.map_err(unprepared)? {
             Ok(lineage) => lineage,
