@@ -1,4 +1,4 @@
-//! Memory for long answers of workers: the result of a run and the JavaScript that ran, from their arrival until they are stored.
+//! Memory for long answers of workers: the result of a run, the JavaScript that ran and long inputs, from their arrival until they are stored.
 //!
 //! A worker whose answer has no room waits: its socket is not read. An answer takes its room at once and needs nothing else while it has it, so
 //! answers can't wait for each other in a circle. The rule for owners is that of all pools (`pool.rs`): a part is reserved for those that use
@@ -6,16 +6,16 @@
 
 use crate::pool::{Pool, Section, Sharing};
 use heapstead_types::BudgetHolder;
-use heapstead_wire::{ANSWER_BYTES_MAX, OUTPUT_BYTES_MAX};
+use heapstead_wire::{ANSWER_BYTES_MAX, INPUTS_BYTES_MAX, OUTPUT_BYTES_MAX};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
-/// Shorter answers need no room: a slot has memory for a message of this length anyway, for output.
+/// Shorter answers and inputs need no room: a slot has memory for a message of this length anyway, for output.
 pub const SHORT_ANSWER_BYTES: usize = OUTPUT_BYTES_MAX;
 /// The least room with which every answer fits into the common part of the pool.
 pub const ANSWERS_MB_MIN: u64 = 128;
-const _: () = assert!((ANSWERS_MB_MIN << 20) / 4 * 3 >= ANSWER_BYTES_MAX as u64);
+const _: () = assert!((ANSWERS_MB_MIN << 20) / 4 * 3 >= (ANSWER_BYTES_MAX + INPUTS_BYTES_MAX) as u64);
 
 #[derive(Debug, Clone)]
 pub struct Answers(Arc<Mutex<State>>);

@@ -1,6 +1,6 @@
 //! The engine's interface: submit a job, follow its events, cancel it.
 
-use crate::answers::Answers;
+use crate::answers::{AnswerRoom, Answers};
 use crate::cpu_shares::CpuShares;
 use crate::job_driver;
 use crate::scheduler::{self, Bounds, Load, Permit, Scheduler};
@@ -71,6 +71,12 @@ pub struct Recorded {
     pub inputs: RecordedInputs,
 }
 
+/// Holds the memory of long inputs. Kept until they are stored.
+#[derive(Debug, Default)]
+pub struct InputsRoom {
+    pub(crate) _room: Option<Arc<AnswerRoom>>,
+}
+
 #[derive(Debug, Clone)]
 pub enum Kind {
     /// Starts from this heap, or from the base heap, and produces a new heap.
@@ -88,7 +94,7 @@ pub enum Event {
     /// Output reached its cap: further output is dropped. Sent at most once.
     OutputDropped,
     /// What a stateful run has read from outside. Sent before the end of a run that completed, or failed by itself; not of a replay.
-    Recorded(Recorded),
+    Recorded(Recorded, InputsRoom),
     /// The last event.
     Ended(Outcome),
 }
@@ -156,7 +162,7 @@ impl Execution {
         loop {
             match self.next_event().await {
                 Some(Event::Output(text)) => output.extend_from_slice(&text),
-                Some(Event::Started | Event::OutputDropped | Event::Recorded(_)) => {}
+                Some(Event::Started | Event::OutputDropped | Event::Recorded(..)) => {}
                 Some(Event::Ended(outcome)) => return (output, outcome),
                 None => return (output, Outcome::Failed(Failure::NoWorker("the engine is shut down".into()))),
             }

@@ -1,15 +1,16 @@
 //! Follows one worker through its run: checks its messages, turns them into events, and decides the outcome.
 
 use crate::answers::{AnswerRoom, Answers, SHORT_ANSWER_BYTES};
-use crate::engine::{Event, Job, Outcome, Recorded};
+use crate::engine::{Event, InputsRoom, Job, Outcome, Recorded};
 use crate::heap_image::HeapImage;
 use crate::scheduler::Permit;
 use crate::worker::{Worker, signal_of};
 use heapstead_types::{BudgetHolder, Failure, Stage};
-use heapstead_wire::{Decoder, FromWorker, RecordedInputs, SEED_BYTES, ServerState, Written};
+use heapstead_wire::{ANSWER_BYTES_MAX, Decoder, FromWorker, INPUTS_BYTES_MAX, RecordedInputs, SEED_BYTES, ServerState, Written};
 use rustix::io::Errno;
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use tokio::sync::mpsc;
 
 /// Read buffer for messages of a worker.
@@ -34,8 +35,8 @@ pub struct Follower<'a> {
     result: Option<String>,
     holder: &'a BudgetHolder,
     answers: &'a Answers,
-    /// For a long answer, from its first byte on.
-    room: Option<AnswerRoom>,
+    /// For a long answer, from its first byte on, or for long inputs and an answer.
+    room: Option<Arc<AnswerRoom>>,
     is_killed: bool,
     output_bytes_left: u64,
     output_dropped: bool,
@@ -155,16 +156,15 @@ impl<'a> Follower<'a> {
             // There are no capabilities yet, and the worker's code never calls one. So this worker does not run our code any more.
             FromWorker::Call { kind, .. } => Some(self.misbehaved(&format!("`Call` of kind {kind}, but no capability exists"))),
             FromWorker::Ended { outcome: Ok(result), .. } => {
+                self.shrink_room(result.len() + self.javascript.as_ref().map_or(0, String::len));
                 self.recorded().into_iter().for_each(emit);
-                if let Some(room) = &mut self.room {
-                    room.shrink_to(result.len() + self.javascript.as_ref().map_or(0, String::len));
-                }
                 self.result = Some(result);
                 self.stage = Stage::Saving;
                 self.snapshot.is_none().then(|| self.completed(None))
             }
             FromWorker::Snapshot { outcome: Ok(written), .. } => Some(self.seal(written).await),
             FromWorker::Ended { outcome: Err(failure), .. } => {
+                self.shrink_room(0);
                 self.recorded().into_iter().for_each(emit);
                 Some(Outcome::Failed(failure))
             }
@@ -178,12 +178,24 @@ impl<'a> Follower<'a> {
     /// What the run has read from outside. None if its worker has sent no recording, or none that can be read.
     fn recorded(&mut self) -> Option<Event> {
         let inputs = RecordedInputs::from_bytes(std::mem::take(&mut self.inputs))?;
-        Some(Event::Recorded(Recorded { seed: self.seed, inputs }))
+        Some(Event::Recorded(Recorded { seed: self.seed, inputs }, InputsRoom { _room: self.room.clone() }))
     }
 
-    /// Waits for room if the message that is being read is a long answer. Nothing is read meanwhile, so the worker waits too.
+    /// Returns what neither the answer nor the inputs need.
+    fn shrink_room(&mut self, answer_bytes: usize) {
+        if let Some(room) = self.room.as_mut().and_then(Arc::get_mut) {
+            room.shrink_to(answer_bytes + self.inputs.len());
+        }
+    }
+
+    /// Waits for room if the message that is being read is a long answer, or if the inputs are long: an answer follows them, and must not have
+    /// to wait for room of its own. Nothing is read meanwhile, so the worker waits too.
     async fn make_room(&mut self) -> Result<(), Gone> {
-        let Some(bytes) = self.decoder.awaited_bytes().filter(|bytes| *bytes > SHORT_ANSWER_BYTES) else { return Ok(()) };
+        let bytes = match self.decoder.awaited_bytes() {
+            _ if self.inputs.len() >= SHORT_ANSWER_BYTES => INPUTS_BYTES_MAX + ANSWER_BYTES_MAX,
+            Some(bytes) if bytes > SHORT_ANSWER_BYTES => bytes,
+            _ => return Ok(()),
+        };
         if self.room.is_some() {
             return Ok(());
         }
@@ -192,7 +204,7 @@ impl<'a> Follower<'a> {
             return Err(Gone::Closed);
         }
         let no_room = || Gone::NotAFrame(format!("an answer of {bytes} bytes, for which there is never room"));
-        self.room = Some(self.answers.room(self.holder, bytes).await.ok_or_else(no_room)?);
+        self.room = Some(Arc::new(self.answers.room(self.holder, bytes).await.ok_or_else(no_room)?));
         Ok(())
     }
 

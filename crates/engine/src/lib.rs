@@ -26,13 +26,13 @@ mod zygotes;
 pub use answers::{ANSWERS_MB_MIN, SHORT_ANSWER_BYTES};
 pub use artifacts::{Artifacts, ArtifactsError};
 pub use config::{ANSWERS_MB_DEFAULT, Config, Namespaces, Spares, memory_mb_of_machine, run_memory_mb_max};
-pub use engine::{Canceller, Engine, EngineInfo, Event, Execution, Job, Kind, Outcome, Place, Recorded, ReservedPlace, Slot, StartError};
+pub use engine::{
+    Canceller, Engine, EngineInfo, Event, Execution, InputsRoom, Job, Kind, Outcome, Place, Recorded, ReservedPlace, Slot, StartError,
+};
 pub use heap_image::HeapImage;
 pub use heapstead_wire::ANSWER_BYTES_MAX;
 pub use heapstead_wire::control::{OptionalLayer, StatefulJit};
-pub use heapstead_wire::{
-    Gap, INPUTS_BYTES_MAX, RecordedInputs, SEED_BYTES, TIMER_RESOLUTION_US_DEFAULT, TIMER_RESOLUTION_US_MAX, ZygoteSettings,
-};
+pub use heapstead_wire::{Gap, RecordedInputs, SEED_BYTES, TIMER_RESOLUTION_US_DEFAULT, TIMER_RESOLUTION_US_MAX, ZygoteSettings};
 pub use pool::Sharing;
 pub use scheduler::{Load, Permit, Refused};
 pub use source_text::SourceText;

@@ -122,7 +122,7 @@ pub struct Permit {
     /// None if it does not count.
     grant: Option<Grant>,
     /// Of a completed run with a long answer.
-    answer: Option<AnswerRoom>,
+    answer: Option<Arc<AnswerRoom>>,
 }
 
 #[derive(Debug)]
@@ -371,12 +371,12 @@ impl Permit {
     }
 
     /// Also holds the room of the run's answer.
-    pub(crate) fn holding(mut self, answer: Option<AnswerRoom>) -> Self {
+    pub(crate) fn holding(mut self, answer: Option<Arc<AnswerRoom>>) -> Self {
         self.answer = answer;
         self
     }
 
-    pub(crate) fn take_answer(&mut self) -> Option<AnswerRoom> {
+    pub(crate) fn take_answer(&mut self) -> Option<Arc<AnswerRoom>> {
         self.answer.take()
     }
 

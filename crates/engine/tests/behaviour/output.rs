@@ -42,7 +42,7 @@ async fn past_the_cap_the_run_continues_and_the_rest_is_dropped() {
     loop {
         match execution.next_event().await.expect("an end") {
             Event::Output(text) => output.extend(text),
-            Event::Started | Event::Recorded(_) => {}
+            Event::Started | Event::Recorded(..) => {}
             Event::OutputDropped => dropped += 1,
             Event::Ended(Outcome::Completed { result, .. }) => break assert_eq!(result, "\"done\""),
             Event::Ended(other) => panic!("{other:?}"),

@@ -17,7 +17,7 @@ async fn ran(engine: &Engine, job: Job) -> Ran {
     let outcome = loop {
         match execution.next_event().await.expect("an end") {
             Event::Output(text) => output.extend(text),
-            Event::Recorded(inputs) => recorded = Some(inputs),
+            Event::Recorded(inputs, _) => recorded = Some(inputs),
             Event::Started | Event::OutputDropped => {}
             Event::Ended(outcome) => break outcome,
         }
@@ -135,4 +135,14 @@ async fn what_is_not_recorded_is_reported() {
         assert_eq!(recorded.inputs.gaps().collect::<Vec<_>>(), gaps, "{code}");
     }
     assert!(ran(&engine, job("Date.now()", Kind::Stateless)).await.recorded.is_none(), "stateless runs are not recorded");
+}
+
+/// Inputs of more than 64 KiB count as an answer. They come in several parts, and the result follows.
+#[tokio::test]
+async fn a_run_with_long_inputs_repeats_exactly() {
+    let engine = engine().await;
+    let code = "let last = 0, seen = 0; while (seen < 40000) { const now = performance.now(); if (now !== last) { seen++; last = now } } [seen, last]";
+    let first = check(&engine, code, None).await;
+    let bytes = first.recorded.map_or(0, |recorded| recorded.inputs.as_bytes().len());
+    assert!(bytes > 100_000, "{bytes}");
 }

@@ -6,7 +6,7 @@ use super::table::Table;
 use crate::http::{HEAD_BYTES_MAX, SHORT_RESPONSE_BYTES};
 use crate::mcp::CONNECTION_BYTES_MAX;
 use crate::rest::{TRANSFER_BYTES_MAX, TRANSFERS_MAX};
-use heapstead_engine::{ANSWER_BYTES_MAX, INPUTS_BYTES_MAX, SHORT_ANSWER_BYTES};
+use heapstead_engine::{ANSWER_BYTES_MAX, SHORT_ANSWER_BYTES};
 use heapstead_service::{EVENT_BYTES_MAX, HEAP_CACHE_BYTES_MAX, STATELESS_OUTPUT_BYTES_MAX, TOPICS_BYTES_MAX};
 use heapstead_store::{READERS_MAX, SQLITE_CONNECTION_MB};
 use heapstead_types::limits::{RESULT_BYTES_MAX, snapshot_mb_max, worker_mb_max};
@@ -49,8 +49,9 @@ const ANSWER_COPIES: u64 = 2;
 const COMMIT_COPIES: u64 = 2;
 /// Output in transit: 16 messages of 64 KiB from a worker, the read buffer, what is being written (`engine/src/engine.rs`), and a short answer.
 const OUTPUT_IN_TRANSIT_KIB: u64 = 17 * 64 + 256 + 2 * (SHORT_ANSWER_BYTES as u64 >> 10);
-/// Recorded inputs of a run: as its worker sends them and as they are stored, with the room that a growing buffer may have.
-const INPUTS_KIB: u64 = 3 * (INPUTS_BYTES_MAX as u64 >> 10);
+/// Short inputs of a run: as its worker sends them and as they are stored, with the room that a growing buffer may have. Longer ones count as
+/// answers.
+const INPUTS_KIB: u64 = 3 * (2 * SHORT_ANSWER_BYTES as u64 >> 10);
 /// A result that is shown over MCP: as text, as JSON, and twice while it is shortened. It is done without waiting, so one thread has one.
 const SHOWN_COPIES: u64 = 4;
 /// The zygote: V8 and the base heap.

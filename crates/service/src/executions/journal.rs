@@ -1,7 +1,7 @@
 //! What of a run goes into the journal.
 
 use super::request::RunRequest;
-use heapstead_engine::{HeapImage, Recorded};
+use heapstead_engine::{HeapImage, InputsRoom, Recorded};
 use heapstead_store::records::JournalEntry;
 use heapstead_types::{EngineId, HeapKey, SessionId, SharedText};
 use sha2::{Digest, Sha256};
@@ -12,6 +12,8 @@ pub struct RunRecorder {
     output: Sha256,
     input_heap: Option<HeapKey>,
     recorded: Option<Recorded>,
+    /// Of the recorded inputs, until this is dropped.
+    _room: InputsRoom,
 }
 
 /// What a run has produced.
@@ -32,13 +34,13 @@ impl RunRecorder {
         self.output.update(bytes);
     }
 
-    pub fn recorded(&mut self, recorded: Recorded) {
-        self.recorded = Some(recorded);
+    pub fn recorded(&mut self, recorded: Recorded, room: InputsRoom) {
+        (self.recorded, self._room) = (Some(recorded), room);
     }
 
     /// The entry of a run with this result or error. None if its worker sent no recording: it was stopped, or it died.
-    pub fn entry(self, request: &RunRequest, session: Option<SessionId>, engine: &EngineId, end: RunEnd<'_>) -> Option<JournalEntry> {
-        let Recorded { seed, inputs } = self.recorded?;
+    pub fn entry(&mut self, request: &RunRequest, session: Option<SessionId>, engine: &EngineId, end: RunEnd<'_>) -> Option<JournalEntry> {
+        let Recorded { seed, inputs } = self.recorded.take()?;
         Some(JournalEntry {
             session,
             code: SharedText::new(request.code.clone()),
@@ -48,7 +50,7 @@ impl RunRecorder {
             engine: engine.clone(),
             seed,
             inputs: inputs.into_bytes(),
-            output_sha256: self.output.finalize().into(),
+            output_sha256: self.output.finalize_reset().into(),
             result_sha256: Sha256::digest(end.result).into(),
         })
     }

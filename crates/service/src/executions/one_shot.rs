@@ -66,7 +66,7 @@ impl OneShot {
                 Some(Event::Started) => self.start_info.started_at = Timestamp::now(),
                 Some(Event::Output(text)) => return Some(self.output.written(text)),
                 // A run without a record has no journal.
-                Some(Event::Recorded(_)) => {}
+                Some(Event::Recorded(..)) => {}
                 Some(Event::OutputDropped) => return Some(self.output.dropped()),
                 Some(Event::Ended(outcome)) => break outcome,
                 None => break Outcome::Failed(Failure::NoWorker("the engine is shut down".into())),

@@ -158,7 +158,7 @@ impl<'a> Replayer<'a> {
         loop {
             match replay.next_event().await {
                 Some(Event::Output(bytes)) => output.update(&bytes),
-                Some(Event::Started | Event::OutputDropped | Event::Recorded(_)) => {}
+                Some(Event::Started | Event::OutputDropped | Event::Recorded(..)) => {}
                 Some(Event::Ended(outcome)) => return Replayed::new(outcome, output),
                 None => return Err(ServiceError::shutting_down()),
             }

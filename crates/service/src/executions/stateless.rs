@@ -94,7 +94,7 @@ impl Stateless {
                     }
                     Some(Event::OutputDropped) => output.extend(text.dropped()),
                     // Only stateful runs are recorded.
-                    Some(Event::Recorded(_)) => {}
+                    Some(Event::Recorded(..)) => {}
                     Some(Event::Ended(outcome)) => {
                         let end = ExecutionOutcome::from(outcome);
                         self.meter.ended(end.status());

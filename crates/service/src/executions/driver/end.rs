@@ -89,7 +89,8 @@ impl Driver {
         let engine = self.service.runtime.heaps.engine_id();
         ExecutionEnd {
             // A run that the server failed would do something else when it is repeated.
-            journal: std::mem::take(&mut ended.recorder)
+            journal: ended
+                .recorder
                 .entry(&self.request, opened, engine, run_end)
                 .filter(|_| record.error_code.is_none_or(|code| code.fault() == Fault::Code)),
             status: record.status,

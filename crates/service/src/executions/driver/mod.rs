@@ -389,8 +389,8 @@ impl Driver {
                     self.running.code_started();
                     continue;
                 }
-                Some(Event::Recorded(recorded)) => {
-                    recorder.recorded(recorded);
+                Some(Event::Recorded(recorded, room)) => {
+                    recorder.recorded(recorded, room);
                     continue;
                 }
                 Some(Event::Output(bytes)) => match quota.admit(&self.service.stores, writer.extent(), bytes, &mut text).await {
