@@ -77,10 +77,10 @@ impl Sessions<'_> {
         if chain.entry(from).await?.is_none() {
             return Err(ServiceError::conflict(ErrorCode::Conflict, format!("`from` is {from}, and the session has no such turn yet")));
         }
-        let start = chain.start(from).await?;
+        let (start, before) = chain.start(from).await?;
         let (entries, has_more) = chain.entries(start, range.to).await?;
         let next_from = entries.last().filter(|_| has_more).map(|last| last.index + 1);
-        let mut turns = chain.repeat(&entries).await?;
+        let mut turns = chain.repeat(&entries, before).await?;
         // Earlier ones were repeated only to get the heap.
         turns.retain(|turn| turn.turn >= from);
         Ok(SessionReplay {
@@ -105,20 +105,18 @@ struct Step {
 }
 
 impl Chain<'_> {
-    /// The last turn at or before this one that starts fresh, or from a heap that this engine can load; otherwise this one.
-    async fn start(&self, from: u64) -> Result<u64, ServiceError> {
+    /// The last turn at or before this one that starts fresh, or from a heap that this engine can load, with that heap; otherwise this one.
+    async fn start(&self, from: u64) -> Result<(u64, Option<Step>), ServiceError> {
         for turn in (0..=from).rev() {
             let Some(entry) = self.entry(turn).await? else { continue };
             let Ok(recorded) = self.replayer.recorded(&entry.execution_id).await? else { continue };
-            let is_loadable = match recorded.entry.input_heap {
-                Some(key) => self.replayer.restore(key, recorded.entry.limits.heap_mb).await.is_ok(),
-                None => true,
-            };
-            if is_loadable {
-                return Ok(turn);
+            let Some(key) = recorded.entry.input_heap else { return Ok((turn, None)) };
+            // Kept, because a heap that was deleted may still be there for a moment.
+            if let Ok(replayed) = self.replayer.restore(key, recorded.entry.limits.heap_mb).await {
+                return Ok((turn, entry.input_heap.map(|recorded| Step { recorded, replayed })));
             }
         }
-        Ok(from)
+        Ok((from, None))
     }
 
     async fn entry(&self, turn: u64) -> Result<Option<LogEntry>, ServiceError> {
@@ -135,8 +133,8 @@ impl Chain<'_> {
         Ok(self.replayer.stores.records.session_log(self.replayer.principal, &self.session, range).await?)
     }
 
-    async fn repeat(&self, entries: &[LogEntry]) -> Result<Vec<ReplayedTurn>, ServiceError> {
-        let (mut turns, mut before) = (Vec::new(), None);
+    async fn repeat(&self, entries: &[LogEntry], mut before: Option<Step>) -> Result<Vec<ReplayedTurn>, ServiceError> {
+        let mut turns = Vec::new();
         for entry in entries {
             let turn = |outcome, differs, reason| ReplayedTurn {
                 turn: entry.index,
