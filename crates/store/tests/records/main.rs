@@ -96,6 +96,7 @@ macro_rules! contract {
                 session_log: logs_of_another_owner_do_not_exist
                 session_log: sessions_with_entries_are_listed_by_name
                 session_log: a_log_has_the_heaps_that_its_runs_used_and_produced
+                session_log: the_turn_of_an_execution_is_its_number_in_its_session
                 session_log: a_run_that_outlives_its_session_adds_no_entry
                 session_log: long_code_is_read_in_parts
                 sessions: a_session_is_found_by_its_owner_until_it_ends

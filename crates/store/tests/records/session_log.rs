@@ -136,6 +136,19 @@ pub async fn a_log_has_the_heaps_that_its_runs_used_and_produced(place: &dyn Pla
     }
 }
 
+pub async fn the_turn_of_an_execution_is_its_number_in_its_session(place: &dyn Place) {
+    let records = place.open();
+    records.open_session(new_session(1), None).await.expect("opened");
+    records.open_session(new_session(2), None).await.expect("opened");
+    for (number, session) in [(1, 1), (2, 2), (3, 1)] {
+        records.accept_execution(in_session(&id(number), session), None).await.expect("accepted");
+        records.end_execution(id(number), logged_in(&id(number), session, number)).await.expect("ended");
+    }
+    for (session, number, turn) in [(1, 1, Some(0)), (1, 3, Some(1)), (2, 2, Some(0)), (1, 2, None), (1, 9, None), (3, 1, None)] {
+        assert_eq!(records.turn_of(session_id(session), &id(number)).await.expect("read"), turn, "{session} {number}");
+    }
+}
+
 pub async fn a_run_that_outlives_its_session_adds_no_entry(place: &dyn Place) {
     let (one, two) = (place.open_as(&server(1)), place.open_as(&server(2)));
     one.open_session(new_session(1), None).await.expect("opened");
