@@ -49,7 +49,7 @@ static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
                     session: session_of_run,
                     input_heap: None,
                     output_heap: heap,
-                    code: row.to_string(),
+                    code: row.to_string().into(),
                     timestamp: now,
                     execution_id: id.clone(),
                 };
