@@ -15,6 +15,8 @@ pub struct Config {
     pub queued_max: usize,
     /// Limit on the memory that all concurrent workers may use at most, which is more than their heap caps.
     pub memory_mb_max: u64,
+    /// Memory of live workers, which comes on top.
+    pub live_mb_max: u64,
     /// Limit on the source of all queued and running jobs.
     pub source_bytes_max: u64,
     /// Limit on the results that wait to be stored, and the JavaScript that ran; a worker whose answer does not fit waits.
@@ -67,6 +69,7 @@ impl Config {
             concurrent_max: CONCURRENT_DEFAULT,
             queued_max: QUEUED_DEFAULT,
             memory_mb_max: memory_mb_of_machine() * 3 / 4,
+            live_mb_max: 0,
             source_bytes_max: SOURCE_MB_DEFAULT << 20,
             answer_bytes_max: ANSWERS_MB_DEFAULT << 20,
             sharing: Sharing::OneOwner,
@@ -87,11 +90,12 @@ impl Config {
     pub(crate) fn group_limits(&self) -> GroupLimits {
         const ZYGOTE_MB: u64 = 256;
         let zygotes = 1 + if self.zygote_per_owner { (self.concurrent_max + ZYGOTES_IDLE_MAX) as u64 } else { 0 };
-        let besides_mb = ZYGOTE_MB * zygotes + HEAPS_CACHED_MB_MAX;
+        let besides_mb = ZYGOTE_MB * zygotes + HEAPS_CACHED_MB_MAX + self.live_mb_max;
         let memory_mb = (self.memory_mb_max.saturating_mul(5) / 3).saturating_add(besides_mb).min(memory_mb_of_machine() * 9 / 10);
         // A worker that has ended stays until it is reaped. While a zygote starts, it is two processes.
         let workers = 2 * (self.concurrent_max as u64 + zygotes * self.spares.count as u64);
-        GroupLimits { memory_mb, processes: workers + 2 * zygotes + 16 }
+        // A process of a live worker takes a megabyte at least.
+        GroupLimits { memory_mb, processes: workers + 2 * zygotes + 16 + self.live_mb_max }
     }
 }
 

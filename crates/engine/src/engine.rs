@@ -3,6 +3,7 @@
 use crate::answers::{AnswerRoom, Answers};
 use crate::cpu_shares::CpuShares;
 use crate::job_driver;
+use crate::live::{CloneCount, LiveTurn, LiveWorker};
 use crate::scheduler::{self, Bounds, Load, Permit, Scheduler};
 use crate::zygote::ZygoteError;
 use crate::zygote_process::Started;
@@ -83,6 +84,8 @@ pub enum Kind {
     Stateful(Option<HeapImage>),
     /// Starts from the base heap and produces no heap. Has `WebAssembly`.
     Stateless,
+    /// Continues from the last committed run of this worker, whose cap it has, and produces a turn to be committed.
+    Live(LiveWorker),
 }
 
 #[derive(Debug)]
@@ -104,10 +107,12 @@ pub enum Event {
 pub enum Outcome {
     Completed {
         result: String,
-        /// None for stateless runs.
+        /// None for stateless runs and runs on a live worker.
         heap: Option<HeapImage>,
         /// The JavaScript that ran, if types were stripped from the source.
         javascript: Option<String>,
+        /// Of a run on a live worker.
+        turn: Option<LiveTurn>,
         /// Holds the slot, the memory of what the worker left and the room of a long answer, until all that is stored.
         permit: Permit,
     },
@@ -121,7 +126,7 @@ pub enum Outcome {
 impl Outcome {
     /// The outcome of a worker that has ended: a completed run keeps its permit for what the worker left.
     pub(crate) fn with_permit(mut self, mut held: Permit) -> Self {
-        if let Self::Completed { result, heap, javascript, permit } = &mut self {
+        if let Self::Completed { result, heap, javascript, permit, .. } = &mut self {
             let texts = result.len() + javascript.as_ref().map_or(0, String::len);
             held.worker_ended(texts as u64 + heap.as_ref().map_or(0, HeapImage::length));
             *permit = held.holding(permit.take_answer());
@@ -185,6 +190,7 @@ pub struct Engine {
     info: EngineInfo,
     layers: Arc<[OptionalLayer]>,
     stateful_jit: StatefulJit,
+    live: Result<(), String>,
     generation: String,
     /// Locked during [`Engine::run_unqueued`].
     unqueued: Arc<Mutex<()>>,
@@ -203,7 +209,7 @@ impl Engine {
             worker_mb: worker_mb_max,
         });
         let answers = Answers::new(config.answer_bytes_max, config.sharing);
-        let (zygotes, Started { info, layers, stateful_jit }) = Zygotes::start(config).await?;
+        let (zygotes, Started { info, layers, stateful_jit, live }) = Zygotes::start(config).await?;
         for OptionalLayer { name, outcome } in &layers {
             if let Err(why) = outcome {
                 tracing::warn!(layer = name, why, "a layer of confinement is missing; the others are in effect");
@@ -212,11 +218,14 @@ impl Engine {
         if let StatefulJit::Unavailable { why } = &stateful_jit {
             tracing::warn!(why, "stateful code is interpreted");
         }
+        if let Err(why) = &live {
+            tracing::warn!(why, "sessions can't be live: every turn restores a heap");
+        }
         // The zygote has loaded this file. If it can't be read now, the generation differs, which is safe.
         let base = std::fs::read(base_heap).map(|heap| hex::encode(Sha256::digest(heap))).unwrap_or_default();
         let generation = format!("{}/base-{base}", info.id);
         let workers = Workers { zygotes, cpu: CpuShares::default(), answers };
-        Ok(Self { workers, scheduler, info, layers: layers.into(), stateful_jit, generation, unqueued: Arc::default() })
+        Ok(Self { workers, scheduler, info, layers: layers.into(), stateful_jit, live, generation, unqueued: Arc::default() })
     }
 
     pub fn info(&self) -> &EngineInfo {
@@ -231,6 +240,19 @@ impl Engine {
     /// Whether V8 optimises stateful code.
     pub fn stateful_jit(&self) -> &StatefulJit {
         &self.stateful_jit
+    }
+
+    /// Whether workers can be live, or why not.
+    pub fn live(&self) -> &Result<(), String> {
+        &self.live
+    }
+
+    /// A live worker that starts from this heap, or from the base heap. Its memory is not counted here.
+    pub async fn open_live(&self, holder: &BudgetHolder, heap: Option<&HeapImage>, heap_mb: u32) -> Result<LiveWorker, Failure> {
+        let zygote = self.workers.zygotes.lease(holder).await.map_err(Failure::NoWorker)?;
+        let clones = Arc::new(CloneCount::default());
+        let worker = zygote.zygote().fork_live(heap_mb, clones.clone()).await.map_err(Failure::NoWorker)?;
+        LiveWorker::open(zygote, worker, clones, heap, heap_mb).await
     }
 
     /// Of all owners.

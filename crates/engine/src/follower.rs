@@ -7,7 +7,6 @@ use crate::scheduler::Permit;
 use crate::worker::{Worker, signal_of};
 use heapstead_types::{BudgetHolder, Failure, Stage};
 use heapstead_wire::{ANSWER_BYTES_MAX, Decoder, FromWorker, INPUTS_BYTES_MAX, RecordedInputs, SEED_BYTES, ServerState, Written};
-use rustix::io::Errno;
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -169,7 +168,7 @@ impl<'a> Follower<'a> {
                 Some(Outcome::Failed(failure))
             }
             FromWorker::Snapshot { outcome: Err(failure), .. } => Some(Outcome::Failed(failure)),
-            // The server never sends `Commit`, so this was refused above.
+            // Of an earlier run of the same live worker.
             FromWorker::Committed { .. } => None,
             FromWorker::Unfit { why } => Some(Outcome::Failed(Failure::NoWorker(why))),
         })
@@ -232,15 +231,15 @@ impl<'a> Follower<'a> {
     /// Seals and hashes the heap that the worker wrote, and compares it with what the worker announced.
     async fn seal(&mut self, announced: Written) -> Outcome {
         let Some(descriptor) = self.snapshot.take() else { return self.misbehaved("a second snapshot") };
-        // On a blocking thread, because a cancel must take effect while a large heap is hashed.
-        let sealed = tokio::task::spawn_blocking(move || HeapImage::seal(descriptor)).await;
-        match sealed.unwrap_or(Err(Errno::CANCELED)) {
-            Ok(heap) if heap.length() != announced.length || heap.key().digest() != &announced.sha256 => {
-                self.misbehaved("the heap it wrote is not the one it announced")
-            }
+        match HeapImage::seal_announced(descriptor, announced).await {
             Ok(heap) => self.completed(Some(heap)),
-            Err(error) => self.misbehaved(&format!("the heap it wrote can't be sealed: {error}")),
+            Err(what) => self.misbehaved(&what),
         }
+    }
+
+    /// The worker, once it has been followed, and what it has been asked for.
+    pub fn into_worker(self) -> (Worker, ServerState) {
+        (self.worker, self.state)
     }
 
     fn completed(&mut self, heap: Option<HeapImage>) -> Outcome {
@@ -248,6 +247,7 @@ impl<'a> Follower<'a> {
             result: self.result.take().unwrap_or_default(),
             heap,
             javascript: self.javascript.take(),
+            turn: None,
             permit: Permit::uncounted().holding(self.room.take()),
         }
     }
@@ -262,9 +262,9 @@ impl<'a> Follower<'a> {
         // The worker may have closed its socket and still be alive.
         self.worker.kill();
         match self.worker.exit_status().await {
-            None => Failure::ZygoteDied,
-            Some(status) => {
-                let (stage, signal) = (self.stage, signal_of(status));
+            None if !self.worker.is_clone() => Failure::ZygoteDied,
+            status => {
+                let (stage, signal) = (self.stage, status.and_then(signal_of));
                 tracing::warn!(pid = self.worker.pid(), ?stage, ?signal, "a worker died");
                 Failure::WorkerCrashed { stage, signal }
             }

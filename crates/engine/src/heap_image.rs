@@ -1,6 +1,7 @@
 //! A heap in memory: its bytes in a descriptor that is sealed against writing, and the key they hash to.
 
 use heapstead_types::HeapKey;
+use heapstead_wire::Written;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, memfd_create};
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
@@ -49,6 +50,19 @@ impl HeapImage {
         let length = u64::try_from(fstat(&descriptor)?.st_size).map_err(|_| Errno::INVAL)?;
         let key = HeapKey::from_digest(digest(&descriptor, length)?);
         Ok(Self { descriptor: Arc::new(descriptor), length, key })
+    }
+
+    /// As `seal`, for a heap that a worker has written and announced. An error says what the worker did wrong.
+    pub(crate) async fn seal_announced(descriptor: OwnedFd, announced: Written) -> Result<Self, String> {
+        // On a blocking thread, because a cancel must take effect while a large heap is hashed.
+        let sealed = tokio::task::spawn_blocking(move || Self::seal(descriptor)).await;
+        match sealed.unwrap_or(Err(Errno::CANCELED)) {
+            Ok(heap) if heap.length() != announced.length || heap.key().digest() != &announced.sha256 => {
+                Err("the heap it wrote is not the one it announced".into())
+            }
+            Ok(heap) => Ok(heap),
+            Err(error) => Err(format!("the heap it wrote can't be sealed: {error}")),
+        }
     }
 
     pub fn key(&self) -> HeapKey {

@@ -1,14 +1,15 @@
 //! Drives one job from its place in the queue to its outcome: waits for a slot, gets a worker, sends it the requests, follows it, kills it.
 
 use crate::cpu_shares::{CpuShare, CpuShares};
-use crate::engine::{Event, Job, Outcome, Workers};
+use crate::engine::{Event, Job, Kind, Outcome, Workers};
 use crate::follower::{Followed, Follower};
-use crate::run_requests::RunRequests;
+use crate::live::{LiveTurn, LiveWorker};
+use crate::run_requests::OneShotRequests;
 use crate::scheduler::Permit;
-use crate::worker::Worker;
-use crate::zygote::Zygote;
+use crate::worker::{Worker, reason_of};
+use crate::zygotes::Lease;
 use heapstead_types::Failure;
-use heapstead_wire::{Decoder, FromWorker, SEED_BYTES, ServerState};
+use heapstead_wire::{RunNumber, SEED_BYTES, ServerState};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -16,8 +17,6 @@ use tokio::time::{Instant, sleep_until};
 
 /// How many workers a job is sent to: a pre-forked worker may have died before it read its requests, and then another worker gets them.
 const WORKERS_MAX: usize = 3;
-/// Read buffer for the message of a worker that refused its requests.
-const REASON_BYTES: usize = 4096;
 
 pub async fn drive(
     workers: Workers,
@@ -48,14 +47,17 @@ async fn run(
     let Ok(permit) = stops.unless(permit).await? else {
         return Ok(Outcome::Failed(Failure::NoWorker("the engine is shut down".into())));
     };
-    let zygote = match stops.unless(workers.zygotes.lease(&job.holder)).await? {
-        Ok(zygote) => zygote,
-        Err(why) => return Ok(Outcome::Failed(Failure::NoWorker(why))),
+    let source = match &job.kind {
+        Kind::Live(live) => Source::Live(live),
+        Kind::Stateful(_) | Kind::Stateless => match stops.unless(workers.zygotes.lease(&job.holder)).await? {
+            Ok(zygote) => Source::Zygote(zygote),
+            Err(why) => return Ok(Outcome::Failed(Failure::NoWorker(why))),
+        },
     };
     let mut failure = Failure::NoWorker("no worker accepted the run".into());
     for _ in 0..WORKERS_MAX {
         stops.deadline = None;
-        let begun = match stops.unless(begin(zygote.zygote(), &workers.cpu, job)).await? {
+        let begun = match stops.unless(source.begin(&workers.cpu, job)).await? {
             Ok(begun) => begun,
             Err(NotBegun::Refused(why)) => {
                 failure = why;
@@ -68,10 +70,11 @@ async fn run(
         let _ = events.try_send(Event::Started);
         let mut follower = Follower::new(begun.worker, begun.state, begun.snapshot, begun.seed, job, &workers.answers, events);
         match stops.unless(follower.follow()).await {
-            Ok(Followed::Ended(outcome)) => return Ok(outcome.with_permit(permit)),
+            Ok(Followed::Ended(outcome)) => return Ok(source.keep_turn(outcome, follower, begun.run).with_permit(permit)),
             Ok(Followed::Unread(why)) => failure = why,
             Err(stop) => {
                 follower.kill().await;
+                source.turn_failed();
                 let outcome = stop.into_outcome(job);
                 follower.drain().await;
                 return Ok(outcome);
@@ -79,6 +82,39 @@ async fn run(
         }
     }
     Ok(Outcome::Failed(failure))
+}
+
+/// Where the process for a job comes from.
+enum Source<'a> {
+    Zygote(Lease),
+    Live(&'a LiveWorker),
+}
+
+impl Source<'_> {
+    async fn begin(&self, cpu: &CpuShares, job: &Job) -> Result<Begun, NotBegun> {
+        match self {
+            Self::Zygote(zygote) => begin_one_shot(zygote, cpu, job).await,
+            Self::Live(live) => begin_live(live, cpu, job).await,
+        }
+    }
+
+    /// A completed turn keeps its process, for the caller to commit.
+    fn keep_turn(&self, mut outcome: Outcome, follower: Follower<'_>, run: RunNumber) -> Outcome {
+        match (self, &mut outcome) {
+            (Self::Live(live), Outcome::Completed { turn, .. }) => {
+                *turn = Some(LiveTurn::new((*live).clone(), follower.into_worker(), run))
+            }
+            _ => self.turn_failed(),
+        }
+        outcome
+    }
+
+    /// The next turn should not have to wait for a clone because this one failed.
+    fn turn_failed(&self) {
+        if let Self::Live(live) = self {
+            live.clone_ahead();
+        }
+    }
 }
 
 /// Why a run is stopped before it ends by itself.
@@ -147,38 +183,33 @@ struct Begun {
     worker: Worker,
     _cpu: Option<CpuShare>,
     seed: [u8; SEED_BYTES],
+    run: RunNumber,
     state: ServerState,
     snapshot: Option<OwnedFd>,
 }
 
+/// Sends the job to a process of a live worker.
+async fn begin_live(live: &LiveWorker, cpu: &CpuShares, job: &Job) -> Result<Begun, NotBegun> {
+    let seed = heapstead_types::random_bytes();
+    let (process, run) = live.begin(job, seed).await.map_err(NotBegun::Refused)?;
+    let cpu = process.worker.pid().map(|pid| cpu.add(&job.holder, pid));
+    Ok(Begun { worker: process.worker, _cpu: cpu, seed, run, state: process.state, snapshot: None })
+}
+
 /// Gets a worker and sends it the requests of the job.
-async fn begin(zygote: &Zygote, cpu: &CpuShares, job: &Job) -> Result<Begun, NotBegun> {
+async fn begin_one_shot(zygote: &Lease, cpu: &CpuShares, job: &Job) -> Result<Begun, NotBegun> {
     let impossible = |why: String| NotBegun::Impossible(Failure::NoWorker(why));
     let seed = heapstead_types::random_bytes();
-    let requests = RunRequests::new(job, seed).map_err(|error| impossible(format!("memory for a heap: {error}")))?;
+    let requests = OneShotRequests::new(job, seed).map_err(|error| impossible(format!("memory for a heap: {error}")))?;
     let timeout = Duration::from_secs(job.limits.timeout_secs.into());
-    let worker = zygote.fork(job.limits.heap_mb).await.map_err(impossible)?;
+    let worker = zygote.zygote().fork(job.limits.heap_mb).await.map_err(impossible)?;
     let cpu = worker.pid().map(|pid| cpu.add(&job.holder, pid));
     match tokio::time::timeout(timeout, worker.send(&requests.bytes, &requests.descriptors())).await {
-        Ok(Ok(())) => Ok(Begun { worker, _cpu: cpu, seed, state: requests.state, snapshot: requests.snapshot }),
+        Ok(Ok(())) => Ok(Begun { worker, _cpu: cpu, seed, run: RunNumber::FIRST, state: requests.state, snapshot: requests.snapshot }),
         Ok(Err(error)) => {
             let why = || Failure::NoWorker(format!("the worker did not accept the run: {error}"));
             Err(NotBegun::Refused(reason_of(&worker).await.unwrap_or_else(why)))
         }
         Err(_) => Err(impossible(format!("the worker did not read the run in {} s", timeout.as_secs()))),
-    }
-}
-
-/// Why a worker refused its requests, if it sent a reason before it exited: for example, it could not be confined.
-async fn reason_of(worker: &Worker) -> Option<Failure> {
-    worker.kill();
-    // A `Vec`, because an array would enlarge the future of every job, which is moved a few times.
-    let (mut decoder, mut buffer) = (Decoder::default(), vec![0; REASON_BYTES]);
-    while let Ok(count @ 1..) = worker.read(&mut buffer).await {
-        decoder.push(&buffer[..count]);
-    }
-    match decoder.next_message() {
-        Ok(Some(FromWorker::Unfit { why })) => Some(Failure::NoWorker(why)),
-        _ => None,
     }
 }

@@ -13,6 +13,7 @@ mod engine;
 mod follower;
 mod heap_image;
 mod job_driver;
+mod live;
 mod pool;
 mod run_requests;
 mod scheduler;
@@ -32,7 +33,10 @@ pub use engine::{
 pub use heap_image::HeapImage;
 pub use heapstead_wire::ANSWER_BYTES_MAX;
 pub use heapstead_wire::control::{OptionalLayer, StatefulJit};
-pub use heapstead_wire::{Gap, RecordedInputs, SEED_BYTES, TIMER_RESOLUTION_US_DEFAULT, TIMER_RESOLUTION_US_MAX, ZygoteSettings};
+pub use heapstead_wire::{
+    Gap, RecordedInputs, RunNumber, SEED_BYTES, TIMER_RESOLUTION_US_DEFAULT, TIMER_RESOLUTION_US_MAX, ZygoteSettings,
+};
+pub use live::{LiveTurn, LiveWorker};
 pub use pool::Sharing;
 pub use scheduler::{Load, Permit, Refused};
 pub use source_text::SourceText;

@@ -1,4 +1,4 @@
-//! The requests of a one-shot run: `Open`, `Run`, `Snapshot` if it is stateful, `Close`, all sent with one write.
+//! The requests of runs: those of a one-shot run are all sent with one write, `Open`, `Run`, `Snapshot` if it is stateful, `Close`.
 
 use crate::engine::{Job, Kind};
 use crate::heap_image::HeapImage;
@@ -7,7 +7,7 @@ use heapstead_wire::{Open, RunNumber, RunSettings, SEED_BYTES, ServerState, ToWo
 use std::borrow::Cow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-pub struct RunRequests<'a> {
+pub struct OneShotRequests<'a> {
     /// The requests, encoded.
     pub bytes: Vec<u8>,
     /// Which answers to expect.
@@ -17,27 +17,17 @@ pub struct RunRequests<'a> {
     heap: Option<&'a HeapImage>,
 }
 
-impl<'a> RunRequests<'a> {
+impl<'a> OneShotRequests<'a> {
     /// The requests of a run with this seed, unless it is a replay.
     pub fn new(job: &'a Job, seed: [u8; SEED_BYTES]) -> std::io::Result<Self> {
         let (heap, snapshot) = match &job.kind {
-            Kind::Stateless => (None, None),
             Kind::Stateful(heap) => (heap.as_ref(), Some(HeapImage::blank()?)),
+            Kind::Stateless | Kind::Live(_) => (None, None),
         };
         let mut requests = Self { bytes: Vec::new(), state: ServerState::default(), snapshot, heap };
         let run = RunNumber::FIRST;
-        requests.push(&ToWorker::Open(Open {
-            heap_mb: job.limits.heap_mb,
-            heap_bytes: heap.map(HeapImage::length),
-            identity_seed: heap.map_or(0, |heap| identity_seed(heap.key())),
-            stateful: requests.snapshot.is_some(),
-        }))?;
-        let (seed, replay) = match &job.replay {
-            Some(recorded) => (recorded.seed, Some(Cow::Borrowed(&recorded.inputs))),
-            None => (seed, None),
-        };
-        let settings = RunSettings { output_bytes_max: job.limits.output_bytes_max, seed, headers: job.headers.clone() };
-        requests.push(&ToWorker::Run { run, settings: Cow::Owned(settings), replay, code: Cow::Borrowed(&job.code) })?;
+        requests.push(&open(job.limits.heap_mb, heap, requests.snapshot.is_some()))?;
+        requests.push(&RunRequest { run, job, seed }.message())?;
         if requests.snapshot.is_some() {
             requests.push(&ToWorker::Snapshot { run })?;
         }
@@ -53,6 +43,35 @@ impl<'a> RunRequests<'a> {
     /// The descriptors to send with the first byte, in the order of the requests that need them.
     pub fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
         self.heap.map(AsFd::as_fd).into_iter().chain(self.snapshot.as_ref().map(AsFd::as_fd)).collect()
+    }
+}
+
+/// The request to restore a heap, or the base heap.
+pub fn open(heap_mb: u32, heap: Option<&HeapImage>, stateful: bool) -> ToWorker<'static> {
+    ToWorker::Open(Open {
+        heap_mb,
+        heap_bytes: heap.map(HeapImage::length),
+        identity_seed: heap.map_or(0, |heap| identity_seed(heap.key())),
+        stateful,
+    })
+}
+
+/// The request to run a job.
+pub struct RunRequest<'a> {
+    pub run: RunNumber,
+    pub job: &'a Job,
+    /// Of the run, unless it is a replay.
+    pub seed: [u8; SEED_BYTES],
+}
+
+impl<'a> RunRequest<'a> {
+    pub fn message(&self) -> ToWorker<'a> {
+        let (seed, replay) = match &self.job.replay {
+            Some(recorded) => (recorded.seed, Some(Cow::Borrowed(&recorded.inputs))),
+            None => (self.seed, None),
+        };
+        let settings = RunSettings { output_bytes_max: self.job.limits.output_bytes_max, seed, headers: self.job.headers.clone() };
+        ToWorker::Run { run: self.run, settings: Cow::Owned(settings), replay, code: Cow::Borrowed(&self.job.code) }
     }
 }
 

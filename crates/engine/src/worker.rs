@@ -1,12 +1,14 @@
 //! One worker: its socket, its pidfd, and how it ended.
 
 use crate::zygote::ExitStatus;
-use heapstead_wire::send_with_descriptors;
+use heapstead_types::Failure;
+use heapstead_wire::{Decoder, FromWorker, send_with_descriptors};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, pidfd_send_signal};
 use std::io::{ErrorKind, Result};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdStream;
+use std::time::Duration;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::net::UnixStream;
@@ -17,16 +19,38 @@ pub struct Worker {
     pid: Option<i32>,
     socket: UnixStream,
     pidfd: AsyncFd<OwnedFd>,
-    exit: oneshot::Receiver<ExitStatus>,
+    exit: Exit,
+}
+
+/// Where its exit status comes from.
+#[derive(Debug)]
+enum Exit {
+    /// The zygote, which forked it.
+    Reported(oneshot::Receiver<ExitStatus>),
+    /// The kernel, for a clone of a worker.
+    OfClone,
 }
 
 impl Worker {
     pub fn new(socket: OwnedFd, pidfd: OwnedFd, exit: oneshot::Receiver<ExitStatus>) -> Result<Self> {
+        Self::with_exit(socket, pidfd, Exit::Reported(exit))
+    }
+
+    pub fn of_clone(socket: OwnedFd, pidfd: OwnedFd) -> Result<Self> {
+        Self::with_exit(socket, pidfd, Exit::OfClone)
+    }
+
+    fn with_exit(socket: OwnedFd, pidfd: OwnedFd, exit: Exit) -> Result<Self> {
         let socket = StdStream::from(socket);
         socket.set_nonblocking(true)?;
         // SAFETY: an owned descriptor keeps naming the same process as long as it lives.
         let pidfd = unsafe { AsyncFd::register(pidfd) }?;
         Ok(Self { pid: pid_of(&pidfd), socket: UnixStream::from_std(socket)?, pidfd, exit })
+    }
+
+    /// Whether it is a clone of a live worker.
+    pub fn is_clone(&self) -> bool {
+        matches!(self.exit, Exit::OfClone)
     }
 
     /// Its process id, for the log. None if it had already exited when it was forked.
@@ -77,9 +101,16 @@ impl Worker {
         matches!(poll(&mut watched, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(1..))
     }
 
-    /// Waits for its exit status. None if the zygote is dead too.
+    /// Waits until the process has ended. Returns its exit status, if that is known: not if the zygote is dead too, and not that of a clone on a
+    /// kernel before 6.15.
     pub async fn exit_status(&mut self) -> Option<ExitStatus> {
-        (&mut self.exit).await.ok()
+        match &mut self.exit {
+            Exit::Reported(exit) => exit.await.ok(),
+            Exit::OfClone => {
+                self.dead().await.ok()?;
+                pidfd_exit_status(self.pidfd.get_ref()).await
+            }
+        }
     }
 }
 
@@ -93,6 +124,45 @@ impl Drop for Worker {
 fn pid_of(pidfd: &AsyncFd<OwnedFd>) -> Option<i32> {
     let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd())).ok()?;
     info.lines().find_map(|line| line.strip_prefix("Pid:")?.trim().parse().ok()).filter(|pid| *pid > 0)
+}
+
+/// The kernel knows the exit status once the zygote has reaped the process, which takes a moment.
+async fn pidfd_exit_status(pidfd: &OwnedFd) -> Option<ExitStatus> {
+    for _ in 0..REAP_TRIES {
+        // SAFETY: all zeros is a valid value.
+        let mut info: libc::pidfd_info = unsafe { std::mem::zeroed() };
+        info.mask = u64::from(libc::PIDFD_INFO_EXIT);
+        // SAFETY: a live structure, which the kernel fills in.
+        if unsafe { libc::ioctl(pidfd.as_raw_fd(), libc::PIDFD_GET_INFO, &raw mut info) } == -1 {
+            return None;
+        }
+        if info.mask & u64::from(libc::PIDFD_INFO_EXIT) != 0 {
+            return Some(info.exit_code);
+        }
+        tokio::time::sleep(REAP_PAUSE).await;
+    }
+    None
+}
+
+const REAP_TRIES: usize = 1000;
+const REAP_PAUSE: Duration = Duration::from_millis(1);
+/// Read buffer for the message of a worker that refused its requests.
+const REASON_BYTES: usize = 4096;
+
+/// Why a worker refused its requests, if it sent a reason before it exited: for example, it could not be confined.
+pub async fn reason_of(worker: &Worker) -> Option<Failure> {
+    worker.kill();
+    // A `Vec`, because an array would enlarge the future of every job, which is moved a few times.
+    let (mut decoder, mut buffer) = (Decoder::default(), vec![0; REASON_BYTES]);
+    while let Ok(count @ 1..) = worker.read(&mut buffer).await {
+        decoder.push(&buffer[..count]);
+    }
+    while let Ok(Some(message)) = decoder.next_message() {
+        if let FromWorker::Unfit { why } = message {
+            return Some(Failure::NoWorker(why));
+        }
+    }
+    None
 }
 
 /// The signal that ended the process, if one did.

@@ -2,6 +2,7 @@
 
 use crate::Config;
 use crate::cgroup::WorkerGroup;
+use crate::live::CloneCount;
 use crate::worker::Worker;
 use crate::zygote_process::{Ended, Process, START_TIMEOUT, Started};
 use rustix::io::Errno;
@@ -38,10 +39,12 @@ pub type ExitStatus = i32;
 
 pub struct ForkRequest {
     pub heap_mb: u32,
+    /// Of a live worker: counts its clones.
+    pub live: Option<Arc<CloneCount>>,
     pub answer: oneshot::Sender<Result<Worker, String>>,
 }
 
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Zygote {
     requests: mpsc::Sender<ForkRequest>,
 }
@@ -57,9 +60,21 @@ impl Zygote {
 
     /// Returns a worker, which confines itself and waits for requests. An error if none can be forked.
     pub async fn fork(&self, heap_mb: u32) -> Result<Worker, String> {
+        self.request(heap_mb, None).await
+    }
+
+    /// As `fork`, for a worker that can be cloned.
+    pub async fn fork_live(&self, heap_mb: u32, clones: Arc<CloneCount>) -> Result<Worker, String> {
+        self.request(heap_mb, Some(clones)).await
+    }
+
+    async fn request(&self, heap_mb: u32, live: Option<Arc<CloneCount>>) -> Result<Worker, String> {
         for _ in 0..ZYGOTES_MAX {
             let (answer, answered) = oneshot::channel();
-            self.requests.send(ForkRequest { heap_mb, answer }).await.map_err(|_| "the engine is shut down".to_owned())?;
+            self.requests
+                .send(ForkRequest { heap_mb, live: live.clone(), answer })
+                .await
+                .map_err(|_| "the engine is shut down".to_owned())?;
             // No answer: the zygote died before the fork. No code has run, so the request is sent to the next zygote.
             if let Ok(answer) = answered.await {
                 return answer;

@@ -2,6 +2,7 @@
 
 use crate::cgroup::WorkerGroup;
 use crate::engine::EngineInfo;
+use crate::live::CloneCount;
 use crate::worker::Worker;
 use crate::zygote::{ExitStatus, ForkRequest, ZygoteError};
 use crate::{Config, Namespaces, Spares};
@@ -15,6 +16,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, oneshot};
@@ -43,6 +45,8 @@ pub struct Started {
     /// The layers of confinement that not every kernel has.
     pub layers: Vec<OptionalLayer>,
     pub stateful_jit: StatefulJit,
+    /// Whether workers can be live, or why not.
+    pub live: Result<(), String>,
 }
 
 /// One zygote process.
@@ -59,6 +63,8 @@ pub struct Process {
     refused: bool,
     /// Live workers, and where to send their exit status.
     alive: HashMap<u64, oneshot::Sender<ExitStatus>>,
+    /// Live workers and their clones.
+    families: HashMap<u64, Arc<CloneCount>>,
 }
 
 struct Pending {
@@ -94,14 +100,15 @@ impl Process {
             spares: VecDeque::new(),
             refused: false,
             alive: HashMap::new(),
+            families: HashMap::new(),
         };
         match tokio::time::timeout(START_TIMEOUT, process.receive()).await {
             Err(_) => Err(ZygoteError::TooSlow),
-            Ok(Some((FromZygote::Ready { engine, natives, layers, stateful_jit, cloned }, _))) => {
+            Ok(Some((FromZygote::Ready { engine, natives, layers, stateful_jit, live, cloned }, _))) => {
                 process.family.is_ready(cloned);
                 check_required(config.namespaces, &layers)?;
                 let id = engine.parse().map_err(|_| ZygoteError::Died)?;
-                Ok((process, Started { info: EngineInfo { id, natives }, layers, stateful_jit }))
+                Ok((process, Started { info: EngineInfo { id, natives }, layers, stateful_jit, live }))
             }
             Ok(Some((FromZygote::Unfit { why }, _))) => Err(ZygoteError::Unfit(why)),
             Ok(_) => Err(ZygoteError::Died),
@@ -125,8 +132,7 @@ impl Process {
             biased;
             message = self.receive() => {
                 let (message, descriptor) = message.ok_or(Ended::Died)?;
-                self.take(message, descriptor);
-                Ok(())
+                self.take(message, descriptor).await
             }
             request = incoming.recv() => self.serve_job(request.ok_or(Ended::EngineDropped)?).await,
             () = at(overdue) => Err(Ended::Silent),
@@ -143,15 +149,15 @@ impl Process {
         }
     }
 
-    async fn serve_job(&mut self, ForkRequest { heap_mb, answer }: ForkRequest) -> Result<(), Ended> {
-        let fitting = || if heap_mb == self.wanted.heap_mb { self.spares.pop_front() } else { None };
+    async fn serve_job(&mut self, ForkRequest { heap_mb, live, answer }: ForkRequest) -> Result<(), Ended> {
+        let fitting = || if heap_mb == self.wanted.heap_mb && live.is_none() { self.spares.pop_front() } else { None };
         let spare = std::iter::from_fn(fitting).find(|worker| !worker.is_dead());
         match spare {
             Some(worker) => {
                 let _ = answer.send(Ok(worker));
                 Ok(())
             }
-            None => self.ask(heap_mb, Requester::Job(answer)).await,
+            None => self.ask(heap_mb, live, Requester::Job(answer)).await,
         }
     }
 
@@ -161,13 +167,13 @@ impl Process {
         }
         let coming = self.pending.values().filter(|pending| matches!(pending.requester, Requester::Spare)).count();
         for _ in self.spares.len() + coming..self.wanted.count {
-            self.ask(self.wanted.heap_mb, Requester::Spare).await?;
+            self.ask(self.wanted.heap_mb, None, Requester::Spare).await?;
         }
         Ok(())
     }
 
     /// Sends a fork request to the zygote.
-    async fn ask(&mut self, heap_mb: u32, requester: Requester) -> Result<(), Ended> {
+    async fn ask(&mut self, heap_mb: u32, live: Option<Arc<CloneCount>>, requester: Requester) -> Result<(), Ended> {
         let sockets = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
         let (ours, theirs) = match sockets {
             Ok(sockets) => sockets,
@@ -178,30 +184,37 @@ impl Process {
         };
         self.last_worker += 1;
         let worker = self.last_worker;
-        let message = ToZygote::Fork { worker, heap_mb };
-        match tokio::time::timeout(self.fork_timeout, self.send(&message, theirs.as_fd())).await {
-            Err(_) => return Err(Ended::Silent),
-            Ok(Err(_)) => return Err(Ended::Died),
-            Ok(Ok(())) => {}
+        self.tell(&ToZygote::Fork { worker, heap_mb, live: live.is_some() }, Some(theirs.as_fd())).await?;
+        // Known before the worker can be cloned.
+        if let Some(clones) = live {
+            self.families.insert(worker, clones);
         }
         self.pending.insert(worker, Pending { socket: ours, requester, asked: Instant::now() });
         Ok(())
     }
 
-    async fn send(&self, message: &ToZygote, descriptor: BorrowedFd<'_>) -> std::io::Result<()> {
+    async fn tell(&self, message: &ToZygote, descriptor: Option<BorrowedFd<'_>>) -> Result<(), Ended> {
+        match tokio::time::timeout(self.fork_timeout, self.send(message, descriptor)).await {
+            Err(_) => Err(Ended::Silent),
+            Ok(Err(_)) => Err(Ended::Died),
+            Ok(Ok(())) => Ok(()),
+        }
+    }
+
+    async fn send(&self, message: &ToZygote, descriptor: Option<BorrowedFd<'_>>) -> std::io::Result<()> {
         loop {
             let mut ready = self.control.writable().await?;
-            match ready.try_io(|control| Ok(control::send(control.get_ref(), message, Some(descriptor))?)) {
+            match ready.try_io(|control| Ok(control::send(control.get_ref(), message, descriptor)?)) {
                 Ok(sent) => return sent,
                 Err(_would_block) => {}
             }
         }
     }
 
-    fn take(&mut self, message: FromZygote, descriptor: Option<OwnedFd>) {
+    async fn take(&mut self, message: FromZygote, descriptor: Option<OwnedFd>) -> Result<(), Ended> {
         match message {
             FromZygote::Forked { worker } => {
-                let Some(Pending { socket, requester, .. }) = self.pending.remove(&worker) else { return };
+                let Some(Pending { socket, requester, .. }) = self.pending.remove(&worker) else { return Ok(()) };
                 self.refused = false;
                 let (exited, exit) = oneshot::channel();
                 self.alive.insert(worker, exited);
@@ -218,6 +231,7 @@ impl Process {
             }
             FromZygote::NotForked { worker, why } => {
                 self.refused = true;
+                self.families.remove(&worker);
                 if let Some(pending) = self.pending.remove(&worker) {
                     pending.requester.refuse(why);
                 }
@@ -227,8 +241,16 @@ impl Process {
                     let _ = exited.send(wait_status);
                 }
             }
+            FromZygote::Cloned { worker } => {
+                if self.families.get(&worker).is_some_and(|clones| !clones.allow()) {
+                    tracing::warn!(worker, "a live worker was cloned and nobody asked for it; it is killed");
+                    self.tell(&ToZygote::KillFamily { worker }, None).await?;
+                }
+            }
+            FromZygote::FamilyEnded { worker } => drop(self.families.remove(&worker)),
             FromZygote::Ready { .. } | FromZygote::Unfit { .. } => {}
         }
+        Ok(())
     }
 }
 

@@ -44,6 +44,7 @@ struct OwnersZygote {
 }
 
 /// The right to fork workers of a zygote, which is not stopped meanwhile.
+#[derive(Debug)]
 pub struct Lease {
     zygote: Zygote,
     _in_use: Option<InUse>,
@@ -105,7 +106,14 @@ impl Inner {
     }
 }
 
+impl std::fmt::Debug for Zygotes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Zygotes")
+    }
+}
+
 /// Counts a job of an owner's zygote until it is dropped.
+#[derive(Debug)]
 struct InUse {
     all: Zygotes,
     holder: BudgetHolder,

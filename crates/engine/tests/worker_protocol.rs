@@ -53,7 +53,7 @@ impl Zygote {
 
     fn fork(&self) -> Worker {
         let (socket, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).expect("sockets");
-        control::send(&self.control, &ToZygote::Fork { worker: 1, heap_mb: 64 }, Some(theirs.as_fd())).expect("send");
+        control::send(&self.control, &ToZygote::Fork { worker: 1, heap_mb: 64, live: false }, Some(theirs.as_fd())).expect("send");
         loop {
             // Earlier workers may have exited meanwhile.
             match control::receive(&self.control).expect("a message") {

@@ -37,6 +37,7 @@ pub fn serve(way: &str) -> ! {
             natives: vec![0],
             layers: Vec::new(),
             stateful_jit: heapstead_wire::control::StatefulJit::Off,
+            live: Err("refused by the test".into()),
             cloned: false,
         }),
     }

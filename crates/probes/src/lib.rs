@@ -14,6 +14,8 @@
 //! | `layout` | reports where memory is in its address space | `inside` |
 //! | `fake garbage` | violates the protocol with the server | `fake_worker` |
 //!
+//! In a live worker: `attempt …`, and `clone without end`, `clone once`, `commit`, `pretend`, `refuse` (`live`).
+//!
 //! Four command lines run outside a worker: `outer-layer` (what a process can do that has only the zygote's confinement, without namespaces),
 //! `namespaces` (what a process sees that has only them), a base heap named `fake:…` (a zygote that violates the protocol) and one named
 //! `earlier-layers:…` (a zygote with fewer layers, which runs JavaScript, for the benchmark of what the others cost).
@@ -27,6 +29,7 @@ mod fake_worker;
 mod fake_zygote;
 mod heap;
 mod inside;
+mod live;
 mod memory;
 mod namespaces;
 mod outer_layer;
@@ -63,6 +66,10 @@ fn run(channel: &Channel) {
     let code = socket::peek_code();
     if let Some(fake) = code.strip_prefix("fake ") {
         return fake_worker::run(channel, fake);
+    }
+    if code.is_empty() {
+        // The requests of a one-shot run come with one write.
+        return live::serve(channel);
     }
     let Some(requests) = ReceivedRun::receive(socket::socket()) else { return };
     let ReceivedRun { open, heap, run, code, .. } = &requests;

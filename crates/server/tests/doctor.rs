@@ -6,7 +6,7 @@ use common::{Place, Ran};
 use seccompiler::{BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, TargetArch};
 use std::os::unix::process::CommandExt;
 
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 15] = [
     "V8 host",
     "worker library",
     "Landlock",
@@ -16,6 +16,7 @@ const NAMES: [&str; 14] = [
     "cgroup",
     "engine",
     "stateful code",
+    "live sessions",
     "heap folder",
     "disk space",
     "database",

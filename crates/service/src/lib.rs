@@ -10,6 +10,7 @@
 //!   events/       subscriptions and what they deliver
 //! budget.rs     bounded resources that callers share
 //! caller.rs     on whose behalf a request is made, and in which session
+//! live/         sessions whose heap is in memory between turns
 //! key_ring.rs   secret keys that all servers on one database share
 //! monitoring/   health and metrics
 //! long_answers.rs  lists and texts that are sent while they are read
@@ -33,6 +34,7 @@ mod executions;
 pub mod fuzzing;
 mod heaps;
 mod key_ring;
+mod live;
 mod long_answers;
 mod monitoring;
 mod owner_permits;
@@ -54,9 +56,9 @@ pub use contexts::{
 pub use error::{Noun, ServiceError};
 pub use events::{Delivery, EVENT_BYTES_MAX, Event, Events, Level, Position, Scope, Subscriber, TOPICS_BYTES_MAX, Topic, end_message};
 pub use executions::{
-    ExecutionList, ExecutionOutcome, ExecutionOutput, ExecutionRecord, ExecutionSummary, Executions, FinishedRun, InputHeap, ListRequest,
-    OnMissingHeap, OneShot, OneShotMode, OneShotRequest, Progress, ReplayReport, ResultPart, ResultRange, RunParameters, RunRequest,
-    RunningExecution, STATELESS_OUTPUT_BYTES_MAX, StartPoint, Stateless, StatelessAnswer, iso_8601,
+    Durability, ExecutionList, ExecutionOutcome, ExecutionOutput, ExecutionRecord, ExecutionSummary, Executions, FinishedRun, InputHeap,
+    ListRequest, OnMissingHeap, OneShot, OneShotMode, OneShotRequest, Progress, ReplayReport, ResultPart, ResultRange, RunParameters,
+    RunRequest, RunningExecution, STATELESS_OUTPUT_BYTES_MAX, StartPoint, Stateless, StatelessAnswer, iso_8601,
 };
 pub use heaps::{
     CollectRequest, Collected, ExportedHeap, FileRemoval, HEAP_CACHE_BYTES_MAX, HeapCache, HeapImport, HeapList, HeapSummary, HeapTags,
@@ -64,6 +66,7 @@ pub use heaps::{
     TaggedHeaps, UpgradedHeap, check_tags, parse_heap_key,
 };
 pub use key_ring::KeyRing;
+pub use live::{LivePolicy, LiveSessions};
 pub use long_answers::{LIST_BYTES_MAX, ListPage, LongAnswer, LongText, TextRest};
 pub use monitoring::{ContextHealth, ContextMetrics, EngineHealth, Health, HealthStatus, HeapStoreHealth, Metrics, StoreMetrics};
 pub use owner_permits::{OwnerPermit, OwnerPermits};

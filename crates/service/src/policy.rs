@@ -1,6 +1,7 @@
 //! What the operator decided: limits, retention, quotas.
 
-use crate::executions::OnMissingHeap;
+use crate::executions::{Durability, OnMissingHeap};
+use crate::live::LivePolicy;
 use heapstead_types::{LimitMaxima, Limits};
 use jiff::{SignedDuration, Timestamp};
 use std::time::Duration;
@@ -26,6 +27,9 @@ pub struct Policy {
     /// Whether heaps that this server did not write can be imported (`heaps/signing.rs`): by owners with the permission, and by callers
     /// without credentials, who are the operator unless other machines can reach the server.
     pub import_heaps: bool,
+    /// When a turn of an opened session is acknowledged.
+    pub session_durability: Durability,
+    pub live: LivePolicy,
 }
 
 /// What a server does whose operator decided nothing; a test in `server/src/cli/flags/mod.rs` compares it with the defaults of the flags.
@@ -44,6 +48,8 @@ impl Default for Policy {
             quotas: Quotas::default(),
             delegated: false,
             import_heaps: true,
+            session_durability: Durability::Snapshot,
+            live: LivePolicy::default(),
         }
     }
 }

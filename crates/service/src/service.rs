@@ -8,6 +8,7 @@ use crate::executions::{
     ExecutionRecord, Executions, RunParameters, RunningExecution, StopReason, driver, note_head, orphans, peer_questions,
 };
 use crate::heaps::{HeapCache, Heaps, signing};
+use crate::live::{self, Checkpoints, LiveSessions};
 use crate::monitoring::Meter;
 use crate::policy::Policy;
 use crate::retention;
@@ -37,6 +38,8 @@ pub(crate) struct Runtime {
     /// Identifies the engine and the base heap.
     pub generation: String,
     pub meter: Meter,
+    pub live: Arc<LiveSessions>,
+    pub checkpoints: Checkpoints,
 }
 
 impl Service {
@@ -65,6 +68,7 @@ impl Service {
         followers::start(stores);
         access_audit::start(stores);
         signing::warn_of_unsigned(stores);
+        live::eviction::start(&service);
         Ok(service)
     }
 
@@ -80,6 +84,8 @@ impl Service {
             closing: AtomicBool::new(false),
             catalogs,
             meter: Meter::default(),
+            live: Arc::default(),
+            checkpoints: Checkpoints::new(policy.live.checkpoints_max),
         };
         Self { stores, runtime: Arc::new(runtime) }
     }

@@ -13,9 +13,25 @@ pub struct InvalidHeapKey(String);
 /// Characters of a refused value that the error repeats.
 const SHOWN_CHARS_MAX: usize = 80;
 
+/// What ids of states begin with.
+const STATE: [u8; 16] = *b"heapstead: state";
+
 impl HeapKey {
     pub const fn from_digest(digest: [u8; 32]) -> Self {
         Self(digest)
+    }
+
+    /// An id of the form of a heap key, for a state whose heap is stored later. No heap has such a key: its SHA-256 would have to begin with
+    /// 16 given bytes.
+    pub fn of_state(random: [u8; 16]) -> Self {
+        let mut id = [0; 32];
+        id[..16].copy_from_slice(&STATE);
+        id[16..].copy_from_slice(&random);
+        Self(id)
+    }
+
+    pub fn is_state(&self) -> bool {
+        self.0[..16] == STATE
     }
 
     pub const fn digest(&self) -> &[u8; 32] {

@@ -4,8 +4,9 @@
 //! |---|---|---|
 //! | zygote → server | `Ready` | – |
 //! | server → zygote | `Fork` | the worker's socket |
+//! | server → zygote | `KillFamily` | – |
 //! | zygote → server | `Forked` | a pidfd of the worker |
-//! | zygote → server | `NotForked`, `Exited` | – |
+//! | zygote → server | `NotForked`, `Exited`, `Cloned`, `FamilyEnded` | – |
 
 use crate::{receive_with_descriptors, send_with_descriptors};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,7 +17,14 @@ const MESSAGE_BYTES_MAX: usize = 4096;
 
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum ToZygote {
-    Fork { worker: u64, heap_mb: u32 },
+    Fork {
+        worker: u64,
+        heap_mb: u32,
+        /// The worker may clone itself when the server asks it to: it and its clones are a family.
+        live: bool,
+    },
+    /// Kills a live worker and all its clones.
+    KillFamily { worker: u64 },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -28,6 +36,8 @@ pub enum FromZygote {
         /// The layers of confinement that not every kernel has.
         layers: Vec<OptionalLayer>,
         stateful_jit: StatefulJit,
+        /// Whether workers can be live, or why not.
+        live: Result<(), String>,
         /// The zygote is a clone of the process that the server started, in a PID namespace of its own. That process has exited.
         cloned: bool,
     },
@@ -45,6 +55,14 @@ pub enum FromZygote {
     Exited {
         worker: u64,
         wait_status: i32,
+    },
+    /// A process of the family of this worker was allowed to clone itself.
+    Cloned {
+        worker: u64,
+    },
+    /// The last process of the family of this worker has ended.
+    FamilyEnded {
+        worker: u64,
     },
 }
 

@@ -6,7 +6,7 @@
 //! ```
 //! `length`: u32, of the payload alone. `run number`: u64, 0 if the message does not belong to a run. All numbers are little-endian.
 //!
-//! Kinds 1 to 6 are sent to the worker ([`crate::ToWorker`]), kinds 11 to 21 by the worker ([`crate::FromWorker`]): a frame in the wrong
+//! Kinds 1 to 7 are sent to the worker ([`crate::ToWorker`]), kinds 11 to 22 by the worker ([`crate::FromWorker`]): a frame in the wrong
 //! direction has an unknown kind. Each kind has its own limit on the payload, which is checked when the head has arrived, before anything is
 //! allocated.
 

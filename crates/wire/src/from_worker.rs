@@ -12,8 +12,8 @@
 //! | 18 | `Committed` | empty |
 //! | 19 | `Snapshot` | a status byte: 0, then u64 length and SHA-256 of what was written; or a failure |
 //! | 20 | `Unfit` | UTF-8 text: why this worker can't serve; it belongs to no run |
-//! | 22 | `Inputs` | a part of the inputs of a stateful run, at most 64 KiB (`recorded_inputs.rs`); all parts come before the end of the run |
 //! | 21 | `Javascript` | the JavaScript that ran, if it differs from the source. `Ended` follows at once: the server has room for both, or reads neither |
+//! | 22 | `Inputs` | a part of the inputs of a stateful run, at most 64 KiB (`recorded_inputs.rs`); all parts come before the end of the run |
 //!
 //! [`crate::Decoder`] reads these messages, [`crate::ServerState`] says which may come when.
 

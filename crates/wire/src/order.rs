@@ -11,6 +11,7 @@
 //!                                           [Javascript n] Ended n               once; if the run failed, the worker exits
 //! Commit n ────────►  keeps effects of n ─► Committed n
 //! Snapshot n ──────►  writes the heap ────► Snapshot n                           written, or why not
+//! Fork ────────────►  clones itself; the clone, on its own socket: Opened
 //! Close ───────────►  exits
 //! ```
 //!
@@ -20,17 +21,18 @@
 //! New ──Open──► Idle ──Run n──► Running n ──completes──► Completed n ──Commit n──► Committed n ──Run m──► Running m …      m > n
 //!                                  │ fails                 └─ Snapshot n, once, in either state ────┘
 //!                                  ▼
-//!                                 exits                  Close is accepted in every state
+//!                                 exits                  Close is accepted in every state, Fork in Idle and Committed
 //! ```
 //!
+//! - A clone is in the state of the process that was cloned: a run or a snapshot in it leaves that process unchanged.
 //! - The server may send requests ahead of the answers. A one-shot run is `Open`, `Run 1`, `Snapshot 1` (if it is stateful), `Close`, in one write.
 //! - A run that fails ends its worker, so requests for it that were sent ahead get no answer.
 //! - `Committed` and `Snapshot` may come between the messages of a later run: they belong to a run that has ended.
 //! - `Unfit` may come at any time, and is the last message: the worker could not be confined, the heap could not be restored, or a request was
-//!   out of order. Today's worker also refuses a second `Run` this way. Nothing sends one yet.
+//!   out of order, or the worker can't be cloned.
 //! - If a message of a worker is out of order or has the wrong run number, the worker is killed and the run fails ([`ServerState`]).
-//! - No capability exists yet, so the engine treats a `Call` of any kind as misbehaviour and kills the worker. The server does not send `Commit`
-//!   and `Reply` yet. Today's worker answers the first as shown above and refuses the second.
+//! - No capability exists yet, so the engine treats a `Call` of any kind as misbehaviour and kills the worker. The server does not send
+//!   `Reply` yet, and today's worker refuses it.
 
 use crate::{CallNumber, FromWorker, INPUTS_BYTES_MAX, RunNumber, ToWorker};
 use std::collections::VecDeque;
@@ -104,6 +106,10 @@ impl WorkerState {
             (Self::New, ToWorker::Open(_)) => Ok(Self::Idle),
             (Self::New, _) => Err(OrderError::TooEarly { name, missing: "Open" }),
             (_, ToWorker::Open(_)) => Err(OrderError::Repeated { name }),
+            (Self::Idle | Self::Completed { committed: true, snapshotted: false, .. }, ToWorker::Fork) => Ok(self),
+            (Self::Completed { committed: false, .. }, ToWorker::Fork) => Err(OrderError::TooEarly { name, missing: "Commit" }),
+            // A snapshot consumes the heap.
+            (_, ToWorker::Fork) => Err(OrderError::NotAsked { name }),
             (Self::Idle, ToWorker::Run { run, .. }) => Ok(Self::Running(*run)),
             (Self::Completed { committed: false, .. }, ToWorker::Run { .. }) => Err(OrderError::TooEarly { name, missing: "Commit" }),
             (Self::Completed { run: last, .. }, ToWorker::Run { run, .. }) if *run > last => Ok(Self::Running(*run)),
@@ -168,8 +174,13 @@ impl ServerState {
             ToWorker::Run { run, .. } => self.runs.push_back(*run),
             ToWorker::Commit { run } => self.commits.push_back(*run),
             ToWorker::Snapshot { run } => self.snapshots.push_back(*run),
-            ToWorker::Reply { .. } | ToWorker::Close => {}
+            ToWorker::Reply { .. } | ToWorker::Close | ToWorker::Fork => {}
         }
+    }
+
+    /// The state of a clone of this worker, which says `Opened` for itself.
+    pub fn of_clone(&self) -> Self {
+        Self { open: Open::Asked, ..self.clone() }
     }
 
     /// Checks that a message of the worker is in order, and notes it.

@@ -8,6 +8,7 @@
 //! | 4 | `Snapshot` | empty | where to write the snapshot |
 //! | 5 | `Reply` | u64 call number, a status byte, bytes (status 0: the value; 1: UTF-8 text that says why there is none) | – |
 //! | 6 | `Close` | empty | – |
+//! | 7 | `Fork` | empty | the socket of the new process |
 //!
 //! Several messages may be sent with one write. Descriptors are attached to the first byte of the write, and are assigned, in order, to the
 //! messages that need one. [`crate::Reader`] reads these messages, [`crate::WorkerState`] defines their order.
@@ -50,6 +51,8 @@ pub enum ToWorker<'a> {
     },
     /// Exit.
     Close,
+    /// Clone this process. The clone continues from the same state, with the attached socket instead of this one.
+    Fork,
 }
 
 /// Settings for the lifetime of a worker.
@@ -85,7 +88,8 @@ const COMMIT: Kind = Kind { byte: 3, name: "Commit", payload_bytes_max: 0, of_a_
 const SNAPSHOT: Kind = Kind { byte: 4, name: "Snapshot", payload_bytes_max: 0, of_a_run: true };
 const REPLY: Kind = Kind { byte: 5, name: "Reply", payload_bytes_max: 8 + 1 + REPLY_BYTES_MAX, of_a_run: true };
 const CLOSE: Kind = Kind { byte: 6, name: "Close", payload_bytes_max: 0, of_a_run: false };
-pub(crate) static KINDS: [Kind; 6] = [OPEN, RUN, COMMIT, SNAPSHOT, REPLY, CLOSE];
+const FORK: Kind = Kind { byte: 7, name: "Fork", payload_bytes_max: 0, of_a_run: false };
+pub(crate) static KINDS: [Kind; 7] = [OPEN, RUN, COMMIT, SNAPSHOT, REPLY, CLOSE, FORK];
 
 /// Size of each length field of a run.
 const LENGTH_BYTES: usize = 4;
@@ -108,13 +112,14 @@ impl ToWorker<'_> {
             Self::Snapshot { .. } => &SNAPSHOT,
             Self::Reply { .. } => &REPLY,
             Self::Close => &CLOSE,
+            Self::Fork => &FORK,
         }
     }
 
     /// How many descriptors are attached to it.
     pub fn descriptors(&self) -> usize {
         match self {
-            Self::Open(Open { heap_bytes: Some(_), .. }) | Self::Snapshot { .. } => 1,
+            Self::Open(Open { heap_bytes: Some(_), .. }) | Self::Snapshot { .. } | Self::Fork => 1,
             _ => 0,
         }
     }
@@ -137,7 +142,7 @@ impl ToWorker<'_> {
                 };
                 write_frame(writer, kind, Some(*run), &[&call.0.to_le_bytes(), &[status], bytes])
             }
-            Self::Close => write_frame(writer, kind, None, &[]),
+            Self::Close | Self::Fork => write_frame(writer, kind, None, &[]),
         }
     }
 
@@ -172,6 +177,7 @@ impl ToWorker<'_> {
                 };
                 ToWorker::Reply { run: head.run()?, call, outcome }
             }
+            FORK => ToWorker::Fork,
             _ => ToWorker::Close,
         })
     }

@@ -56,6 +56,22 @@ impl Channel {
         Ok((request, descriptor))
     }
 
+    /// Continues on another socket, as a clone of the process that this channel belonged to.
+    pub fn continue_on(&self, socket: OwnedFd) {
+        // SAFETY: both descriptors are open; the first one stays this channel's own.
+        if unsafe { libc::dup3(socket.as_raw_fd(), self.socket.as_raw_fd(), 0) } == -1 {
+            quit();
+        }
+        drop(socket);
+        self.opened_due.set(true);
+        self.flush_opened();
+    }
+
+    /// Whether everything that was received has been handled.
+    pub fn is_drained(&self) -> bool {
+        !self.reader.borrow().has_more()
+    }
+
     /// Notes that the heap is restored, so that `Opened` is sent.
     pub fn opened(&self) {
         self.opened_due.set(true);
@@ -141,7 +157,7 @@ impl Channel {
         }
     }
 
-    fn flush_opened(&self) {
+    pub fn flush_opened(&self) {
         if self.opened_due.replace(false) {
             self.write(&FromWorker::OPENED);
         }

@@ -5,6 +5,7 @@ mod channel;
 mod code_pages;
 pub mod confine;
 mod entry;
+mod families;
 pub mod vm;
 mod zygote;
 

@@ -1,11 +1,12 @@
 //! The zygote: initialises V8 once, forks a worker for each request of the server, and reports the exit of each worker.
 
-use crate::confine::Layers;
+use crate::confine::{Layers, Lifetime};
+use crate::families::Families;
 use crate::{Channel, allocator, channel, code_pages, confine, entry, vm};
 use heapstead_wire::ZygoteSettings;
 use heapstead_wire::control::{self, FromZygote, ToZygote};
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, wait};
+use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, setpgid, waitpid};
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -69,6 +70,8 @@ struct Zygote<'a> {
     control: BorrowedFd<'a>,
     children: OwnedFd,
     workers: HashMap<Pid, u64>,
+    /// None if workers can't be live here.
+    families: Option<Families>,
     policy: confine::Policy,
     runner: Runner,
 }
@@ -96,21 +99,32 @@ impl<'a> Zygote<'a> {
         let cloned = namespaces.is_clone();
         let children = watch_children().map_err(|error| format!("exits of workers can't be watched: {error}"))?;
         let policy = confine::Policy::compile(layers, settings.jitless).map_err(|error| error.to_string())?;
-        let layers = confine::zygote(namespaces, layers).map_err(|error| error.to_string())?;
-        let ready = FromZygote::Ready { engine: vm::engine_id().to_string(), natives: vm::natives_digests(), layers, stateful_jit, cloned };
+        let confine::Optional { layers, clones } = confine::zygote(namespaces, layers).map_err(|error| error.to_string())?;
+        let (live, families) = match clones {
+            Ok(requests) => (Ok(()), Some(Families::new(requests))),
+            Err(why) => (Err(why), None),
+        };
+        let (engine, natives) = (vm::engine_id().to_string(), vm::natives_digests());
+        let ready = FromZygote::Ready { engine, natives, layers, stateful_jit, live, cloned };
         control::send(control, &ready, None).map_err(|error| format!("control socket: {error}"))?;
-        Ok(Self { control, children, workers: HashMap::new(), policy, runner })
+        Ok(Self { control, children, workers: HashMap::new(), families, policy, runner })
     }
 
     fn serve(&mut self) -> i32 {
         loop {
-            let mut ready = [PollFd::new(&self.control, PollFlags::IN), PollFd::new(&self.children, PollFlags::IN)];
+            let clones = self.families.as_ref().map_or(self.control, AsFd::as_fd);
+            let watched = [self.control, self.children.as_fd(), clones];
+            let mut ready = watched.map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN));
             if poll(&mut ready, None).is_err() {
                 continue;
             }
-            let [control_ready, children_ready] = ready.map(|descriptor| !descriptor.revents().is_empty());
+            let [control_ready, children_ready, clones_ready] = ready.map(|descriptor| !descriptor.revents().is_empty());
+            // First what makes room.
             if children_ready {
                 self.reap();
+            }
+            if clones_ready && let Some(cloned) = self.families.as_mut().and_then(Families::decide) {
+                let _ = control::send(self.control, &cloned, None);
             }
             if control_ready && !self.answer() {
                 return 0;
@@ -121,22 +135,36 @@ impl<'a> Zygote<'a> {
     /// Answers one request. False if the server has closed the socket.
     fn answer(&mut self) -> bool {
         match control::receive(self.control) {
-            Ok(Some((ToZygote::Fork { worker, heap_mb }, Some(socket)))) => self.fork(worker, heap_mb, socket),
+            Ok(Some((ToZygote::Fork { worker, heap_mb, live }, Some(socket)))) => match (live, &self.families) {
+                (true, None) => self.refuse(worker, "workers can't be live here"),
+                (true, Some(_)) => self.fork(worker, heap_mb, Lifetime::Live, socket),
+                (false, _) => self.fork(worker, heap_mb, Lifetime::OneRun, socket),
+            },
+            Ok(Some((ToZygote::KillFamily { worker }, _))) => {
+                if let Some(families) = &self.families {
+                    families.kill(worker);
+                }
+            }
             Ok(Some((ToZygote::Fork { worker, .. }, None))) => self.refuse(worker, "no socket came with the request"),
             Ok(None) | Err(_) => return false,
         }
         true
     }
 
-    fn fork(&mut self, worker: u64, heap_mb: u32, socket: OwnedFd) {
+    fn fork(&mut self, worker: u64, heap_mb: u32, lifetime: Lifetime, socket: OwnedFd) {
         let parent = rustix::process::getpid();
         // SAFETY: this process has one thread, so the child inherits no locked mutex or unfinished write.
         match unsafe { libc::fork() } {
-            0 => self.become_worker(parent, heap_mb, socket),
+            0 => self.become_worker(parent, heap_mb, lifetime, socket),
             -1 => self.refuse(worker, &format!("fork: {}", std::io::Error::last_os_error())),
             pid => {
                 let Some(pid) = Pid::from_raw(pid) else { return };
                 self.workers.insert(pid, worker);
+                if let (Lifetime::Live, Some(families)) = (lifetime, &mut self.families) {
+                    // The child does the same: whichever is first.
+                    let _ = setpgid(Some(pid), Some(pid));
+                    families.add(worker, pid);
+                }
                 match pidfd_open(pid, PidfdFlags::empty()) {
                     Ok(pidfd) => {
                         let _ = control::send(self.control, &FromZygote::Forked { worker }, Some(pidfd.as_fd()));
@@ -155,12 +183,15 @@ impl<'a> Zygote<'a> {
     }
 
     /// The child's side of a fork: confines itself, runs, exits. It reads nothing before it is confined.
-    fn become_worker(&self, parent: Pid, heap_mb: u32, socket: OwnedFd) -> ! {
+    fn become_worker(&self, parent: Pid, heap_mb: u32, lifetime: Lifetime, socket: OwnedFd) -> ! {
+        if lifetime == Lifetime::Live {
+            let _ = setpgid(None, None);
+        }
         // SAFETY: both descriptors are open. SOCKET is the control socket, which the worker's socket replaces.
         if unsafe { libc::dup2(socket.as_raw_fd(), SOCKET) } == SOCKET {
             // SAFETY: the descriptor was just created, and nothing else in this process owns it.
             let channel = Channel::new(unsafe { OwnedFd::from_raw_fd(SOCKET) });
-            match confine::worker(&self.policy, parent, SOCKET, heap_mb) {
+            match confine::worker(&self.policy, parent, SOCKET, heap_mb, lifetime) {
                 Ok(()) => (self.runner)(&channel),
                 // The server notices the death of the zygote itself.
                 Err(confine::ConfineError::Orphaned) => {}
@@ -173,10 +204,26 @@ impl<'a> Zygote<'a> {
     fn reap(&mut self) {
         let mut drained = [0_u8; 1024];
         let _ = rustix::io::read(&self.children, &mut drained);
-        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
+        while let Some(pid) = ended_child() {
+            if let Some(ended) = self.families.as_mut().and_then(|families| families.ended(pid)) {
+                let _ = control::send(self.control, &ended, None);
+            }
+            let Ok(Some((_, status))) = waitpid(Some(pid), WaitOptions::NOHANG) else { return };
             if let Some(worker) = self.workers.remove(&pid) {
                 let _ = control::send(self.control, &FromZygote::Exited { worker, wait_status: status.as_raw() }, None);
             }
+        }
+    }
+}
+
+/// A child that has exited and is not reaped yet.
+fn ended_child() -> Option<Pid> {
+    // SAFETY: a live structure, which the kernel fills in.
+    unsafe {
+        let mut ended: libc::siginfo_t = std::mem::zeroed();
+        match libc::waitid(libc::P_ALL, 0, &raw mut ended, libc::WEXITED | libc::WNOHANG | libc::WNOWAIT) {
+            0 => Pid::from_raw(ended.si_pid()),
+            _ => None,
         }
     }
 }

@@ -4,8 +4,8 @@ use super::answer_stream::Paged;
 use super::operation::{Arguments, Description, Done, FailureShape, LongText, NeedsSession, Operation, Pending, Shown};
 use super::{alias, schema};
 use heapstead_service::{
-    Caller, ExecutionOutput, ExecutionRecord, ListRequest, LongAnswer, OnMissingHeap, OnStale, ResultPart, ResultRange, RunParameters,
-    Service, TextRest,
+    Caller, Durability, ExecutionOutput, ExecutionRecord, ListRequest, LongAnswer, OnMissingHeap, OnStale, ResultPart, ResultRange,
+    RunParameters, Service, TextRest,
 };
 use heapstead_store::Tags;
 use heapstead_store::outputs::{BYTE_LIMIT_DEFAULT, BYTE_LIMIT_MAX, LINE_LIMIT_DEFAULT, LINE_LIMIT_MAX, PageRequest};
@@ -44,6 +44,9 @@ struct RunJs {
     on_missing_heap: Option<Missing>,
     /// If the state of the session was lost: `recover` starts with fresh state and reports it, `fail` refuses to run. Default `recover`.
     on_stale: Option<Stale>,
+    /// In an opened session, what the answer waits for: `snapshot`, until the heap is stored, or `journal`, until the run can be repeated after a
+    /// crash; its heap is stored later. If omitted, as the server is configured.
+    durability: Option<DurabilityParam>,
     /// Waits for the end of the run, at most this many seconds, and returns the record. If omitted, returns the id immediately.
     #[schemars(range(min = 0, max = 300))]
     wait_secs: Option<f64>,
@@ -63,6 +66,14 @@ enum Stale {
     Fail,
 }
 
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "Durability")]
+enum DurabilityParam {
+    Journal,
+    Snapshot,
+}
+
 #[derive(Deserialize, JsonSchema)]
 struct GetExecution {
     /// As returned by `run_js`.
@@ -76,6 +87,8 @@ struct GetExecution {
     /// At most this many bytes of the result. If omitted, as much as fits in one answer.
     #[schemars(range(min = 1, max = limits::RESULT_BYTES_MAX))]
     result_limit: Option<u64>,
+    /// If its heap is not stored yet, or was skipped, stores it first.
+    materialize: Option<bool>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -225,6 +238,10 @@ impl From<RunJs> for RunParameters {
                 None | Some(Stale::Recover) => OnStale::Recover,
                 Some(Stale::Fail) => OnStale::Fail,
             },
+            durability: params.durability.map(|durability| match durability {
+                DurabilityParam::Journal => Durability::Journal,
+                DurabilityParam::Snapshot => Durability::Snapshot,
+            }),
         }
     }
 }
@@ -258,6 +275,9 @@ fn get_execution(service: &Service) -> Operation {
     let output = schema::output::<ExecutionRecord>();
     Operation::long(service, description, output, |service, caller, params: GetExecution| async move {
         let (id, wait) = (&params.execution_id, seconds(params.wait_secs));
+        if params.materialize == Some(true) {
+            service.materialize_execution(&caller, id, wait).await?;
+        }
         let record = match (params.result_offset, params.result_limit) {
             (None, None) => service.execution(&caller, id, wait).await?,
             (offset, limit) => service.execution_part(&caller, id, wait, ResultRange { offset: offset.unwrap_or(0), limit }).await?,

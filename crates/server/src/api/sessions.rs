@@ -189,7 +189,7 @@ fn fork_session(service: &Service) -> Operation {
     );
     Operation::new(service, description, |service, caller, params: ForkSession| async move {
         let heap = params.heap.as_deref().map(|heap| parse_heap_key("heap", heap)).transpose()?;
-        service.sessions().fork(&caller, &params.session, heap).await
+        service.fork_session(&caller, &params.session, heap).await
     })
 }
 
@@ -242,6 +242,6 @@ fn end_session(service: &Service) -> Operation {
     );
     Operation::new(service, description, |service, caller, params: EndSession| async move {
         let of_logical = if params.forget.unwrap_or_default() { EndLogical::Forget } else { EndLogical::ClearState };
-        service.sessions().end(&caller, &params.session, of_logical).await.map(|()| Done::OK)
+        service.end_session(&caller, &params.session, of_logical).await.map(|()| Done::OK)
     })
 }

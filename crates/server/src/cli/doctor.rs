@@ -233,7 +233,8 @@ async fn engine(server: &ServeOptions) -> Vec<Check> {
         Err(error) => Err(error.into()),
     };
     let layers: Vec<Check> = started.iter().flat_map(|engine| engine.layers()).map(Check::layer).collect();
-    let compilers: Vec<Check> = started.iter().map(|engine| stateful_jit(engine.stateful_jit())).collect();
+    let optional: Vec<Check> =
+        started.iter().flat_map(|engine| [stateful_jit(engine.stateful_jit()), live_sessions(engine.live())]).collect();
     let found = match started {
         Err(error) => Err(format!("it does not start: {error}")),
         Ok(engine) => {
@@ -252,7 +253,7 @@ async fn engine(server: &ServeOptions) -> Vec<Check> {
         }
     };
     let engine = Check::new("engine", found, "fix what is missing above; if nothing is, rebuild the parts with `make build`");
-    std::iter::once(engine).chain(compilers).chain(layers).collect()
+    std::iter::once(engine).chain(optional).chain(layers).collect()
 }
 
 /// Not required: without it, stateful code is slower.
@@ -263,6 +264,13 @@ fn stateful_jit(state: &StatefulJit) -> Check {
         StatefulJit::Unavailable { why } => Err(format!("interpreted: {why}")),
     };
     let check = Check::new("stateful code", found, "rebuild the worker library and the V8 host together with `make build`");
+    Check { ok: true, warning: !check.ok, ..check }
+}
+
+/// Not required: without it, every turn of a session restores a heap.
+fn live_sessions(state: &Result<(), String>) -> Check {
+    let found = state.clone().map(|()| "available".to_owned()).map_err(|why| format!("not available: {why}"));
+    let check = Check::new("live sessions", found, "allow user and PID namespaces, and seccomp user notification, where the server runs");
     Check { ok: true, warning: !check.ok, ..check }
 }
 

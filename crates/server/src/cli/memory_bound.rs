@@ -51,7 +51,7 @@ const COMMIT_COPIES: u64 = 2;
 const OUTPUT_IN_TRANSIT_KIB: u64 = 17 * 64 + 256 + 2 * (SHORT_ANSWER_BYTES as u64 >> 10);
 /// Short inputs of a run: as its worker sends them and as they are stored, with the room that a growing buffer may have. Longer ones count as
 /// answers.
-const INPUTS_KIB: u64 = 3 * (2 * SHORT_ANSWER_BYTES as u64 >> 10);
+const INPUTS_KIB: u64 = 6 * (SHORT_ANSWER_BYTES as u64 >> 10);
 /// A result that is shown over MCP: as text, as JSON, and twice while it is shortened. It is done without waiting, so one thread has one.
 const SHOWN_COPIES: u64 = 4;
 /// The zygote: V8 and the base heap.
@@ -223,5 +223,6 @@ fn of_workers(options: &ServeOptions) -> Vec<Contributor> {
                 2 * snapshot_mb_max(cap_mb)
             ),
         ),
+        by_flag("live sessions", options.live.memory_mb_max(), "--live-max-mb", "above it, sessions are evicted within seconds".into()),
     ]
 }

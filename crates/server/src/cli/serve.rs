@@ -194,6 +194,7 @@ async fn start_engine(options: &ServeOptions) -> Result<Engine, StartupError> {
     config.source_bytes_max = options.capacity.max_source_mb << 20;
     config.answer_bytes_max = options.capacity.max_answer_mb << 20;
     config.memory_mb_max = options.capacity.memory_mb();
+    config.live_mb_max = options.live.memory_mb_max();
     config.sharing = options.sharing();
     config.uses_cgroup = true;
     config.zygote_per_owner = options.zygote_per_owner;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 /// A flag, a valid value, and an invalid value with part of its error. Without an invalid value, any text is valid.
 type Flag = (&'static str, &'static str, Option<(&'static str, &'static str)>);
 
-const FLAGS: [Flag; 67] = [
+const FLAGS: [Flag; 74] = [
     ("http-port", "8420", Some(("65536", "0..=65535"))),
     ("sse-port", "8421", Some(("x", "invalid digit"))),
     ("bind-host", "::1", Some(("localhost", "invalid IP address"))),
@@ -50,6 +50,13 @@ const FLAGS: [Flag; 67] = [
     ("max-stored-mb-per-owner", "1", Some(("0", "allowed are 1 to 1073741824"))),
     ("max-heap-mb-per-owner", "1", Some(("0", "allowed are 1 to 1073741824"))),
     ("max-running-per-owner", "1", Some(("1000001", "allowed are 1 to 1000000"))),
+    ("live", "false", Some(("perhaps", "allowed are true and false"))),
+    ("session-durability", "journal", Some(("perhaps", "journal, snapshot"))),
+    ("live-max-mb", "1", Some(("0", "allowed are 1 to 1073741824"))),
+    ("live-max-per-owner", "1", Some(("0", "allowed are 1 to 1000000"))),
+    ("live-idle-secs", "1", Some(("0", "allowed are 1 to 31536000"))),
+    ("checkpoint-concurrency", "64", Some(("65", "allowed are 1 to 64"))),
+    ("journal-tail-turns", "1", Some(("0", "allowed are 1 to 100000"))),
     ("context-store", "memory", Some(("disk", "memory, sqlite, redis, none"))),
     ("context-ttl", "1h", Some(("1y", "expected a number from 1 to 9999 and s, m, h, d or w"))),
     ("context-max", "1", Some(("0", "allowed are 1 to 100000000"))),
@@ -142,6 +149,7 @@ fn invalid_values_are_refused_from_every_source() {
                 | "log"
                 | "jitless"
                 | "stateful-jit"
+                | "live"
                 | "zygote-per-owner"
                 | "stateless"
                 | "insecure-no-auth"

@@ -19,6 +19,7 @@ mod heap_storage_across_servers;
 mod heap_store_state;
 mod hostile;
 mod javascript_environment;
+mod live;
 mod load;
 mod long_answers;
 mod openapi;

@@ -85,7 +85,8 @@ async fn replays_of_one_owner_wait_for_each_other() {
     let replays = futures_util::future::join_all((0..60).map(|_| replay(&server, &record))).await;
     assert!(replays.iter().all(|(status, report)| *status == 200 && report["identical"] == true), "{replays:?}");
     let peak = server.peak_memory_mb();
-    assert!(peak < before + 20 * SOURCE_MB as u64, "{before} MB, then {peak} MB");
+    // All at once would take more than 60 sources. The C library keeps a freed one for each of the 16 threads that read the database.
+    assert!(peak < before + 40 * SOURCE_MB as u64, "{before} MB, then {peak} MB");
 }
 
 /// A session whose turns depend on each other, on the clock and on randomness. Returns its id and the records of its turns.

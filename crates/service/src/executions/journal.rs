@@ -1,7 +1,7 @@
 //! What of a run goes into the journal.
 
 use super::request::RunRequest;
-use heapstead_engine::{HeapImage, InputsRoom, Recorded};
+use heapstead_engine::{InputsRoom, Recorded};
 use heapstead_store::records::JournalEntry;
 use heapstead_types::{EngineId, HeapKey, SessionId, SharedText};
 use sha2::{Digest, Sha256};
@@ -24,9 +24,17 @@ pub struct RunEnd<'a> {
 }
 
 impl RunRecorder {
-    /// The heap that the run starts from, which may be another than it named.
-    pub fn starts_from(&mut self, heap: Option<&HeapImage>) {
-        self.input_heap = heap.map(HeapImage::key);
+    /// The heap or state that the run starts from, which may be another than it named.
+    pub fn starts_from(&mut self, heap: Option<HeapKey>) {
+        self.input_heap = heap;
+    }
+
+    /// Whether the run can be repeated from what was recorded, or why not.
+    pub fn is_complete(&self) -> Result<(), &'static str> {
+        match &self.recorded {
+            None => Err("nothing was recorded of it"),
+            Some(recorded) => recorded.inputs.gaps().next().map_or(Ok(()), |gap| Err(gap.describe())),
+        }
     }
 
     /// As the worker sent it: a replay has the same limit, but not the same quota.

@@ -42,7 +42,7 @@ pub use queries::{ExecutionList, ExecutionSummary, ListRequest, RECENT_SUFFIX};
 pub use record::{ExecutionRecord, ResultPart, ResultRange, iso_8601};
 pub use replay::ReplayReport;
 pub(crate) use replay::{NotRecorded, RecordedRun, Replayer};
-pub use request::{RunParameters, RunRequest};
+pub use request::{Durability, RunParameters, RunRequest};
 pub use running::{Progress, RunningExecution};
 pub use start_point::{InputHeap, OnMissingHeap, StartPoint};
 pub use stateless::{OUTPUTS_BYTES_MAX as STATELESS_OUTPUT_BYTES_MAX, Stateless, StatelessAnswer};

@@ -77,6 +77,7 @@ impl ExecutionStart {
             status: Status::Running,
             result: None,
             heap: None,
+            heap_state: None,
             error: None,
             error_code: None,
             started_at: iso_8601(self.started_at),

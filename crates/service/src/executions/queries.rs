@@ -2,7 +2,7 @@
 
 use super::Executions;
 use super::orphans;
-use super::record::{ExecutionRecord, iso_8601};
+use super::record::{ExecutionRecord, HeapState, iso_8601};
 use super::running::{RunningExecution, StopReason};
 use crate::error::{Noun, blocking};
 use crate::{Caller, ListPage, LongAnswer, LongText, MESSAGE_BYTES_MAX, PageRoom, ServiceError, Stores, TextRest};
@@ -278,6 +278,7 @@ fn record_of(stored: records::Execution) -> ExecutionRecord {
         status: stored.status,
         result: stored.result,
         heap: stored.heap,
+        heap_state: stored.state_heap.map(HeapState::from),
         error: stored.error,
         error_code: stored.error_code,
         started_at: iso_8601(stored.started_at),

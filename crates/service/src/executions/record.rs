@@ -3,6 +3,7 @@
 use crate::long_answers::TEXT_PART_BYTES;
 use crate::sessions::SessionNotice;
 use crate::{LongAnswer, LongText, MESSAGE_BYTES_MAX, PageRoom, TextRest};
+use heapstead_store::records::StateHeap;
 use heapstead_types::{ErrorCode, ExecutionId, HeapKey, JsonMeasure, Status};
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -21,6 +22,10 @@ pub struct ExecutionRecord {
     /// Key of the heap that the run produced; null unless `completed`.
     #[schemars(schema_with = "crate::schema::optional_heap_key")]
     pub heap: Option<HeapKey>,
+    /// Of a turn in an opened session that was acknowledged before its heap was stored: `pending`, `stored`, or `skipped` if the heap of a later
+    /// turn was stored instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heap_state: Option<HeapState>,
     /// What went wrong if `failed`, `timed_out` or `cancelled`, else null.
     pub error: Option<String>,
     /// Stable code of the error. Absent if there is none.
@@ -44,6 +49,25 @@ pub struct ExecutionRecord {
     /// Set if `result` is only the beginning of what the answer will hold.
     #[serde(skip)]
     pub rest: Option<TextRest>,
+}
+
+/// Whether the heap of a turn is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HeapState {
+    Pending,
+    Stored,
+    Skipped,
+}
+
+impl From<StateHeap> for HeapState {
+    fn from(heap: StateHeap) -> Self {
+        match heap {
+            StateHeap::Pending => Self::Pending,
+            StateHeap::Stored(_) => Self::Stored,
+            StateHeap::Skipped => Self::Skipped,
+        }
+    }
 }
 
 impl LongAnswer for ExecutionRecord {
@@ -172,6 +196,7 @@ mod tests {
             status: Status::Completed,
             result: Some(result.to_owned()),
             heap: None,
+            heap_state: None,
             error: None,
             error_code: None,
             started_at: String::new(),

@@ -21,6 +21,8 @@ pub struct RunParameters {
     pub session: Option<String>,
     pub on_missing_heap: Option<OnMissingHeap>,
     pub on_stale: OnStale,
+    /// Only in an opened session. If none, as the operator decided.
+    pub durability: Option<Durability>,
 }
 
 /// A run whose parameters were checked and whose session was resolved.
@@ -34,6 +36,16 @@ pub struct RunRequest {
     pub session: SessionTarget,
     /// What to do if the state of its logical session is lost.
     pub on_stale: OnStale,
+    pub durability: Durability,
+}
+
+/// What a turn waits for before it is acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// Its entry in the journal: the heap is stored later.
+    Journal,
+    /// Its heap too.
+    Snapshot,
 }
 
 impl RunRequest {
@@ -66,7 +78,12 @@ impl Service {
         }
         let limits = limits_or(policy.limits, policy.maxima, parameters.heap_memory_max_mb, parameters.execution_timeout_secs)?;
         let code = self.engine().source(&caller.budget_holder(), parameters.code)?;
-        Ok(RunRequest { code, start, limits, tags: parameters.tags, session, on_stale: parameters.on_stale })
+        // Whoever tags a heap wants one.
+        let durability = match parameters.tags {
+            Some(_) => Durability::Snapshot,
+            None => parameters.durability.unwrap_or(policy.session_durability),
+        };
+        Ok(RunRequest { code, start, limits, tags: parameters.tags, session, on_stale: parameters.on_stale, durability })
     }
 }
 

@@ -124,7 +124,18 @@ impl Sessions<'_> {
         let found = self.0.records.opened_sessions(principal, filter, Timestamp::now()).await?;
         let (sessions, has_more) = found.ok_or_else(|| ServiceError::bad_cursor(cursor.unwrap_or_default()))?;
         let next_cursor = sessions.last().filter(|_| has_more).map(|last| last.id.to_string());
-        Ok(SessionPage { sessions: sessions.into_iter().map(Into::into).collect(), next_cursor })
+        Ok(SessionPage { sessions: self.views(sessions).await?, next_cursor })
+    }
+
+    /// The views of sessions. The head that is shown is a stored heap.
+    async fn views(&self, sessions: Vec<OpenedSession>) -> Result<Vec<SessionView>, ServiceError> {
+        let heads = sessions.iter().filter_map(|session| session.head).collect();
+        let mut stored = self.0.records.stored_heaps(heads).await?.into_iter();
+        let view = |session: OpenedSession| {
+            let head = session.head.and_then(|_| stored.next().flatten());
+            SessionView { head, ..session.into() }
+        };
+        Ok(sessions.into_iter().map(view).collect())
     }
 
     /// Opens a session at a heap of another one: its head, or any heap that a run in it started from or produced.
@@ -134,10 +145,22 @@ impl Sessions<'_> {
         let of_connection = self.of_connection(caller, Some(&target)).await.ok();
         check_same([Some(from.id), caller.entered_id(), of_connection.as_ref().and_then(SessionTarget::opened).map(|session| session.id)])?;
         let head = match heap {
-            None => from.head,
+            None => self.stored_head(&from).await?,
             Some(heap) => Some(self.heap_of(caller, &from, heap).await?),
         };
         Ok(self.open_at(caller, head).await?.into())
+    }
+
+    /// The heap of the session's head.
+    async fn stored_head(&self, session: &OpenedSession) -> Result<Option<HeapKey>, ServiceError> {
+        let Some(head) = session.head else { return Ok(None) };
+        match self.0.records.stored_heaps(vec![head]).await?.first() {
+            Some(Some(key)) => Ok(Some(*key)),
+            _ => Err(ServiceError::conflict(
+                ErrorCode::Conflict,
+                format!("the heap of session `{}` is not stored yet: ask the server for it (`--url`), which stores it first", session.id),
+            )),
+        }
     }
 
     /// A heap that the session has, and the caller.

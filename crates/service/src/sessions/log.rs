@@ -48,8 +48,9 @@ pub struct SessionEntry {
     #[schemars(schema_with = "crate::schema::optional_heap_key")]
     pub input_heap: Option<Option<HeapKey>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "crate::schema::heap_key")]
-    pub output_heap: Option<HeapKey>,
+    /// The heap that the run produced; null in a session that was acknowledged before its heap was stored, until it is.
+    #[schemars(schema_with = "crate::schema::optional_heap_key")]
+    pub output_heap: Option<Option<HeapKey>>,
     /// The JavaScript that ran, after type stripping.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,

@@ -113,7 +113,7 @@ impl Chain<'_> {
             let Some(key) = recorded.entry.input_heap else { return Ok((turn, None)) };
             // Kept, because a heap that was deleted may still be there for a moment.
             if let Ok(replayed) = self.replayer.restore(key, recorded.entry.limits.heap_mb).await {
-                return Ok((turn, entry.input_heap.map(|recorded| Step { recorded, replayed })));
+                return Ok((turn, entry.before.map(|recorded| Step { recorded, replayed })));
             }
         }
         Ok((from, None))
@@ -154,7 +154,7 @@ impl Chain<'_> {
                     before = replayed
                         .heap
                         .filter(|_| outcome == TurnOutcome::Identical)
-                        .map(|replayed| Step { recorded: entry.output_heap, replayed });
+                        .map(|replayed| Step { recorded: entry.after, replayed });
                     turns.push(turn(outcome, differs, replayed.error));
                 }
             }
@@ -174,7 +174,7 @@ impl Chain<'_> {
         };
         let heap = match (recorded.entry.input_heap, before) {
             (None, _) => None,
-            (Some(_), Some(before)) if entry.input_heap == Some(before.recorded) => Some(before.replayed),
+            (Some(_), Some(before)) if entry.before == Some(before.recorded) => Some(before.replayed),
             (Some(key), _) => match self.replayer.restore(key, recorded.entry.limits.heap_mb).await {
                 Ok(heap) => Some(heap),
                 Err(failure) => return Ok(Err(NotRecorded::Heap(failure))),

@@ -197,7 +197,7 @@ impl Sessions<'_> {
     }
 
     /// As `by_handle`, for operations that need an opened session. Audits a handle that is not the caller's.
-    pub(super) async fn require(&self, caller: &Caller, handle: &str) -> Result<OpenedSession, ServiceError> {
+    pub(crate) async fn require(&self, caller: &Caller, handle: &str) -> Result<OpenedSession, ServiceError> {
         let found = self.by_handle(caller, handle).await.and_then(|found| found.ok_or_else(|| session_not_found(handle)));
         if let Err(ServiceError::NotFound { .. } | ServiceError::UnknownHandle(_)) = &found {
             self.audit(caller, handle);

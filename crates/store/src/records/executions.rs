@@ -1,6 +1,6 @@
 //! Execution records: one per execution, written when it is accepted and ended exactly once.
 
-use super::{Binding, Head, JournalEntry, NewHeap, NewLogEntry, RecordsError, RunSession, Tags, TextPart};
+use super::{Binding, Head, JournalEntry, NewHeap, NewLogEntry, RecordsError, RunSession, StateHeap, Tags, TextPart};
 use crate::outputs::Extent;
 use async_trait::async_trait;
 use heapstead_types::{ErrorCode, ExecutionId, HeapKey, Principal, ServerId, SessionName, Status};
@@ -46,6 +46,8 @@ pub struct ExecutionEnd {
     pub output: Extent,
     /// The heap it produced.
     pub heap: Option<NewHeap>,
+    /// The state it has left in its opened session, if its heap is not stored yet. The log entry and the journal name it too.
+    pub state: Option<HeapKey>,
     /// Replaces the tags of that heap.
     pub tags: Option<Tags>,
     /// Its entry in the journal. None if it was not recorded.
@@ -73,6 +75,7 @@ impl ExecutionEnd {
             warnings: Vec::new(),
             output: Extent::default(),
             heap: None,
+            state: None,
             tags: None,
             journal: None,
             log: None,
@@ -120,6 +123,8 @@ pub struct Execution {
     pub started_at: Timestamp,
     pub completed_at: Option<Timestamp>,
     pub heap: Option<HeapKey>,
+    /// Of a turn that was acknowledged before its heap was stored.
+    pub state_heap: Option<StateHeap>,
     pub error: Option<String>,
     pub error_code: Option<ErrorCode>,
     pub warnings: Vec<String>,

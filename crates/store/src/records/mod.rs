@@ -14,6 +14,7 @@ mod server_keys;
 mod session_log;
 mod sessions;
 mod tags;
+mod turn_states;
 mod turns;
 
 pub use damaged_heaps::DamagedHeapRecords;
@@ -34,6 +35,7 @@ pub use server_keys::{KeyPurpose, ServerKey, ServerKeyRecords};
 pub use session_log::{LogEntry, LogRange, NameRange, NewLogEntry, OpenedOn, SessionLogRecords};
 pub use sessions::{Head, NewSession, OpenedSession, RunSession, SessionFilter, SessionRecords, UnusedSession};
 pub use tags::{TagQuery, TagRecords, TaggedHeap, Tags};
+pub use turn_states::{StateHeap, TurnState, TurnStateRecords};
 pub use turns::{NewTurn, Turn, TurnId, TurnRecords};
 
 use crate::BlobError;
@@ -71,6 +73,7 @@ pub trait Records:
     + SessionLogRecords
     + LogicalSessionRecords
     + TurnRecords
+    + TurnStateRecords
     + HeapRecords
     + HeapReservationRecords
     + DamagedHeapRecords

@@ -8,7 +8,9 @@ use jiff::Timestamp;
 #[derive(Debug, Clone)]
 pub struct NewLogEntry {
     pub session: RunSession,
+    /// The heap or state (`turn_states.rs`) that the run started from.
     pub input_heap: Option<HeapKey>,
+    /// The heap or state that it has left.
     pub output_heap: HeapKey,
     /// The JavaScript that ran, after type stripping.
     pub code: SharedText,
@@ -19,8 +21,13 @@ pub struct NewLogEntry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogEntry {
     pub index: u64,
+    /// The heap or state that the run started from.
+    pub before: Option<HeapKey>,
+    /// The heap or state that it has left.
+    pub after: HeapKey,
+    /// Stored heaps: those of `before` and `after`, if they are stored.
     pub input_heap: Option<HeapKey>,
-    pub output_heap: HeapKey,
+    pub output_heap: Option<HeapKey>,
     /// As much of it as was asked for.
     pub code: String,
     /// Length of the whole code.
@@ -88,6 +95,6 @@ pub trait SessionLogRecords: Send + Sync {
     /// The number of the turn of this execution.
     async fn turn_of(&self, session: SessionId, execution: &ExecutionId) -> Result<Option<u64>, RecordsError>;
 
-    /// Whether a run in this session started from this heap or produced it.
+    /// Whether a run in this session started from this stored heap or produced it.
     async fn log_has_heap(&self, session: SessionId, heap: HeapKey) -> Result<bool, RecordsError>;
 }

@@ -81,6 +81,7 @@ impl NewSession {
 pub struct OpenedSession {
     pub id: SessionId,
     pub connection: Option<String>,
+    /// The heap, or the state (`turn_states.rs`), that its next run continues from.
     pub head: Option<HeapKey>,
     /// Number of completed runs.
     pub sequence: u64,

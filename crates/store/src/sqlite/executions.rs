@@ -4,11 +4,11 @@ use super::columns::{error_code, execution_id, heap_key, optional_timestamp, ser
 use super::long_column::LongColumn;
 use super::owners::{self, BATCH_BYTES, ROW_BYTES};
 use super::turns::{self, Holder};
-use super::{Durability, Sqlite, heaps, journal, logical_sessions, session_log, sessions, tags};
+use super::{Durability, Sqlite, heaps, journal, logical_sessions, session_log, sessions, tags, turn_states};
 use crate::outputs::Extent;
 use crate::records::{
     Accepted, Cursor, DeletedExecution, EndedExecution, Execution, ExecutionEnd, ExecutionFilter, ExecutionRecords, ExecutionSummary,
-    NewExecution, NewTurn, RecordsError, RunSession, TextPart, TurnId,
+    NewExecution, NewTurn, RecordsError, RunSession, StateHeap, TextPart, TurnId,
 };
 use async_trait::async_trait;
 use heapstead_types::{ErrorCode, ExecutionId, HeapKey, Principal, ServerId, SessionId};
@@ -152,7 +152,8 @@ fn find(db: &Connection, principal: &Principal, id: &ExecutionId, result_bytes_m
     let found = db
         .prepare_cached(
             "SELECT id, process, status, started_at, completed_at, heap, error, warnings, output_bytes, output_lines, continuity, error_code,
-             octet_length(result), CASE WHEN octet_length(result) <= ?3 THEN result END, seq
+             octet_length(result), CASE WHEN octet_length(result) <= ?3 THEN result END, seq,
+             (SELECT heap IS NULL AND skipped FROM turn_states WHERE execution_id = executions.id)
              FROM executions INDEXED BY executions_of_owner WHERE id = ?1 AND principal = ?2",
         )?
         .query_row(params![id.as_str(), principal.as_str(), bytes_max], |row| Ok((read_execution(row)?, row.get(14)?)))
@@ -257,6 +258,9 @@ fn end_execution(db: &Connection, id: &ExecutionId, end: &ExecutionEnd, server: 
             tags::replace(db, &principal, &heap.key, replaced, end.completed_at)?;
         }
     }
+    if let (Some(state), Some(session)) = (end.state, end.log.as_ref().and_then(|entry| entry.session.opened())) {
+        turn_states::insert(db, id, &principal, session, state)?;
+    }
     if let Some(entry) = &end.journal {
         journal::insert(db, id, &principal, entry)?;
     }
@@ -335,5 +339,10 @@ fn read_execution(row: &Row<'_>) -> rusqlite::Result<Execution> {
         error_code: error_code(row, 11)?,
         result_bytes: row.get::<_, Option<i64>>(12)?.unwrap_or(0) as u64,
         result: row.get(13)?,
+        state_heap: row.get::<_, Option<bool>>(15)?.map(|is_skipped| match (heap_key(row, 5), is_skipped) {
+            (Ok(Some(key)), _) => StateHeap::Stored(key),
+            (_, true) => StateHeap::Skipped,
+            (_, false) => StateHeap::Pending,
+        }),
     })
 }

@@ -35,6 +35,7 @@ fn use_of(db: &Connection, principal: &str, key: &str) -> rusqlite::Result<Optio
     let session = db
         .prepare_cached(
             "SELECT sid FROM sessions WHERE head = ?2 AND ended_at IS NULL AND principal = ?1
+             UNION ALL SELECT sid FROM sessions WHERE checkpoint = ?2 AND ended_at IS NULL AND principal = ?1
              UNION ALL SELECT sid FROM execute_sessions JOIN logical_sessions ON logical_sessions.id = execute_sessions.logical
                JOIN sessions ON sessions.id = logical_sessions.session
                WHERE execute_sessions.head = ?2 AND gone IS NULL AND logical_sessions.principal = ?1 LIMIT 1",

@@ -17,6 +17,7 @@ const UNUSED: &str = "h.last_used_at < :since
     AND NOT EXISTS (SELECT 1 FROM heap_reservations WHERE heap_reservations.key = h.key AND heap_reservations.principal = h.principal)
     AND NOT EXISTS (SELECT 1 FROM executions WHERE status = 'running' AND input_heap = h.key AND executions.principal = h.principal)
     AND NOT EXISTS (SELECT 1 FROM sessions WHERE head = h.key AND ended_at IS NULL AND sessions.principal = h.principal)
+    AND NOT EXISTS (SELECT 1 FROM sessions WHERE checkpoint = h.key AND ended_at IS NULL AND sessions.principal = h.principal)
     AND NOT EXISTS (SELECT 1 FROM execute_sessions JOIN logical_sessions ON logical_sessions.id = execute_sessions.logical
         WHERE execute_sessions.head = h.key AND gone IS NULL AND logical_sessions.principal = h.principal)
     AND NOT EXISTS (SELECT 1 FROM log JOIN sessions ON sessions.id = log.session
@@ -36,6 +37,7 @@ impl HeapRecords for Sqlite {
                  UNION ALL SELECT 1 FROM log WHERE output_heap = ?1 AND timestamp >= ?2
                  UNION ALL SELECT 1 FROM log WHERE input_heap = ?1 AND timestamp >= ?2
                  UNION ALL SELECT 1 FROM sessions WHERE head = ?1 AND ended_at IS NULL
+                 UNION ALL SELECT 1 FROM sessions WHERE checkpoint = ?1 AND ended_at IS NULL
                  UNION ALL SELECT 1 FROM execute_sessions WHERE head = ?1 AND gone IS NULL",
             )?
             .exists(params![key.to_string(), since.as_microsecond()])

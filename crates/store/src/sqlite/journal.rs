@@ -26,7 +26,8 @@ impl JournalRecords for Sqlite {
     async fn producer(&self, principal: &Principal, heap: HeapKey) -> Result<Option<ExecutionId>, RecordsError> {
         let principal = principal.clone();
         let sql = "SELECT execution_id, rowid FROM journal WHERE output_heap = ?1 AND principal = ?2
-            UNION ALL SELECT execution_id, rowid FROM journal WHERE rebuilt_heap = ?1 AND principal = ?2 ORDER BY rowid LIMIT 1";
+            UNION ALL SELECT execution_id, rowid FROM journal WHERE rebuilt_heap = ?1 AND principal = ?2
+            UNION ALL SELECT execution_id, seq FROM turn_states WHERE heap = ?1 AND principal = ?2 ORDER BY rowid LIMIT 1";
         self.read(move |db| {
             let bindings = params![heap.to_string(), principal.as_str()];
             db.prepare_cached(sql)?.query_row(bindings, |row| execution_id(row, 0)).optional()
@@ -58,6 +59,10 @@ impl JournalRecords for Sqlite {
                 ])?;
             }
             db.prepare_cached("UPDATE journal SET rebuilt_heap = ? WHERE execution_id = ?")?.execute(params![key, execution.as_str()])?;
+            if let Some(session) = session {
+                db.prepare_cached("UPDATE turn_states SET skipped = 1 WHERE session = ? AND heap IS NULL AND skipped = 0")?
+                    .execute([session.to_string()])?;
+            }
             heaps::record(db, principal.as_str(), heap, *at)?;
             Ok(true)
         })

@@ -20,6 +20,7 @@ mod server_keys;
 mod session_log;
 mod sessions;
 mod tags;
+mod turn_states;
 mod turns;
 
 use crate::Owner;

@@ -87,7 +87,8 @@ impl SessionLogRecords for Sqlite {
         self.read(move |db| {
             db.prepare_cached(
                 "SELECT 1 FROM log WHERE output_heap = ?1 AND session = (SELECT id FROM sessions WHERE sid = ?2)
-                 UNION ALL SELECT 1 FROM log WHERE input_heap = ?1 AND session = (SELECT id FROM sessions WHERE sid = ?2)",
+                 UNION ALL SELECT 1 FROM log WHERE input_heap = ?1 AND session = (SELECT id FROM sessions WHERE sid = ?2)
+                 UNION ALL SELECT 1 FROM turn_states WHERE heap = ?1 AND session = ?2",
             )?
             .exists(params![heap.to_string(), session.to_string()])
         })
@@ -99,8 +100,10 @@ const CODE: LongColumn = LongColumn { table: "log", column: "code" };
 
 fn read_log(db: &Connection, principal: &Principal, session: &SessionName, range: LogRange) -> rusqlite::Result<(Vec<LogEntry>, bool)> {
     let mut statement = db.prepare_cached(
-        "SELECT log.idx, input_heap, output_heap, octet_length(code), timestamp, execution_id, log.rowid
-         FROM log JOIN sessions ON sessions.id = log.session
+        "SELECT log.idx, input_heap, output_heap, octet_length(code), timestamp, log.execution_id, log.rowid,
+         CASE WHEN before.id IS NULL THEN input_heap ELSE before.heap END, CASE WHEN after.id IS NULL THEN output_heap ELSE after.heap END
+         FROM log LEFT JOIN turn_states AS before ON before.id = input_heap LEFT JOIN turn_states AS after ON after.id = output_heap
+         JOIN sessions ON sessions.id = log.session
          WHERE sessions.principal = ? AND sessions.name = ? AND log.idx >= ? ORDER BY log.idx LIMIT ?",
     )?;
     // One more than the limit shows whether there are more.
@@ -112,8 +115,10 @@ fn read_log(db: &Connection, principal: &Principal, session: &SessionName, range
     while let Some(row) = rows.next()? {
         let mut entry = LogEntry {
             index: row.get::<_, i64>(0)? as u64,
-            input_heap: heap_key(row, 1)?,
-            output_heap: heap_key(row, 2)?.ok_or(rusqlite::Error::InvalidQuery)?,
+            before: heap_key(row, 1)?,
+            after: heap_key(row, 2)?.ok_or(rusqlite::Error::InvalidQuery)?,
+            input_heap: heap_key(row, 7)?,
+            output_heap: heap_key(row, 8)?,
             code: String::new(),
             code_bytes: row.get::<_, i64>(3)? as u64,
             timestamp: timestamp(row, 4)?,

@@ -135,6 +135,7 @@ pub async fn an_execution_is_stored_with_every_field(place: &dyn Place) {
         status: Status::Completed,
         started_at,
         completed_at: Some(completed_at),
+        state_heap: None,
         heap: Some(heap(1)),
         error: None,
         error_code: None,

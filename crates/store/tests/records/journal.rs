@@ -105,7 +105,7 @@ pub async fn a_rebuilt_heap_becomes_the_head_of_its_session(place: &dyn Place) {
     assert_eq!((session.head, session.sequence), (Some(heap(22)), 2));
     let name = session_id(1).to_string().parse().expect("a name");
     let log = records.session_log(&anyone(), &name, LogRange::default()).await.expect("read").0;
-    assert_eq!(log.iter().map(|entry| entry.output_heap).collect::<Vec<_>>(), [heap(1), heap(22)]);
+    assert_eq!(log.iter().map(|entry| entry.after).collect::<Vec<_>>(), [heap(1), heap(22)]);
     records.end_session(&anyone(), session_id(1), now()).await.expect("ended");
     let late = RebuiltHeap { heap: stored(heap(23), 50), ..rebuilt };
     assert!(!records.add_rebuilt(&anyone(), late).await.expect("answered"), "the session has ended");

@@ -14,6 +14,7 @@ mod session_log;
 mod sessions;
 mod sqlite;
 mod tags;
+mod turn_states;
 mod turns;
 mod usage;
 
@@ -119,6 +120,10 @@ macro_rules! contract {
                 tags: tags_of_another_owner_do_not_exist
                 tags: tags_that_are_replaced_at_once_are_never_mixed
                 tags: tags_on_heaps_that_their_owner_does_not_have_are_found_and_deleted
+                turn_states: a_turn_leaves_a_state_that_is_the_head
+                turn_states: a_checkpoint_stores_the_heap_of_a_state_and_skips_earlier_ones
+                turn_states: the_newest_checkpoint_of_a_session_is_in_use
+                turn_states: a_run_outside_of_an_opened_session_leaves_no_state
                 turns: runs_of_a_session_take_turns_in_order_of_acceptance
                 turns: a_preparation_takes_a_turn_without_an_execution
                 turns: an_ended_session_refuses_turns

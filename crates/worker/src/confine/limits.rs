@@ -1,6 +1,6 @@
 //! Resource limits: a second limit behind V8's heap cap, which also holds if native code is exploited.
 
-use super::ConfineError;
+use super::{ConfineError, Lifetime};
 use heapstead_types::limits::{HEAP_MB_MAX, snapshot_mb_max, worker_mb_max};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -28,8 +28,11 @@ pub fn zygote() -> Result<(), ConfineError> {
     set(Resource::Fsize, "file size", u64::from(HEAP_MB_MAX) << 21).map(drop)
 }
 
-pub fn worker(heap_mb: u32) -> Result<(), ConfineError> {
-    set(Resource::Nproc, "processes", 0)?;
+pub fn worker(heap_mb: u32, lifetime: Lifetime) -> Result<(), ConfineError> {
+    // The processes of a live worker are counted by the zygote.
+    if lifetime == Lifetime::OneRun {
+        set(Resource::Nproc, "processes", 0)?;
+    }
     set(Resource::Nofile, "open files", DESCRIPTORS_MAX)?;
     SNAPSHOT_BYTES_MAX.store(set(Resource::Fsize, "file size", snapshot_mb_max(heap_mb) << 20)?, Relaxed);
     let inherited = inherited_data_bytes();

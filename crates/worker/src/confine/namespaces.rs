@@ -73,6 +73,11 @@ impl Namespaces {
         self.flags != 0
     }
 
+    /// Whether all processes that this one forks end with it.
+    pub fn has_processes(&self) -> bool {
+        self.flags & libc::CLONE_NEWPID != 0
+    }
+
     /// Replaces all mounts by an empty directory that can't be written to. After this, nothing can be opened by its path.
     pub fn empty_root(&mut self) {
         if self.flags & libc::CLONE_NEWNS != 0 {

@@ -3,6 +3,7 @@
 use super::evaluation::{Executed, Program, Restored};
 use super::state::State;
 use super::{base_heap, evaluation, inputs, isolate, memory, platform, snapshot};
+use crate::confine::{self, Cloned};
 use crate::{Channel, RequestError};
 use heapstead_types::Failure;
 use heapstead_wire::{FromWorker, Open, OrderError, ReadError, RecordedInputs, RunNumber, RunSettings, ToWorker, Written};
@@ -21,16 +22,30 @@ pub fn serve(channel: &Channel) -> Result<(), String> {
     while let Some((request, descriptor)) = receive(channel)? {
         match request {
             ToWorker::Run { run, settings, replay, code } => machine.run(run, &settings, replay.map(Cow::into_owned), &code)?,
-            // All runs are in this process, so there is nothing to do to keep the effects of this one.
+            // The run was in this process, so its effects are here.
             ToWorker::Commit { run } => channel.send(&FromWorker::Committed { run }),
             ToWorker::Snapshot { run } => {
                 let outcome = machine.snapshot(descriptor);
                 channel.send(&FromWorker::Snapshot { run, outcome });
             }
+            ToWorker::Fork => fork(channel, descriptor)?,
             // The channel has already refused these two.
             ToWorker::Open(_) | ToWorker::Reply { .. } => return Err(OrderError::NotAsked { name: request.name() }.to_string()),
             ToWorker::Close => return Ok(()),
         }
+    }
+    Ok(())
+}
+
+/// Clones this process: the clone continues on the socket, this one as before.
+fn fork(channel: &Channel, socket: Option<OwnedFd>) -> Result<(), String> {
+    // Requests that were read ahead would be served twice.
+    let (Some(socket), true) = (socket, channel.is_drained()) else { return Err("requests after `Fork`".into()) };
+    // The clone says for itself that it is open.
+    channel.flush_opened();
+    match confine::clone_self().map_err(|error| format!("the process can't be cloned: {error}"))? {
+        Cloned::Original => {}
+        Cloned::Clone => channel.continue_on(socket),
     }
     Ok(())
 }

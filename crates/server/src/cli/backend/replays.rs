@@ -12,7 +12,7 @@ use heapstead_types::HeapKey;
 use serde_json::{Value, json};
 
 pub enum Replays<'a> {
-    Local(&'a Local, Engine),
+    Local(&'a Local, Box<Engine>),
     Remote(&'a Remote),
 }
 
@@ -23,7 +23,8 @@ impl Backend {
             Self::Remote(remote) => Replays::Remote(remote),
             Self::Local(local) => {
                 let config = confinement.config().map_err(StartupError::from)?;
-                Replays::Local(local, startup::start_engine(config, || Screen::new().aside("starting the engine …")).await?)
+                let engine = startup::start_engine(config, || Screen::new().aside("starting the engine …")).await?;
+                Replays::Local(local, Box::new(engine))
             }
         })
     }

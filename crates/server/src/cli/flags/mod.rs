@@ -8,6 +8,7 @@ mod clients;
 mod confinement;
 mod context;
 mod limits;
+mod live;
 mod sessions;
 mod stores;
 mod values;
@@ -17,6 +18,7 @@ pub use clients::ClientOptions;
 pub use confinement::ConfinementOptions;
 pub use context::{ContextOptions, context_database};
 pub use limits::{CapacityOptions, LimitOptions};
+pub use live::LiveOptions;
 pub use sessions::SessionOptions;
 pub use stores::{DatabaseOptions, FlagError, HeapPlace, HeapStoreOptions, StoreOptions, WhereOptions};
 pub use values::{duration, heap_key};
@@ -80,6 +82,8 @@ pub struct ServeOptions {
     #[command(flatten)]
     pub sessions: SessionOptions,
     #[command(flatten)]
+    pub live: LiveOptions,
+    #[command(flatten)]
     pub contexts: ContextOptions,
     #[command(flatten)]
     pub stores: StoreOptions,
@@ -122,6 +126,8 @@ impl ServeOptions {
             quotas: self.sessions.quotas(self.auth.is_on()),
             delegated: self.auth.auth_resolution == Resolution::Delegated,
             import_heaps: self.allow_heap_import || self.auth.callers_are_operators(self.bind_host),
+            session_durability: self.live.durability(),
+            live: self.live.policy(),
         }
     }
 }

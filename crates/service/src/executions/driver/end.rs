@@ -4,12 +4,14 @@ use super::{Driver, Ended};
 use crate::crash_point;
 use crate::executions::journal::RunEnd;
 use crate::executions::outcome::ExecutionOutcome;
-use crate::executions::record::ExecutionRecord;
+use crate::executions::record::{ExecutionRecord, HeapState};
 use crate::executions::turn_across_servers::RETRY_PAUSE;
 use crate::heaps::HeapReservation;
+use crate::live::LiveTurnHold;
+use heapstead_engine::LiveTurn;
 use heapstead_store::outputs::Extent;
 use heapstead_store::records::{ContinuityReport, EndedExecution, ExecutionEnd, Head, NewHeap, NewHeapEngine, NewLogEntry, RunSession};
-use heapstead_types::{Failure, Fault, SharedText};
+use heapstead_types::{Failure, Fault, HeapKey, SharedText};
 use jiff::Timestamp;
 
 impl Driver {
@@ -20,19 +22,22 @@ impl Driver {
         let notice = ended.prepared.as_ref().map(|prepared| prepared.notice.clone()).filter(|notice| !notice.continuity.is_unbroken());
         // Results and code may be long: they are moved, and the result is copied once, for the record that callers wait for.
         let outcome = std::mem::replace(&mut ended.outcome, ExecutionOutcome::Cancelled);
-        let record = ExecutionRecord { notice, ..start.clone().ended_at(outcome, completed_at) };
+        let heap_state = ended.completed.as_ref().filter(|completed| completed.stored.is_none()).map(|_| HeapState::Pending);
+        let record = ExecutionRecord { notice, heap_state, ..start.clone().ended_at(outcome, completed_at) };
         let end = self.execution_end(&record, &mut ended, start.started_at, completed_at);
         let (warnings, extends) = (end.warnings.clone(), end.extends);
         crash_point::pass("before-commit");
         let stored = self.service.stores.records.end_execution(self.running.id().clone(), end).await;
         crash_point::pass("committed");
         let output = ended.output;
-        let reservations =
-            [ended.completed.map(|completed| completed.reservation), ended.prepared.and_then(|prepared| prepared.reservation)];
+        let (completed, live) = (ended.completed, ended.live);
+        let (state, turn, stored_heap) = completed.map_or((None, None, None), |done| (Some(done.heap), done.turn, done.stored));
+        let reservations = [stored_heap.map(|stored| stored.reservation), ended.prepared.and_then(|prepared| prepared.reservation)];
         let error = match stored {
             Ok(EndedExecution::Ended { head }) => {
                 reservations.into_iter().flatten().for_each(HeapReservation::recorded);
-                return self.report(record, output, head);
+                self.report(record, output, head);
+                return self.settle_live(live, turn.zip(state), head.is_some()).await;
             }
             // Another server took this one for dead. Its record stands.
             Ok(EndedExecution::EndedBefore) => "the execution was ended from elsewhere".to_owned(),
@@ -57,6 +62,20 @@ impl Driver {
         self.report(record, output, None);
         while self.service.stores.records.end_execution(self.running.id().clone(), end.clone()).await.is_err() {
             tokio::time::sleep(RETRY_PAUSE).await;
+        }
+    }
+
+    /// The worker of a live session continues from the turn, if that is recorded.
+    async fn settle_live(&self, live: Option<LiveTurnHold>, turn: Option<(LiveTurn, HeapKey)>, is_head: bool) {
+        let (Some(live), Some(session)) = (live, self.run_session.as_ref().and_then(RunSession::opened)) else { return };
+        match turn {
+            Some((turn, state)) if is_head => {
+                live.commit(turn, state).await;
+                self.service.checkpoint(session);
+            }
+            // The session has ended meanwhile.
+            Some(_) => {}
+            None => live.unchanged(),
         }
     }
 
@@ -102,12 +121,15 @@ impl Driver {
             warnings: record.warnings.clone(),
             output: ended.output,
             tags: completed.and(self.request.tags.clone()),
-            heap: completed.map(|completed| NewHeap {
-                key: completed.heap,
-                bytes: completed.heap_bytes,
-                engine: NewHeapEngine::Produced(self.service.runtime.heaps.engine_id().clone()),
-                reservation: Some(completed.reservation.id().clone()),
+            heap: completed.and_then(|completed| completed.stored.as_ref().map(|stored| (completed.heap, stored))).map(|(key, stored)| {
+                NewHeap {
+                    key,
+                    bytes: stored.bytes,
+                    engine: NewHeapEngine::Produced(self.service.runtime.heaps.engine_id().clone()),
+                    reservation: Some(stored.reservation.id().clone()),
+                }
             }),
+            state: completed.filter(|completed| completed.stored.is_none()).map(|completed| completed.heap),
             log,
             extends: logical.map(|logical| (logical, self.service.policy().expiry(completed_at))),
             binding: ended.prepared.as_ref().and_then(|prepared| prepared.binding.clone()),

@@ -1,6 +1,7 @@
 //! One execution from its acceptance to its end: recorded, run, its heap stored, its end committed, and only then reported.
 
 mod end;
+mod live_start;
 mod rebuild;
 
 use super::journal::RunRecorder;
@@ -15,9 +16,10 @@ use super::turn_queue::{QueuedTurn, TurnGuard};
 use crate::crash_point;
 use crate::error::blocking;
 use crate::heaps::{HeapCache, HeapReservation};
+use crate::live::LiveTurnHold;
 use crate::sessions::{PreparationRequest, PreparedSession};
 use crate::{Caller, Service, ServiceError};
-use heapstead_engine::{Event, HeapImage, Job, Kind, Outcome, Permit, ReservedPlace, Slot};
+use heapstead_engine::{Event, HeapImage, Job, Kind, LiveTurn, Outcome, Permit, ReservedPlace, Slot};
 use heapstead_store::outputs::{Extent, OutputWriter};
 use heapstead_store::records::{Accepted, NewExecution, RunSession, TurnId};
 use heapstead_types::{BudgetHolder, ErrorCode, Failure, HeapKey, SessionId};
@@ -90,6 +92,8 @@ struct Ended {
     recorder: RunRecorder,
     /// What was prepared in its logical session before it ran.
     prepared: Option<PreparedSession>,
+    /// The worker that it ran on, if its session is live.
+    live: Option<LiveTurnHold>,
     /// Held until the end is recorded, so that the next turn sees the new head.
     _turn: Option<TurnGuard>,
 }
@@ -97,19 +101,28 @@ struct Ended {
 /// What a run starts with.
 struct Start {
     heap: Option<HeapImage>,
+    /// Runs on this worker, which has the heap.
+    live: Option<LiveTurnHold>,
     input_heap: Option<HeapKey>,
     prepared: Option<PreparedSession>,
 }
 
 struct Completed {
     input_heap: Option<HeapKey>,
+    /// The heap, or the state if its heap is not stored yet.
     heap: HeapKey,
-    heap_bytes: u64,
+    stored: Option<StoredHeap>,
     javascript: Option<String>,
-    /// Of the heap, until a record names it.
-    reservation: HeapReservation,
+    /// Of a run on a live worker.
+    turn: Option<LiveTurn>,
     /// Held until the end is recorded: what is being stored takes memory of this process.
     _permit: Permit,
+}
+
+struct StoredHeap {
+    bytes: u64,
+    /// Of the heap, until a record names it.
+    reservation: HeapReservation,
 }
 
 /// A place in the queue of a session, and the session's head if nothing is ahead.
@@ -186,21 +199,21 @@ impl Driver {
                 Err(outcome) => (None, Err(outcome)),
             },
         };
-        let (mut prepared, mut recorder) = (None, RunRecorder::default());
+        let (mut prepared, mut recorder, mut live) = (None, RunRecorder::default(), None);
         let (outcome, completed) = match head {
-            Ok(head) => self.run(held, head, &mut prepared, &mut recorder, &mut writer).await,
+            Ok(head) => self.run(held, head, (&mut prepared, &mut live), &mut recorder, &mut writer).await,
             Err(outcome) => (outcome, None),
         };
         // Output that callers could read already stays, even if the rest can't be written.
         let readable = writer.extent();
         let written = if writer.is_empty() { Ok(Extent::default()) } else { blocking(move || Ok(writer.finish()?)).await };
         match written {
-            Ok(output) => Ended { outcome, output, completed, recorder, prepared, _turn: turn },
+            Ok(output) => Ended { outcome, output, completed, recorder, prepared, live, _turn: turn },
             Err(error) => {
                 // A run that failed or was stopped keeps its outcome; one that completed did not.
                 let is_completed = completed.is_some();
                 let outcome = if is_completed { ExecutionOutcome::Failed(Failure::Store(error.to_string())) } else { outcome };
-                Ended { outcome, output: readable, completed: None, recorder: RunRecorder::default(), prepared, _turn: turn }
+                Ended { outcome, output: readable, completed: None, recorder: RunRecorder::default(), prepared, live, _turn: turn }
             }
         }
     }
@@ -231,7 +244,7 @@ impl Driver {
         &self,
         held: ReservedPlace,
         head: Option<HeapKey>,
-        prepared: &mut Option<PreparedSession>,
+        (prepared, live): (&mut Option<PreparedSession>, &mut Option<LiveTurnHold>),
         recorder: &mut RunRecorder,
         writer: &mut OutputWriter,
     ) -> (ExecutionOutcome, Option<Completed>) {
@@ -254,27 +267,40 @@ impl Driver {
             Err(failure) => return (ExecutionOutcome::Failed(failure), None),
         };
         *prepared = start.prepared;
-        recorder.starts_from(start.heap.as_ref());
-        let (result, heap, javascript, permit) = match self.follow(slot, Kind::Stateful(start.heap), recorder, writer, &mut began).await {
-            Ok(Outcome::Completed { result, heap: Some(heap), javascript, permit }) => (result, heap, javascript, permit),
-            Ok(Outcome::Completed { heap: None, .. }) => {
-                return (ExecutionOutcome::Failed(Failure::WorkerMisbehaved("it returned no heap".into())), None);
+        *live = start.live;
+        let kind = match live {
+            Some(live) => {
+                recorder.starts_from(start.input_heap);
+                Kind::Live(live.worker.clone())
             }
+            None => {
+                recorder.starts_from(start.heap.as_ref().map(HeapImage::key));
+                Kind::Stateful(start.heap)
+            }
+        };
+        let (result, heap, turn, javascript, permit) = match self.follow(slot, kind, recorder, writer, &mut began).await {
+            Ok(Outcome::Completed { result, heap, turn, javascript, permit }) => (result, heap, turn, javascript, permit),
             Ok(outcome) => return (outcome.into(), None),
             Err(failure) => return (ExecutionOutcome::Failed(failure), None),
         };
-        match self.store(heap, began).await {
-            Ok((heap, heap_bytes, reservation)) => {
+        let kept = match (heap, turn) {
+            (Some(heap), _) => self.store(heap, began).await.map(|(key, stored)| (key, Some(stored), None)),
+            (None, Some(turn)) => self.keep_turn(turn, recorder, began).await,
+            (None, None) => Err(ExecutionOutcome::Failed(Failure::WorkerMisbehaved("it returned no heap".into()))),
+        };
+        match kept {
+            Ok((heap, stored, turn)) => {
                 crash_point::pass("heap-stored");
-                let completed = Completed { input_heap: start.input_heap, heap, heap_bytes, javascript, reservation, _permit: permit };
-                (ExecutionOutcome::Completed { result, heap: Some(heap) }, Some(completed))
+                let shown = stored.is_some().then_some(heap);
+                let completed = Completed { input_heap: start.input_heap, heap, stored, javascript, turn, _permit: permit };
+                (ExecutionOutcome::Completed { result, heap: shown }, Some(completed))
             }
             Err(outcome) => (outcome, None),
         }
     }
 
     /// Reserves room for the heap of a run and stores it, in the time that is left for it.
-    async fn store(&self, heap: HeapImage, began: Instant) -> Result<(HeapKey, u64, HeapReservation), ExecutionOutcome> {
+    async fn store(&self, heap: HeapImage, began: Instant) -> Result<(HeapKey, StoredHeap), ExecutionOutcome> {
         let (heaps, heap_bytes) = (self.heaps(began), heap.length());
         let store = async {
             let begun = Instant::now();
@@ -286,7 +312,7 @@ impl Driver {
             crash_point::pass("heap-reserved");
             let (key, reservation) = heaps.store_reserved(heap, reservation).await?;
             self.service.runtime.meter.snapshot.record(begun.elapsed());
-            Ok((key, heap_bytes, reservation))
+            Ok((key, StoredHeap { bytes: heap_bytes, reservation }))
         };
         tokio::select! {
             biased;
@@ -300,9 +326,9 @@ impl Driver {
         let heaps = &self.heaps(Instant::now());
         let input = self.request.start.input_heap(head);
         let Some(logical) = self.run_session.as_ref().and_then(RunSession::logical) else {
-            return match self.restore(heaps, input, warnings).await {
-                Err(failure @ Failure::HeapOfAnotherEngine { .. }) => self.rebuild(slot, input, failure, warnings).await,
-                heap => Ok(Start { heap: heap?, input_heap: input.key(), prepared: None }),
+            return match self.live_session(head).await.map_err(|error| Failure::Store(error.to_string()))? {
+                Some(session) => self.start_live(slot, session, head, warnings).await,
+                None => self.restore_or_rebuild(slot, input, warnings).await,
             };
         };
         let instead = match self.request.start {
@@ -318,7 +344,18 @@ impl Driver {
         let mut prepared = self.service.prepare(principal, &logical, Some(slot), request).await?;
         warnings.append(&mut prepared.warnings);
         let input_heap = self.request.start.key().or(prepared.key);
-        Ok(Start { heap: prepared.heap.take(), input_heap, prepared: Some(prepared) })
+        Ok(Start { heap: prepared.heap.take(), live: None, input_heap, prepared: Some(prepared) })
+    }
+
+    async fn restore_or_rebuild(&self, slot: &Slot, input: InputHeap, warnings: &mut Vec<String>) -> Result<Start, Failure> {
+        let Some(stored) = self.stored(input).await? else {
+            let failure = Failure::Unprepared("the state of the session is lost: its journal is gone. Open another session".into());
+            return self.rebuild(slot, input, failure, warnings).await;
+        };
+        match self.restore(&self.heaps(Instant::now()), stored, warnings).await {
+            Err(failure @ Failure::HeapOfAnotherEngine { .. }) => self.rebuild(slot, input, failure, warnings).await,
+            heap => Ok(Start { heap: heap?, live: None, input_heap: input.key(), prepared: None }),
+        }
     }
 
     /// Restores a heap. One that the caller named has to be its own; a session's head is.

@@ -35,6 +35,10 @@ impl Driver {
             }
         };
         let Rebuilt { heap, verified, diverged } = replayer.rebuild(lineage).await.map_err(unprepared)?;
+        if diverged.is_none() && !matches!(failure, Failure::HeapOfAnotherEngine { .. }) {
+            // The turns since the newest checkpoint: nothing that a caller has to know.
+            return Ok(Start { heap, live: None, input_heap: Some(head), prepared: None });
+        }
         let continuity = match diverged {
             None => Continuity { resumed_from_snapshot: true, ..Continuity::default() },
             Some(diverged) => self.diverged(session, diverged, warnings).await?,
@@ -46,7 +50,7 @@ impl Driver {
         };
         let notice = SessionNotice { continuity, execute_binding: None, wave: None };
         let prepared = PreparedSession { heap: None, key, binding: None, notice, warnings: Vec::new(), reservation: None };
-        Ok(Start { heap, input_heap: key, prepared: Some(prepared) })
+        Ok(Start { heap, live: None, input_heap: key, prepared: Some(prepared) })
     }
 
     async fn diverged(&self, session: SessionId, diverged: Divergence, warnings: &mut Vec<String>) -> Result<Continuity, Failure> {

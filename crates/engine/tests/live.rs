@@ -1,0 +1,305 @@
+//! Live workers: turns that are committed or have no effect, snapshots beside them, and processes that end when they should.
+
+mod common;
+
+use common::processes::{self, children_of, is_alive, kill, wait_for, zygote_of};
+use common::{begun, brief, end_of, job, probes, production, run, start, submit};
+use heapstead_engine::{Artifacts, Engine, Event, HeapImage, Job, Kind, LiveWorker, Outcome, Recorded};
+use heapstead_types::{BudgetHolder, Failure};
+use std::time::Duration;
+
+const SOON: Duration = Duration::from_secs(2);
+const HEAP_MB: u32 = 8;
+
+async fn open(engine: &Engine, heap: Option<&HeapImage>) -> LiveWorker {
+    engine.open_live(&BudgetHolder::default(), heap, HEAP_MB).await.unwrap_or_else(|failure| panic!("{failure}"))
+}
+
+/// Runs a turn and commits it if it completes. Returns its result or what happened instead.
+async fn turn(engine: &Engine, live: &LiveWorker, code: &str) -> String {
+    let mut outcome = run(engine, job(code, Kind::Live(live.clone()))).await;
+    if let Outcome::Completed { turn, heap, .. } = &mut outcome {
+        assert!(heap.is_none(), "no snapshot is taken");
+        turn.take().expect("a turn").commit().await.unwrap_or_else(|failure| panic!("{failure}"));
+    }
+    brief(&outcome)
+}
+
+async fn engine() -> (Artifacts, Engine) {
+    let parts = production();
+    let engine = start(parts.clone()).await;
+    assert_eq!(engine.live(), &Ok(()), "this machine has PID namespaces and seccomp user notification");
+    (parts, engine)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn turns_continue_from_committed_turns_only() {
+    let (_, engine) = engine().await;
+    let live = open(&engine, None).await;
+    assert_eq!(turn(&engine, &live, "let n = 1; const kept = [new Error('e'), () => n]; n").await, "1");
+    assert_eq!(turn(&engine, &live, "n += 1").await, "2");
+    for (code, ends) in [
+        ("n += 100; throw new Error('no')", "Error: no"),
+        ("n += 100; while (true);", "timed out"),
+        ("n += 100; const big = []; while (true) big.push(new Array(1000).fill({}))", "memory"),
+        ("n += 100; (", "SyntaxError"),
+        ("n += 100; await new Promise(() => {})", "never"),
+    ] {
+        let outcome = turn(&engine, &live, code).await;
+        assert!(outcome.contains(ends), "{code}: {outcome}");
+        assert_eq!(turn(&engine, &live, "[n, kept[1](), kept[0].message, typeof big]").await, r#"[2,2,"e","undefined"]"#, "after {code}");
+    }
+    let mut cancelled = submit(&engine, job("n += 100; console.log(n); while (true);", Kind::Live(live.clone())));
+    begun(&mut cancelled).await;
+    assert!(cancelled.canceller().cancel().await);
+    assert!(matches!(end_of(cancelled).await.1, Outcome::Cancelled));
+    // Completed, but nobody commits it.
+    assert_eq!(brief(&run(&engine, job("n += 100", Kind::Live(live.clone()))).await), "102");
+    assert_eq!(turn(&engine, &live, "n += 1").await, "3");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_snapshot_has_the_state_of_the_last_committed_turn() {
+    let (_, engine) = engine().await;
+    let live = open(&engine, None).await;
+    assert!(live.snapshot().await.expect("nothing to write").is_none());
+    for n in 1..=3 {
+        turn(
+            &engine,
+            &live,
+            "globalThis.n = (globalThis.n ?? 0) + 1; function hot(x) { return x * n } for (let i = 0; i < 1e5; i++) hot(i); n",
+        )
+        .await;
+        let (heap, _) = live.snapshot().await.unwrap_or_else(|failure| panic!("{failure}")).expect("a heap");
+        let outcome = run(&engine, job("[n, hot(10)]", Kind::Stateful(Some(heap.clone())))).await;
+        assert_eq!(brief(&outcome), format!("[{n},{}]", n * 10));
+        // A live worker that starts from it goes on.
+        let other = open(&engine, Some(&heap)).await;
+        assert_eq!(turn(&engine, &other, "n += 100").await, (n + 100).to_string());
+    }
+    assert_eq!(turn(&engine, &live, "n").await, "3");
+}
+
+/// What can't be saved stays in memory.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_snapshot_that_fails_leaves_the_session_as_it_is() {
+    let (_, engine) = engine().await;
+    let live = open(&engine, None).await;
+    turn(&engine, &live, "globalThis.registry = new FinalizationRegistry(() => {}); let kept = {}; registry.register(kept, 1); 1").await;
+    let outcome = run(
+        &engine,
+        job("globalThis.registry = new FinalizationRegistry(() => {}); let kept = {}; registry.register(kept, 1); 1", Kind::Stateful(None)),
+    )
+    .await;
+    let snapshot = live.snapshot().await;
+    assert_eq!(matches!(outcome, Outcome::Completed { .. }), snapshot.is_ok(), "as at the end of a run: {outcome:?} {snapshot:?}");
+    assert_eq!(turn(&engine, &live, "typeof kept").await, "\"object\"");
+}
+
+async fn recorded(engine: &Engine, live: &LiveWorker, code: &str) -> (String, Recorded) {
+    let (events, mut outcome) = end_of(submit(engine, job(code, Kind::Live(live.clone())))).await;
+    if let Outcome::Completed { turn, .. } = &mut outcome {
+        turn.take().expect("a turn").commit().await.expect("committed");
+    }
+    let recorded = events.into_iter().find_map(|event| match event {
+        Event::Recorded(recorded, _) => Some(recorded),
+        _ => None,
+    });
+    (brief(&outcome), recorded.expect("a recording"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn turns_repeat_exactly_in_another_live_worker() {
+    let (_, engine) = engine().await;
+    let codes = [
+        "let seen = [Math.random(), Date.now()]; seen",
+        "setTimeout(() => seen.push(performance.now()), 3); await new Promise(done => setTimeout(done, 10)); seen",
+        "seen.push(crypto.randomUUID()); seen",
+        "function* g() { while (true) yield Math.random() } const it = g(); it.next().value",
+        "it.next().value + new Date().toISOString()",
+    ];
+    let live = open(&engine, None).await;
+    let mut journal = Vec::new();
+    for code in codes {
+        journal.push((code, recorded(&engine, &live, code).await));
+    }
+    let again = open(&engine, None).await;
+    for (code, (result, recorded)) in journal {
+        let mut outcome = run(&engine, Job { replay: Some(recorded), ..job(code, Kind::Live(again.clone())) }).await;
+        assert_eq!(brief(&outcome), result, "{code}");
+        if let Outcome::Completed { turn, .. } = &mut outcome {
+            turn.take().expect("a turn").commit().await.expect("committed");
+        }
+    }
+    assert_eq!(turn(&engine, &again, "seen").await, turn(&engine, &live, "seen").await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_family_has_a_base_and_a_clone_for_the_next_turn() {
+    let (parts, engine) = engine().await;
+    let zygote = zygote_of(processes::this(), &parts.base_heap).expect("a zygote");
+    let live = open(&engine, None).await;
+    for n in 1..50 {
+        let expected = if n % 4 == 0 { "Error: no" } else { "1" };
+        assert!(turn(&engine, &live, if n % 4 == 0 { "throw new Error('no')" } else { "1" }).await.starts_with(expected));
+        if n % 10 == 0 {
+            live.snapshot().await.expect("a snapshot");
+        }
+    }
+    // Processes that were killed may take a moment to end.
+    let pids = sorted(wait_for_pair(&live).await.into());
+    assert!(wait_for(SOON, || (sorted(children_of(zygote)) == pids).then_some(())).is_some(), "{:?}, not {pids:?}", children_of(zygote));
+    drop(live);
+    assert!(wait_for(SOON, || children_of(zygote).is_empty().then_some(())).is_some(), "they end with the last handle");
+}
+
+fn sorted(mut pids: Vec<i32>) -> Vec<i32> {
+    pids.sort_unstable();
+    pids
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_process_costs_at_most_the_family() {
+    let (parts, engine) = engine().await;
+    let live = open(&engine, None).await;
+    turn(&engine, &live, "let n = 1").await;
+    let [base, ahead] = wait_for_pair(&live).await;
+    kill(ahead);
+    wait_for(SOON, || (!is_alive(ahead)).then_some(())).expect("dead");
+    assert_eq!(turn(&engine, &live, "n += 1").await, "2", "the base is cloned again");
+    let [base_now, _] = wait_for_pair(&live).await;
+    assert_ne!(base, base_now);
+    // With the base gone, one more turn has its clone; a turn that fails then has nothing to return to.
+    kill(base_now);
+    wait_for(SOON, || (!is_alive(base_now)).then_some(())).expect("dead");
+    assert_eq!(turn(&engine, &live, "n += 1").await, "3");
+    let [base, ahead] = wait_for_pair(&live).await;
+    kill(base);
+    kill(ahead);
+    wait_for(SOON, || (!is_alive(base) && !is_alive(ahead)).then_some(())).expect("dead");
+    assert!(!live.is_alive().await);
+    assert!(turn(&engine, &live, "n").await.contains("live worker"), "a clear failure");
+
+    // Everything dies with the zygote.
+    let live = open(&engine, None).await;
+    turn(&engine, &live, "1").await;
+    let pids = wait_for_pair(&live).await;
+    kill(zygote_of(processes::this(), &parts.base_heap).expect("a zygote"));
+    assert!(wait_for(SOON, || pids.iter().all(|pid| !is_alive(*pid)).then_some(())).is_some(), "a clone outlived the zygote");
+    let outcome = turn(&engine, &live, "1").await;
+    assert!(outcome.contains("live worker"), "{outcome}");
+    assert_eq!(turn(&engine, &open(&engine, None).await, "2").await, "2", "the next zygote forks live workers too");
+}
+
+async fn wait_for_pair(live: &LiveWorker) -> [i32; 2] {
+    for _ in 0..1000 {
+        if let [base, ahead] = live.pids().await[..] {
+            return [base, ahead];
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    panic!("no clone is made ahead")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crash_in_a_turn_names_the_signal() {
+    let (_, engine) = engine().await;
+    let live = open(&engine, None).await;
+    let [_, process] = wait_for_pair(&live).await;
+    let mut running = submit(&engine, job("console.log(1); while (true);", Kind::Live(live.clone())));
+    begun(&mut running).await;
+    kill(process);
+    let (_, outcome) = end_of(running).await;
+    assert!(matches!(outcome, Outcome::Failed(Failure::WorkerCrashed { signal: Some(libc::SIGKILL) | None, .. })), "{outcome:?}");
+    assert_eq!(turn(&engine, &live, "1 + 1").await, "2");
+}
+
+/// The memory of a session does not grow with its turns.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_turns_take_no_more_memory_than_a_hundred() {
+    let (_, engine) = engine().await;
+    let live = open(&engine, None).await;
+    turn(&engine, &live, "let n = 0; let list = []").await;
+    let turns: u64 = if std::env::var_os("HEAPSTEAD_TORTURE").is_some() { 1_000 } else { 300 };
+    let mut early = 0;
+    for n in 1..=turns {
+        let code = if n % 4 == 0 { "n += 1; list.push({ n }); throw new Error('no')" } else { "n += 1; list.push({ n }); list.length" };
+        turn(&engine, &live, code).await;
+        if n == 100 {
+            wait_for_pair(&live).await;
+            early = live.memory_kib().await;
+        }
+    }
+    assert_eq!(turn(&engine, &live, "n").await, (turns - turns / 4).to_string());
+    wait_for_pair(&live).await;
+    let late = live.memory_kib().await;
+    eprintln!("memory: {early} KiB after 100 turns, {late} KiB after {turns}");
+    assert!(late < early + 3072, "{early} KiB after 100 turns, {late} KiB after {turns}");
+}
+
+/// Processes of the zygote that run native code of an attacker, in a live worker.
+async fn attacker() -> (i32, Engine) {
+    let parts = probes();
+    let engine = start(parts.clone()).await;
+    (zygote_of(processes::this(), &parts.base_heap).expect("a zygote"), engine)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_attempt_to_escape_succeeds_in_a_live_worker() {
+    let (_, engine) = attacker().await;
+    let names = brief(&run(&engine, job("attempts", Kind::Stateless)).await);
+    assert!(names.lines().count() > 50, "{names}");
+    let live = open(&engine, None).await;
+    for name in names.lines() {
+        let code = format!("attempt {name}");
+        let in_one_shot = brief(&run(&engine, job(code.clone(), Kind::Stateless)).await);
+        assert_eq!(turn(&engine, &live, &code).await, in_one_shot, "{name}");
+    }
+    assert!(live.is_alive().await, "an attempt costs only its turn");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fork_bomb_ends_its_family_and_nothing_else() {
+    let (zygote, engine) = attacker().await;
+    let other = open(&engine, None).await;
+    turn(&engine, &other, "nothing").await;
+    for code in ["clone without end", "clone once"] {
+        let live = open(&engine, None).await;
+        let mut most = 0;
+        let mut bomb = submit(&engine, job(code, Kind::Live(live.clone())));
+        let ended = loop {
+            tokio::select! {
+                event = bomb.next_event() => if let Some(Event::Ended(outcome)) = event { break outcome },
+                () = tokio::time::sleep(Duration::from_millis(1)) => most = most.max(children_of(zygote).len()),
+            }
+        };
+        // The other family has two processes at most, this one eight.
+        assert!(most <= 10, "{code}: {most} processes");
+        assert!(wait_for(SOON, || (children_of(zygote).len() <= 2).then_some(())).is_some(), "{code}: {:?}", children_of(zygote));
+        assert!(!live.is_alive().await, "{code}: {ended:?}");
+        assert!(turn(&engine, &live, "commit").await.contains("live worker"));
+    }
+    assert!(other.is_alive().await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_deceives_the_server_ends_its_family() {
+    let (zygote, engine) = attacker().await;
+    let live = open(&engine, None).await;
+    assert!(turn(&engine, &live, "commit").await.contains("`Committed` that was not asked for"), "only the server commits");
+    for code in ["pretend", "refuse"] {
+        let live = open(&engine, None).await;
+        assert_eq!(turn(&engine, &live, code).await, "next time");
+        if code == "pretend" {
+            let outcome = turn(&engine, &live, "commit").await;
+            assert!(outcome.contains("live worker"), "{outcome}");
+        }
+        drop(live);
+    }
+    drop(live);
+    // The one that does not answer is killed when the wait for its clone ends.
+    assert!(
+        wait_for(3 * SOON + Duration::from_secs(10), || children_of(zygote).is_empty().then_some(())).is_some(),
+        "none survives its session"
+    );
+}

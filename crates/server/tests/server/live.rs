@@ -1,0 +1,273 @@
+//! Live sessions: turns that are acknowledged when the journal has them, whose heaps are stored later. Nothing acknowledged is lost, whatever is
+//! killed.
+
+use crate::fixture::{Folders, Random, Server};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+const JOURNAL: &[&str] = &["--session-durability", "journal"];
+
+async fn open(server: &Server) -> String {
+    server.post("/api/sessions", json!({})).await.1["session_id"].as_str().expect("an id").to_owned()
+}
+
+async fn turn(server: &Server, session: &str, code: &str) -> Value {
+    server.run_with(json!({ "code": code, "session": session })).await
+}
+
+/// The result of a turn that completes.
+async fn result(server: &Server, session: &str, code: &str) -> String {
+    let record = turn(server, session, code).await;
+    assert_eq!(record["status"], "completed", "{code}: {record}");
+    record["result"].as_str().expect("a result").to_owned()
+}
+
+/// The record of an execution once its heap is no longer pending.
+async fn settled(server: &Server, id: &Value) -> Value {
+    let begun = Instant::now();
+    loop {
+        let (_, record) = server.get(&format!("/api/executions/{}", id.as_str().expect("an id"))).await;
+        if record["heap_state"] != "pending" {
+            return record;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "no checkpoint: {record}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_turn_is_acknowledged_before_its_heap_is_stored() {
+    let server = Server::start_with(&Folders::new(), JOURNAL);
+    let session = open(&server).await;
+    let mut records = Vec::new();
+    for n in 1..=10 {
+        let record = turn(&server, &session, "globalThis.n = (globalThis.n ?? 0) + 1").await;
+        assert_eq!((&record["result"], &record["heap"], &record["heap_state"]), (&json!(n.to_string()), &Value::Null, &json!("pending")));
+        records.push(record);
+    }
+    let last = settled(&server, &records[9]["execution_id"]).await;
+    assert_eq!(last["heap_state"], "stored", "the newest state gets a heap: {last}");
+    let again = server.run_with(json!({ "code": "n", "heap": last["heap"] })).await;
+    assert_eq!(again["result"], "10", "the heap is that of the turn");
+    for (index, record) in records.iter().enumerate() {
+        let (_, now) = server.get(&format!("/api/executions/{}", record["execution_id"].as_str().expect("an id"))).await;
+        assert!(now["heap_state"] == "stored" || now["heap_state"] == "skipped", "turn {index}: {now}");
+        assert_eq!(now["heap"].is_null(), now["heap_state"] == "skipped", "{now}");
+        // On demand, every turn has one.
+        let (_, now) = server.get(&format!("/api/executions/{}?materialize=true", record["execution_id"].as_str().expect("an id"))).await;
+        assert_eq!(now["heap_state"], "stored", "{now}");
+        let ran = server.run_with(json!({ "code": "n", "heap": now["heap"] })).await;
+        assert_eq!(ran["result"], (index + 1).to_string());
+    }
+    let (_, log) = server.get(&format!("/api/session-snapshots?session={session}&fields=index,input_heap,output_heap")).await;
+    let entries = log["entries"].as_array().or(log.as_array()).unwrap_or_else(|| panic!("{log}"));
+    assert_eq!(entries.len(), 10, "{log}");
+    for pair in entries.windows(2) {
+        assert_eq!(pair[0]["output_heap"], pair[1]["input_heap"], "{log}");
+    }
+    let (_, replayed) = server.post(&format!("/api/sessions/{session}/replay"), json!({})).await;
+    assert_eq!((&replayed["identical"], replayed["turns"].as_array().map(Vec::len)), (&json!(true), Some(10)), "{replayed}");
+}
+
+#[tokio::test]
+async fn acknowledged_turns_survive_the_server() {
+    let folders = Folders::new();
+    let mut server = Server::start_with(&folders, JOURNAL);
+    let session = open(&server).await;
+    result(
+        &server,
+        &session,
+        "let n = 0; const seen = [Math.random()]; class Kept { #at = Date.now(); get at() { return this.#at } } const kept = new Kept(); 0",
+    )
+    .await;
+    for n in 1..=20_u64 {
+        assert_eq!(result(&server, &session, "seen.push(Math.random()); n += 1").await, n.to_string());
+        if n % 4 == 0 {
+            let state = result(&server, &session, "JSON.stringify([seen, kept.at])").await;
+            server.kill();
+            server = Server::start_with(&folders, JOURNAL);
+            assert_eq!(result(&server, &session, "JSON.stringify([seen, kept.at])").await, state, "after {n} turns");
+        }
+    }
+    let (_, replayed) = server.post(&format!("/api/sessions/{session}/replay"), json!({})).await;
+    assert_eq!(replayed["identical"], true, "{replayed}");
+}
+
+#[tokio::test]
+async fn a_turn_without_effect_leaves_no_trace() {
+    let server = Server::start_with(&Folders::new(), JOURNAL);
+    let session = open(&server).await;
+    result(&server, &session, "let n = 1; let list = [1]").await;
+    for (body, status) in [
+        (json!({ "code": "n = 100; list.push(2); throw new Error('no')" }), "failed"),
+        (json!({ "code": "n = 100; list.push(2); while (true);", "execution_timeout_secs": 1 }), "timed_out"),
+        (json!({ "code": "n = 100; list.push(2); (" }), "failed"),
+        (json!({ "code": "n = 100; const big = []; for (;;) big.push(new Array(1e4).fill(1.5))" }), "failed"),
+    ] {
+        let mut body = body;
+        body["session"] = json!(session);
+        let record = server.run_with(body.clone()).await;
+        assert_eq!((&record["status"], &record["heap_state"]), (&json!(status), &Value::Null), "{body}: {record}");
+        assert_eq!(result(&server, &session, "JSON.stringify([n, list, typeof big])").await, r#""[1,[1],\"undefined\"]""#, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn what_can_not_be_repeated_is_stored_before_the_answer() {
+    let server = Server::start_with(&Folders::new(), JOURNAL);
+    let session = open(&server).await;
+    result(&server, &session, "let n = 1; const weak = new WeakRef(globalThis); 1").await;
+    let record = turn(&server, &session, "weak.deref() === globalThis ? n += 1 : 0").await;
+    assert_eq!((&record["result"], record["heap"].is_string(), &record["heap_state"]), (&json!("2"), true, &Value::Null), "{record}");
+    assert!(record["warnings"][0].as_str().is_some_and(|warning| warning.contains("WeakRef")), "{record}");
+    let snapshot = server.run_with(json!({ "code": "n += 1", "session": session, "durability": "snapshot" })).await;
+    assert!(snapshot["heap"].is_string(), "{snapshot}");
+    let tagged = server.run_with(json!({ "code": "n += 1", "session": session, "tags": { "a": "b" } })).await;
+    assert!(tagged["heap"].is_string(), "who tags a heap gets one: {tagged}");
+    assert_eq!(result(&server, &session, "n += 1").await, "5");
+    let again = server.run_with(json!({ "code": "n", "heap": tagged["heap"] })).await;
+    assert_eq!(again["result"], "4");
+}
+
+#[tokio::test]
+async fn the_head_may_move_elsewhere() {
+    let server = Server::start_with(&Folders::new(), JOURNAL);
+    let session = open(&server).await;
+    let heap = server.run("var n = 100; n").await["heap"].clone();
+    assert_eq!(result(&server, &session, "var n = 1; n").await, "1");
+    let given = server.run_with(json!({ "code": "n += 1", "session": session, "heap": heap })).await;
+    assert_eq!((&given["result"], given["heap"].is_string()), (&json!("101"), true), "{given}");
+    assert_eq!(result(&server, &session, "n += 1").await, "102", "the session continues from there");
+    let other_cap = server.run_with(json!({ "code": "n += 1", "session": session, "heap_memory_max_mb": 32 })).await;
+    assert_eq!(other_cap["result"], "103", "{other_cap}");
+    assert_eq!(result(&server, &session, "n += 1").await, "104");
+    // A fork has a heap of its own, at once.
+    let (status, fork) = server.post(&format!("/api/sessions/{session}/fork"), json!({})).await;
+    assert_eq!(status, 200, "{fork}");
+    let fork = fork["session_id"].as_str().expect("an id").to_owned();
+    assert_eq!(result(&server, &fork, "n += 1000").await, "1104");
+    assert_eq!(result(&server, &session, "n").await, "104");
+}
+
+#[tokio::test]
+async fn without_live_sessions_everything_else_works() {
+    let folders = Folders::new();
+    let mut server = Server::start_with(&folders, JOURNAL);
+    let session = open(&server).await;
+    for n in 1..=5 {
+        assert_eq!(result(&server, &session, "globalThis.n = (globalThis.n ?? 0) + 1").await, n.to_string());
+    }
+    server.kill();
+    let server = Server::start_with(&folders, &["--session-durability", "journal", "--live", "off"]);
+    let record = turn(&server, &session, "n += 1").await;
+    assert_eq!((&record["result"], record["heap"].is_string()), (&json!("6"), true), "{record}");
+    assert_eq!(result(&server, &session, "n += 1").await, "7");
+}
+
+/// Live sessions are evicted when they are not used, and nobody notices.
+#[tokio::test]
+async fn an_evicted_session_is_resumed() {
+    let server = Server::start_with(&Folders::new(), &["--session-durability", "journal", "--live-idle-secs", "1"]);
+    let session = open(&server).await;
+    for n in 1..=3 {
+        assert_eq!(result(&server, &session, "globalThis.n = (globalThis.n ?? 0) + 1").await, n.to_string());
+        tokio::time::sleep(Duration::from_millis(2500)).await;
+    }
+    let (_, replayed) = server.post(&format!("/api/sessions/{session}/replay"), json!({})).await;
+    assert_eq!(replayed["identical"], true, "{replayed}");
+}
+
+/// Processes of the server that run code: the children of its zygotes.
+fn workers_of(server: u32) -> Vec<i32> {
+    let children = |pid: i32| -> Vec<i32> {
+        std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))
+            .unwrap_or_default()
+            .split_whitespace()
+            .filter_map(|word| word.parse().ok())
+            .collect()
+    };
+    children(server as i32).into_iter().flat_map(|zygote| children(zygote).into_iter().chain([zygote])).collect()
+}
+
+fn kill(pid: i32) {
+    if let Some(pid) = rustix::process::Pid::from_raw(pid) {
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    }
+}
+
+/// Clients take turns in their sessions while the server, its zygote, or any of its workers is killed. Every acknowledged turn is there, none
+/// twice, and the state is exact. `SEED=…` replays a failure.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_acknowledged_is_lost_whatever_is_killed() {
+    const POINTS: [&str; 4] = ["accepted", "heap-stored", "before-commit", "committed"];
+    let rounds = if crate::fixture::torture() { 1000 } else { 60 };
+    let random = Random::new();
+    let folders = Folders::new();
+    let mut server = Server::start_with(&folders, JOURNAL);
+    let mut sessions = Vec::new();
+    for _ in 0..3 {
+        let session = open(&server).await;
+        result(&server, &session, "let n = 0; const list = []; 0").await;
+        sessions.push((session, 0_u64));
+    }
+    for round in 0..rounds {
+        let seed = random.seed;
+        let victim = random.below(3);
+        if victim == 0 {
+            server.kill();
+            let crash = format!("{}:{}", POINTS[random.below(POINTS.len() as u64) as usize], 1 + random.below(12));
+            let variables = if random.below(2) == 0 { vec![("HEAPSTEAD_CRASH_AT", crash.as_str())] } else { Vec::new() };
+            server = Server::start_in(&folders, &[JOURNAL, &["--log", "error"]].concat(), &variables);
+        }
+        for (session, known) in &mut sessions {
+            // What was acknowledged is there. A turn that was not may be there, or not.
+            let mut shown = None;
+            for _ in 0..20 {
+                let (status, record) = attempt(&server, session, "JSON.stringify([n, list])").await;
+                if status == 200 && record["status"] == "completed" {
+                    shown = record["result"].as_str().map(str::to_owned);
+                    break;
+                }
+                if status == 0 {
+                    server.kill();
+                    server = Server::start_in(&folders, &[JOURNAL, &["--log", "error"]].concat(), &[]);
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            let shown = shown.unwrap_or_else(|| panic!("round {round}: the session can't be used; SEED={seed}"));
+            let state: (u64, Vec<u64>) = serde_json::from_str(&serde_json::from_str::<String>(&shown).expect("a text")).expect("the state");
+            assert_eq!(state.1, (1..=state.0).collect::<Vec<_>>(), "round {round}: each turn once; SEED={seed}");
+            assert!(state.0 >= *known, "round {round}: {} turns, {known} were acknowledged; SEED={seed}", state.0);
+            *known = state.0;
+            for _ in 0..random.below(4) {
+                if victim > 0 && random.below(3) == 0 {
+                    let workers = workers_of(server.pid());
+                    if !workers.is_empty() {
+                        kill(workers[random.below(workers.len() as u64) as usize]);
+                    }
+                }
+                let next = *known + 1;
+                let (status, record) =
+                    attempt(&server, session, &format!("n += 1; list.push(n); if (n !== {next}) throw new Error(`${{n}}`); n")).await;
+                match (status, record["status"].as_str()) {
+                    (200, Some("completed")) => *known += 1,
+                    // Unknown: it is looked at in the next round.
+                    _ => break,
+                }
+            }
+        }
+    }
+}
+
+/// Runs code, and returns the status 0 if the server does not answer.
+async fn attempt(server: &Server, session: &str, code: &str) -> (u16, Value) {
+    let body = json!({ "code": code, "session": session, "wait_secs": 30 });
+    let sent = crate::fixture::client().post(format!("{}/api/exec", server.url)).json(&body).send().await;
+    match sent {
+        Ok(response) => {
+            let status = response.status().as_u16();
+            (status, response.json().await.unwrap_or_default())
+        }
+        Err(_) => (0, Value::Null),
+    }
+}

@@ -1,0 +1,112 @@
+//! States after turns whose heap is stored later.
+
+use crate::common::{Place, ann, anyone, bob, heap, id, in_session, logged_in, new_session, now, session_id, stored};
+use heapstead_store::Records;
+use heapstead_store::records::{ExecutionEnd, Head, LogRange, NewExecution, NewSession, RunSession, StateHeap, TurnState};
+use heapstead_types::{HeapKey, SessionName};
+use std::sync::Arc;
+
+fn state(number: u64) -> HeapKey {
+    HeapKey::of_state(u128::from(number).to_be_bytes())
+}
+
+/// A turn in session 1 that leaves this state.
+async fn turn(records: &Arc<dyn Records>, number: u64, before: Option<u64>) {
+    let execution = NewExecution { principal: ann(), ..in_session(&id(number), 1) };
+    records.accept_execution(execution, None).await.expect("accepted");
+    let mut end = ExecutionEnd { heap: None, tags: None, state: Some(state(100 + number)), ..logged_in(&id(number), 1, 100 + number) };
+    if let Some(entry) = &mut end.log {
+        entry.input_heap = before.map(state);
+        entry.output_heap = state(100 + number);
+    }
+    records.end_execution(id(number), end).await.expect("ended");
+}
+
+async fn with_turns(place: &dyn Place) -> Arc<dyn Records> {
+    let records = place.open();
+    records.open_session(NewSession { principal: ann(), ..new_session(1) }, None).await.expect("opened");
+    for (number, before) in [(1, None), (2, Some(101)), (3, Some(102))] {
+        turn(&records, number, before).await;
+    }
+    records
+}
+
+async fn heaps_of(records: &Arc<dyn Records>) -> Vec<StateHeap> {
+    let mut heaps = Vec::new();
+    for number in 1..=3 {
+        heaps.push(records.turn_state_of(&ann(), &id(number)).await.expect("read").expect("a state").heap);
+    }
+    heaps
+}
+
+pub async fn a_turn_leaves_a_state_that_is_the_head(place: &dyn Place) {
+    let records = with_turns(place).await;
+    let expected = TurnState { id: state(102), execution: id(2), heap: StateHeap::Pending };
+    assert_eq!(records.turn_state(&ann(), state(102)).await.expect("read"), Some(expected.clone()));
+    assert_eq!(records.turn_state_of(&ann(), &id(2)).await.expect("read"), Some(expected));
+    for (owner, number) in [(bob(), 102), (ann(), 105), (anyone(), 102)] {
+        assert_eq!(records.turn_state(&owner, state(number)).await.expect("read"), None);
+    }
+    assert_eq!(records.turn_state_of(&bob(), &id(2)).await.expect("read"), None, "it is not theirs");
+    let session = records.opened_session(&ann(), session_id(1), now()).await.expect("read").expect("a session");
+    assert_eq!(session.head(), Head { sequence: 3, heap: Some(state(103)) });
+    let execution = records.execution(&ann(), &id(3)).await.expect("read").expect("an execution");
+    assert_eq!((execution.heap, execution.state_heap), (None, Some(StateHeap::Pending)));
+    assert_eq!(
+        records.stored_heaps(vec![heap(5), state(103)]).await.expect("read"),
+        [Some(heap(5)), None],
+        "other keys are those of heaps"
+    );
+}
+
+pub async fn a_checkpoint_stores_the_heap_of_a_state_and_skips_earlier_ones(place: &dyn Place) {
+    let records = with_turns(place).await;
+    assert!(!records.add_checkpoint(&bob(), state(102), stored(heap(7), 700), now()).await.expect("answered"));
+    assert!(!records.add_checkpoint(&ann(), state(109), stored(heap(7), 700), now()).await.expect("answered"));
+    assert!(records.add_checkpoint(&ann(), state(102), stored(heap(8), 700), now()).await.expect("answered"));
+    assert_eq!(heaps_of(&records).await, [StateHeap::Skipped, StateHeap::Stored(heap(8)), StateHeap::Pending]);
+    let execution = records.execution(&ann(), &id(2)).await.expect("read").expect("an execution");
+    assert_eq!((execution.heap, execution.state_heap), (Some(heap(8)), Some(StateHeap::Stored(heap(8)))));
+    let execution = records.execution(&ann(), &id(1)).await.expect("read").expect("an execution");
+    assert_eq!((execution.heap, execution.state_heap), (None, Some(StateHeap::Skipped)));
+    assert_eq!(records.stored_heaps(vec![state(101), state(102), state(103)]).await.expect("read"), [None, Some(heap(8)), None]);
+    // The log shows stored heaps, and links the turns by their states.
+    let name: SessionName = session_id(1).to_string().parse().expect("a name");
+    let (log, _) = records.session_log(&ann(), &name, LogRange::default()).await.expect("read");
+    let shown: Vec<_> = log.iter().map(|entry| (entry.input_heap, entry.output_heap)).collect();
+    assert_eq!(shown, [(None, None), (None, Some(heap(8))), (Some(heap(8)), None)]);
+    assert_eq!(log.iter().map(|entry| entry.after).collect::<Vec<_>>(), [state(101), state(102), state(103)]);
+    assert!(records.log_has_heap(session_id(1), heap(8)).await.expect("read"));
+    // A skipped one may be stored later, which changes nothing else.
+    assert!(records.add_checkpoint(&ann(), state(101), stored(heap(9), 700), now()).await.expect("answered"));
+    assert_eq!(heaps_of(&records).await, [StateHeap::Stored(heap(9)), StateHeap::Stored(heap(8)), StateHeap::Pending]);
+    assert_eq!(records.producer(&ann(), heap(8)).await.expect("read"), Some(id(2)), "what led to it is known");
+}
+
+pub async fn the_newest_checkpoint_of_a_session_is_in_use(place: &dyn Place) {
+    let records = with_turns(place).await;
+    let later = now() + crate::common::hours(24 * 365);
+    for (number_of_state, number) in [(101, 7), (102, 8)] {
+        let heap_of_state = stored(heap(number), 700);
+        assert!(records.add_checkpoint(&ann(), state(number_of_state), heap_of_state, now()).await.expect("answered"));
+    }
+    assert!(records.uses_heap(heap(8), later).await.expect("read"), "the session is resumed from it");
+    assert!(!records.uses_heap(heap(7), later).await.expect("read"));
+    assert!(records.end_session(&ann(), session_id(1), now()).await.expect("ended"));
+    assert!(!records.uses_heap(heap(8), later).await.expect("read"));
+    while records.delete_sessions(later).await.expect("deleted") {}
+    assert_eq!(records.turn_state(&ann(), state(101)).await.expect("read"), None, "states go with their session");
+}
+
+/// Only opened sessions have states.
+pub async fn a_run_outside_of_an_opened_session_leaves_no_state(place: &dyn Place) {
+    let records = place.open();
+    records.accept_execution(crate::common::new(&id(1)), None).await.expect("accepted");
+    let mut end = ExecutionEnd { state: Some(state(101)), ..crate::common::logged(&id(1), 5) };
+    if let Some(entry) = &mut end.log {
+        assert!(matches!(entry.session, RunSession::Named(_)));
+        entry.output_heap = heap(5);
+    }
+    records.end_execution(id(1), end).await.expect("ended");
+    assert_eq!(records.turn_state_of(&anyone(), &id(1)).await.expect("read"), None);
+}
