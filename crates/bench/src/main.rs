@@ -1,9 +1,11 @@
 //! `make bench`: prints a table of results, writes JSON and reports how noisy the machine was. `--check` fails if a bar is missed,
-//! `--short` takes less time, `--only engine`, `confinement`, `server`, `sessions` or `contexts` measures one part.
+//! `--short` takes less time, `--only engine`, `confinement`, `server`, `sessions`, `live`,
+//! `kernels` or `contexts` measures one part.
 
 mod confinement;
 mod engine;
 mod instructions;
+mod kernels;
 mod noise;
 mod raw_loop;
 mod report;
@@ -53,6 +55,12 @@ async fn main() -> std::process::ExitCode {
     }
     if wanted("sessions") {
         server::sessions::measure(effort, &mut report).await;
+    }
+    if wanted("live") {
+        server::live::measure(&artifacts, effort, &mut report).await;
+    }
+    if wanted("kernels") {
+        kernels::measure(&artifacts, effort, &mut report).await;
     }
     if wanted("contexts") {
         server::contexts::measure(effort, &mut report).await;

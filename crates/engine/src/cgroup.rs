@@ -61,6 +61,22 @@ fn memory_mb_max_of(group: &Path) -> Option<u64> {
     group.ancestors().filter_map(limit).min().map(|bytes| bytes >> 20)
 }
 
+/// The memory that the groups of this process and its workers have left. None without a limit.
+pub fn memory_mb_left() -> Option<u64> {
+    let group = own_group(&fs::read_to_string("/proc/self/cgroup").ok()?, &fs::read_to_string("/proc/self/mountinfo").ok()?)?;
+    let workers = group.parent().map(|parent| parent.join(format!("heapstead-{}-workers", std::process::id())));
+    group.ancestors().chain(workers.as_deref()).filter_map(memory_mb_left_in).min()
+}
+
+/// Files that the kernel can drop do not count.
+fn memory_mb_left_in(group: &Path) -> Option<u64> {
+    let number = |file: &str| fs::read_to_string(group.join(file)).ok()?.trim().parse::<u64>().ok();
+    let limit = number("memory.max")?;
+    let files = fs::read_to_string(group.join("memory.stat")).ok()?;
+    let files = files.lines().find_map(|line| line.strip_prefix("inactive_file ")?.parse::<u64>().ok()).unwrap_or(0);
+    Some(limit.saturating_sub(number("memory.current")?.saturating_sub(files)) >> 20)
+}
+
 /// The folder of this process's group in the unified hierarchy.
 fn own_group(cgroup: &str, mountinfo: &str) -> Option<PathBuf> {
     let name = cgroup.lines().find_map(|line| line.strip_prefix("0::"))?;

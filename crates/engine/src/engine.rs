@@ -326,6 +326,14 @@ impl Place {
         Slot(Self { permit, workers: self.workers })
     }
 
+    /// Its slot, if it need not wait for it.
+    pub fn slot_now(mut self) -> Result<Slot, Self> {
+        match self.permit.try_recv() {
+            Ok(permit) => Ok(Slot(Self { permit: ready(permit), workers: self.workers })),
+            Err(_) => Err(self),
+        }
+    }
+
     /// Runs the job that the place was reserved for. Dropping the execution cancels it.
     pub fn submit(self, job: Job) -> Execution {
         let (sender, events) = mpsc::channel(EVENTS_MAX);

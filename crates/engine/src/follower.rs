@@ -30,6 +30,8 @@ pub struct Follower<'a> {
     seed: [u8; SEED_BYTES],
     /// The parts of the recorded inputs that have come.
     inputs: Vec<u8>,
+    /// What is recorded of a run whose heap is being written: a run that is stopped then has no recording.
+    recording: Option<Event>,
     javascript: Option<String>,
     result: Option<String>,
     holder: &'a BudgetHolder,
@@ -62,6 +64,7 @@ impl<'a> Follower<'a> {
             stage: Stage::Starting,
             seed,
             inputs: Vec::new(),
+            recording: None,
             javascript: None,
             result: None,
             holder: &job.holder,
@@ -114,7 +117,7 @@ impl<'a> Follower<'a> {
             }
         };
         let mut room = room.into_iter();
-        let emit = |event| {
+        let mut emit = |event| {
             if let Some(permit) = room.next() {
                 permit.send(event);
             }
@@ -123,7 +126,7 @@ impl<'a> Follower<'a> {
         if let Err(error) = self.state.accept(&message) {
             return Ok(Some(self.misbehaved(&error.to_string())));
         }
-        Ok(match message {
+        let outcome = match message {
             FromWorker::Opened => None,
             FromWorker::Parsing { .. } => {
                 self.stage = Stage::Starting;
@@ -142,21 +145,21 @@ impl<'a> Follower<'a> {
                 None
             }
             FromWorker::Output { text, .. } => {
-                self.output(text, emit);
+                self.output(text, &mut emit);
                 // Otherwise a worker that floods output would keep this thread for a hundred messages, while requests of others wait.
                 tokio::task::yield_now().await;
                 None
             }
             FromWorker::OutputDropped { .. } => {
                 self.output_bytes_left = 0;
-                self.drop_output(emit);
+                self.drop_output(&mut emit);
                 None
             }
             // There are no capabilities yet, and the worker's code never calls one. So this worker does not run our code any more.
             FromWorker::Call { kind, .. } => Some(self.misbehaved(&format!("`Call` of kind {kind}, but no capability exists"))),
             FromWorker::Ended { outcome: Ok(result), .. } => {
                 self.shrink_room(result.len() + self.javascript.as_ref().map_or(0, String::len));
-                self.recorded().into_iter().for_each(emit);
+                self.recording = self.recorded();
                 self.result = Some(result);
                 self.stage = Stage::Saving;
                 self.snapshot.is_none().then(|| self.completed(None))
@@ -164,14 +167,19 @@ impl<'a> Follower<'a> {
             FromWorker::Snapshot { outcome: Ok(written), .. } => Some(self.seal(written).await),
             FromWorker::Ended { outcome: Err(failure), .. } => {
                 self.shrink_room(0);
-                self.recorded().into_iter().for_each(emit);
+                self.recording = self.recorded();
                 Some(Outcome::Failed(failure))
             }
             FromWorker::Snapshot { outcome: Err(failure), .. } => Some(Outcome::Failed(failure)),
             // Of an earlier run of the same live worker.
             FromWorker::Committed { .. } => None,
             FromWorker::Unfit { why } => Some(Outcome::Failed(Failure::NoWorker(why))),
-        })
+        };
+        // What a worker had sent before it was killed is read too, but its run was stopped.
+        if outcome.is_some() && !self.is_killed {
+            self.recording.take().into_iter().for_each(emit);
+        }
+        Ok(outcome)
     }
 
     /// What the run has read from outside. None if its worker has sent no recording, or none that can be read.

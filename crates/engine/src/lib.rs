@@ -6,6 +6,7 @@
 
 mod answers;
 mod artifacts;
+mod available_memory;
 pub mod cgroup;
 mod config;
 mod cpu_shares;
@@ -26,6 +27,7 @@ mod zygotes;
 
 pub use answers::{ANSWERS_MB_MIN, SHORT_ANSWER_BYTES};
 pub use artifacts::{Artifacts, ArtifactsError};
+pub use available_memory::memory_mb_available;
 pub use config::{ANSWERS_MB_DEFAULT, Config, Namespaces, Spares, memory_mb_of_machine, run_memory_mb_max};
 pub use engine::{
     Canceller, Engine, EngineInfo, Event, Execution, InputsRoom, Job, Kind, Outcome, Place, Recorded, ReservedPlace, Slot, StartError,

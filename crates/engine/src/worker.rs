@@ -133,11 +133,12 @@ async fn pidfd_exit_status(pidfd: &OwnedFd) -> Option<ExitStatus> {
         let mut info: libc::pidfd_info = unsafe { std::mem::zeroed() };
         info.mask = u64::from(libc::PIDFD_INFO_EXIT);
         // SAFETY: a live structure, which the kernel fills in.
-        if unsafe { libc::ioctl(pidfd.as_raw_fd(), libc::PIDFD_GET_INFO, &raw mut info) } == -1 {
-            return None;
-        }
-        if info.mask & u64::from(libc::PIDFD_INFO_EXIT) != 0 {
-            return Some(info.exit_code);
+        match unsafe { libc::ioctl(pidfd.as_raw_fd(), libc::PIDFD_GET_INFO, &raw mut info) } {
+            // While the process is being reaped, the kernel may find neither the process nor its status.
+            -1 if std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH) => {}
+            -1 => return None,
+            _ if info.mask & u64::from(libc::PIDFD_INFO_EXIT) != 0 => return Some(info.exit_code),
+            _ => {}
         }
         tokio::time::sleep(REAP_PAUSE).await;
     }

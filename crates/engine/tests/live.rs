@@ -5,7 +5,7 @@ mod common;
 use common::processes::{self, children_of, is_alive, kill, wait_for, zygote_of};
 use common::{begun, brief, end_of, job, probes, production, run, start, submit};
 use heapstead_engine::{Artifacts, Engine, Event, HeapImage, Job, Kind, LiveWorker, Outcome, Recorded};
-use heapstead_types::{BudgetHolder, Failure};
+use heapstead_types::{BudgetHolder, Failure, Stage};
 use std::time::Duration;
 
 const SOON: Duration = Duration::from_secs(2);
@@ -83,17 +83,17 @@ async fn a_snapshot_has_the_state_of_the_last_committed_turn() {
 /// What can't be saved stays in memory.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_snapshot_that_fails_leaves_the_session_as_it_is() {
+    const UNSAVEABLE: &str = "let n = 1; globalThis.kept = new ArrayBuffer(8, { maxByteLength: 2 ** 32 }); kept.byteLength";
     let (_, engine) = engine().await;
+    let outcome = run(&engine, job(UNSAVEABLE, Kind::Stateful(None))).await;
+    assert!(matches!(outcome, Outcome::Failed(_)), "{outcome:?}");
     let live = open(&engine, None).await;
-    turn(&engine, &live, "globalThis.registry = new FinalizationRegistry(() => {}); let kept = {}; registry.register(kept, 1); 1").await;
-    let outcome = run(
-        &engine,
-        job("globalThis.registry = new FinalizationRegistry(() => {}); let kept = {}; registry.register(kept, 1); 1", Kind::Stateful(None)),
-    )
-    .await;
-    let snapshot = live.snapshot().await;
-    assert_eq!(matches!(outcome, Outcome::Completed { .. }), snapshot.is_ok(), "as at the end of a run: {outcome:?} {snapshot:?}");
-    assert_eq!(turn(&engine, &live, "typeof kept").await, "\"object\"");
+    assert_eq!(turn(&engine, &live, UNSAVEABLE).await, "8");
+    let failure = live.snapshot().await.expect_err("V8 can't save it");
+    assert!(matches!(failure, Failure::WorkerCrashed { stage: Stage::Saving, signal: Some(_) }), "{failure}");
+    assert_eq!(turn(&engine, &live, "[n += 1, kept.byteLength]").await, "[2,8]");
+    turn(&engine, &live, "kept = null").await;
+    assert!(live.snapshot().await.expect("it can be saved again").is_some());
 }
 
 async fn recorded(engine: &Engine, live: &LiveWorker, code: &str) -> (String, Recorded) {
@@ -226,15 +226,24 @@ async fn a_thousand_turns_take_no_more_memory_than_a_hundred() {
         let code = if n % 4 == 0 { "n += 1; list.push({ n }); throw new Error('no')" } else { "n += 1; list.push({ n }); list.length" };
         turn(&engine, &live, code).await;
         if n == 100 {
-            wait_for_pair(&live).await;
-            early = live.memory_kib().await;
+            early = settled_kib(&live).await;
         }
     }
     assert_eq!(turn(&engine, &live, "n").await, (turns - turns / 4).to_string());
-    wait_for_pair(&live).await;
-    let late = live.memory_kib().await;
+    let late = settled_kib(&live).await;
     eprintln!("memory: {early} KiB after 100 turns, {late} KiB after {turns}");
     assert!(late < early + 3072, "{early} KiB after 100 turns, {late} KiB after {turns}");
+}
+
+/// The memory once the processes of earlier turns have ended: until then they share pages with the others, which seem to take less.
+async fn settled_kib(live: &LiveWorker) -> u64 {
+    let mut most = 0;
+    for _ in 0..20 {
+        wait_for_pair(live).await;
+        most = most.max(live.memory_kib().await);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    most
 }
 
 /// Processes of the zygote that run native code of an attacker, in a live worker.

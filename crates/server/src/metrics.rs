@@ -1,6 +1,6 @@
 //! `/metrics`: counters and timings of the service in the Prometheus text format. No label identifies an owner.
 
-use heapstead_service::{ContextMetrics, Metrics, StoreMetrics};
+use heapstead_service::{ContextMetrics, LiveMetrics, Metrics, StoreMetrics};
 use prometheus::core::Collector;
 use prometheus::{IntCounter, IntCounterVec, IntGauge, Opts, Registry, TextEncoder};
 
@@ -17,6 +17,9 @@ pub fn page(metrics: Metrics) -> prometheus::Result<String> {
     }
     if let Some(stores) = &metrics.stores {
         store_metrics(&mut page, stores);
+    }
+    if let Some(live) = metrics.live {
+        live_metrics(&mut page, live);
     }
     if let Some(contexts) = metrics.contexts {
         context_metrics(&mut page, contexts);
@@ -40,6 +43,17 @@ fn store_metrics(page: &mut Page, stores: &StoreMetrics) {
         "Requests for a session or context of another owner.",
         stores.isolation_violations,
     );
+}
+
+fn live_metrics(page: &mut Page, live: LiveMetrics) {
+    page.gauge("heapstead_live_sessions", "Sessions whose heap is in memory.", live.sessions);
+    page.gauge("heapstead_live_memory_bytes", "Memory of live sessions, as measured last.", live.memory_bytes);
+    page.gauge("heapstead_live_memory_bytes_max", "Memory limit of live sessions.", live.memory_bytes_max);
+    page.gauge("heapstead_live_unstored_turns", "Turns of live sessions whose heap is not stored.", live.unstored_turns);
+    page.gauge("heapstead_live_checkpoint_lag_seconds", "Age of the oldest of these turns.", live.checkpoint_lag.as_secs());
+    page.gauge("heapstead_live_checkpoints_failing", "Live sessions whose last checkpoint could not be written.", live.failing);
+    live.labelled_counters.into_iter().for_each(|counters| page.register(counters));
+    live.counters.into_iter().for_each(|counter| page.register(counter));
 }
 
 fn context_metrics(page: &mut Page, contexts: ContextMetrics) {

@@ -66,9 +66,11 @@ pub use heaps::{
     TaggedHeaps, UpgradedHeap, check_tags, parse_heap_key,
 };
 pub use key_ring::KeyRing;
-pub use live::{LivePolicy, LiveSessions};
+pub use live::LivePolicy;
 pub use long_answers::{LIST_BYTES_MAX, ListPage, LongAnswer, LongText, TextRest};
-pub use monitoring::{ContextHealth, ContextMetrics, EngineHealth, Health, HealthStatus, HeapStoreHealth, Metrics, StoreMetrics};
+pub use monitoring::{
+    ContextHealth, ContextMetrics, EngineHealth, Health, HealthStatus, HeapStoreHealth, LiveHealth, LiveMetrics, Metrics, StoreMetrics,
+};
 pub use owner_permits::{OwnerPermit, OwnerPermits};
 pub use page_room::{MESSAGE_BYTES_MAX, PageRoom};
 pub use policy::{Policy, Quotas};
@@ -76,8 +78,8 @@ pub use service::Service;
 pub use sessions::{
     CatalogHits, CatalogQuery, ContextRequest, Continuity, EndLogical, EnteredSession, EntryField, ExecuteBinding, LogRequest,
     NamesRequest, OnStale, REPLAY_TURNS_MAX, Reason, ReplayedTurn, STATE_BYTES_MAX, SessionContext, SessionEntries, SessionEntry,
-    SessionNames, SessionNotice, SessionPage, SessionReplay, SessionTarget, SessionView, Sessions, TurnOutcome, TurnRange, Wave, WaveMode,
-    logical_id, session_name,
+    SessionNames, SessionNotice, SessionPage, SessionReplay, SessionState, SessionTarget, SessionView, Sessions, TurnOutcome, TurnRange,
+    UNDO_TURNS_MAX, UndoneTurns, Wave, WaveMode, logical_id, session_name,
 };
 pub use stores::Stores;
 pub use usage::StorageUsage;

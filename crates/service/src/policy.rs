@@ -48,7 +48,7 @@ impl Default for Policy {
             quotas: Quotas::default(),
             delegated: false,
             import_heaps: true,
-            session_durability: Durability::Snapshot,
+            session_durability: Durability::Journal,
             live: LivePolicy::default(),
         }
     }

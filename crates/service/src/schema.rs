@@ -59,7 +59,7 @@ pub fn session_name(_: &mut SchemaGenerator) -> Schema {
 /// Anything but white space.
 pub const NOT_EMPTY: &str = "\\S";
 /// Fields of a log entry, separated by commas.
-pub const FIELDS_PATTERN: &str = "^\\s*(index|input_heap|output_heap|code|timestamp|execution_id)(\\s*,\\s*(index|input_heap|output_heap|code|timestamp|execution_id))*\\s*$";
+pub const FIELDS_PATTERN: &str = "^\\s*(index|input_heap|output_heap|code|timestamp|execution_id|undone)(\\s*,\\s*(index|input_heap|output_heap|code|timestamp|execution_id|undone))*\\s*$";
 
 /// What a pattern in our schemas means, for error texts.
 pub fn pattern_in_words(pattern: &str) -> Option<&'static str> {
@@ -69,7 +69,10 @@ pub fn pattern_in_words(pattern: &str) -> Option<&'static str> {
         ("^[0-9]{1,18}$", "a `next_cursor` from an earlier answer"),
         (SESSION_NAME_PATTERN, "a session name: 1 to 256 characters, none of them a control character"),
         (NOT_EMPTY, "JavaScript or TypeScript source"),
-        (FIELDS_PATTERN, "field names, separated by commas: `index`, `input_heap`, `output_heap`, `code`, `timestamp`, `execution_id`"),
+        (
+            FIELDS_PATTERN,
+            "field names, separated by commas: `index`, `input_heap`, `output_heap`, `code`, `timestamp`, `execution_id`, `undone`",
+        ),
     ];
     let known = words.iter().find(|(known, _)| *known == pattern).map(|(_, words)| *words);
     let known = known.or_else(|| pattern.starts_with("^[A-Za-z0-9-]{1,").then_some("a language tag such as `en` or `pt-BR`"));

@@ -84,7 +84,7 @@ impl Service {
             closing: AtomicBool::new(false),
             catalogs,
             meter: Meter::default(),
-            live: Arc::default(),
+            live: stores.live.clone(),
             checkpoints: Checkpoints::new(policy.live.checkpoints_max),
         };
         Self { stores, runtime: Arc::new(runtime) }

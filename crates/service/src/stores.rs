@@ -8,6 +8,7 @@ use crate::events::{Events, Hub};
 use crate::executions::{Executions, RunningExecutions, TurnQueues};
 use crate::heaps::{DamagedHeaps, Heaps};
 use crate::key_ring::KeyRing;
+use crate::live::LiveSessions;
 use crate::owner_permits::OwnerPermits;
 use crate::policy::Policy;
 use crate::sessions::{AccessAudit, Sessions};
@@ -39,6 +40,8 @@ pub struct Shared {
     pub(crate) policy: Policy,
     /// Executions of this process.
     pub(crate) running: RunningExecutions,
+    /// Sessions whose heap is in the memory of this process.
+    pub(crate) live: Arc<LiveSessions>,
     /// Turns of this process, in order.
     pub(crate) turns: TurnQueues,
     /// Notified when a session was opened that may expire before all others.
@@ -81,6 +84,7 @@ impl Stores {
             records,
             policy,
             running: RunningExecutions::default(),
+            live: Arc::default(),
             turns: TurnQueues::default(),
             expiries: Arc::default(),
             removing: Arc::default(),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 /// Pause before the journal mode is set again.
 const RETRY_PAUSE: Duration = Duration::from_millis(5);
 
-/// Sets the journal mode WAL, `synchronous`, and how long a statement waits for a lock that another connection holds.
+/// Sets the journal mode WAL, temporary storage in memory, `synchronous`, and how long a statement waits for a lock that another connection holds.
 pub fn configure(connection: &Connection, busy_timeout: Duration, synchronous: &str) -> rusqlite::Result<()> {
     connection.busy_timeout(busy_timeout)?;
     let deadline = Instant::now() + busy_timeout;
@@ -17,6 +17,8 @@ pub fn configure(connection: &Connection, busy_timeout: Duration, synchronous: &
         }
         std::thread::sleep(RETRY_PAUSE);
     }
+    // What a statement that fails has to roll back: a few pages.
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "synchronous", synchronous)
 }
 

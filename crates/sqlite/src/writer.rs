@@ -112,6 +112,11 @@ fn commit(db: &Connection, batch: &mut [Box<dyn Transaction>]) -> rusqlite::Resu
     let power = batch.iter().any(|transaction| transaction.durability() == Durability::Power);
     db.pragma_update(None, "synchronous", if power { "FULL" } else { "NORMAL" })?;
     db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+    // One alone needs no savepoint, for which SQLite would copy every page that changes.
+    if let [transaction] = batch {
+        let end = if transaction.run(db) { "COMMIT" } else { "ROLLBACK" };
+        return db.prepare_cached(end)?.execute([]).map(drop);
+    }
     for transaction in batch {
         db.prepare_cached("SAVEPOINT one")?.execute([])?;
         if !transaction.run(db) {

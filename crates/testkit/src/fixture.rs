@@ -1,7 +1,9 @@
 //! An engine for tests, with a heap whose content is known: the canary.
 
 use crate::{MemoryWatch, Process};
-use heapstead_engine::{Artifacts, ArtifactsError, Config, Engine, Event, HeapImage, Job, Kind, Outcome, Refused, Spares, StartError};
+use heapstead_engine::{
+    Artifacts, ArtifactsError, Config, Engine, Event, HeapImage, Job, Kind, LiveTurn, LiveWorker, Outcome, Refused, Spares, StartError,
+};
 use heapstead_types::limits::HEAP_MB_DEFAULT;
 use heapstead_types::{BudgetHolder, Failure, Limits, Status};
 use std::time::{Duration, Instant};
@@ -28,6 +30,8 @@ pub enum FixtureError {
     Refused(#[from] Refused),
     #[error("a run had not ended {} s after its limit", OVERDUE_MAX.as_secs())]
     Endless,
+    #[error("the live worker: {0}")]
+    Live(Failure),
     #[error("expected one zygote among the children of this process, found {0}")]
     Zygotes(usize),
 }
@@ -54,6 +58,8 @@ pub struct ObservedRun {
     pub result: Option<String>,
     pub failure: Option<Failure>,
     pub heap: Option<HeapImage>,
+    /// Of a completed turn of a live session, to be committed.
+    pub turn: Option<LiveTurn>,
     pub output: Vec<u8>,
     /// Number of `OutputDropped` events.
     pub drops: usize,
@@ -78,6 +84,11 @@ impl Fixture {
     /// The heap that [`SETUP`] created.
     pub fn known_heap(&self) -> HeapImage {
         self.known.clone()
+    }
+
+    /// A live worker with this cap, on the base heap.
+    pub async fn open_live(&self, heap_mb: u32) -> Result<LiveWorker, FixtureError> {
+        self.engine.open_live(&BudgetHolder::default(), None, heap_mb).await.map_err(FixtureError::Live)
     }
 
     pub fn zygote(&self) -> Result<Process, FixtureError> {
@@ -133,11 +144,11 @@ async fn follow(engine: &Engine, run: Run) -> Result<ObservedRun, FixtureError> 
     };
     let outcome = tokio::time::timeout(limit + OVERDUE_MAX, ended).await.map_err(|_| FixtureError::Endless)??;
     let wall = begun.elapsed();
-    let (status, result, failure, heap) = match outcome {
-        Outcome::Completed { result, heap, .. } => (Status::Completed, Some(result), None, heap),
-        Outcome::Failed(failure) => (Status::Failed, None, Some(failure), None),
-        Outcome::TimedOut { .. } => (Status::TimedOut, None, None, None),
-        Outcome::Cancelled => (Status::Cancelled, None, None, None),
+    let (status, result, failure, heap, turn) = match outcome {
+        Outcome::Completed { result, heap, turn, .. } => (Status::Completed, Some(result), None, heap, turn),
+        Outcome::Failed(failure) => (Status::Failed, None, Some(failure), None, None),
+        Outcome::TimedOut { .. } => (Status::TimedOut, None, None, None, None),
+        Outcome::Cancelled => (Status::Cancelled, None, None, None, None),
     };
-    Ok(ObservedRun { status, result, failure, heap, output, drops, wall, peak_bytes: 0 })
+    Ok(ObservedRun { status, result, failure, heap, turn, output, drops, wall, peak_bytes: 0 })
 }

@@ -42,6 +42,8 @@ pub enum Failure {
     HeapUnsigned { key: HeapKey, why: String },
     #[error("heap {key} was not found")]
     HeapNotFound { key: HeapKey },
+    #[error("the state of the session is lost: its heap is not stored, and its journal is gone. Open another session")]
+    StateLost,
 
     // Caused by the server.
     #[error("{}", crash_text(*.stage, *.signal))]
@@ -81,7 +83,7 @@ impl Failure {
             Self::NoWorker(_) => ErrorCode::WorkerUnavailable,
             Self::Store(_) => ErrorCode::StorageFailed,
             Self::HeapQuota(_) => ErrorCode::HeapQuotaExceeded,
-            Self::Unprepared(_) => ErrorCode::SessionUnprepared,
+            Self::StateLost | Self::Unprepared(_) => ErrorCode::SessionUnprepared,
             Self::ServerStopped => ErrorCode::ServerStopped,
         }
     }

@@ -87,6 +87,7 @@ fn to_worker() -> impl Strategy<Value = ToWorker<'static>> {
         run_number().prop_map(|run| ToWorker::Snapshot { run }),
         (run_number(), call_number(), outcome).prop_map(|(run, call, outcome)| ToWorker::Reply { run, call, outcome }),
         Just(ToWorker::Close),
+        Just(ToWorker::Fork),
     ]
 }
 

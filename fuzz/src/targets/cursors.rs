@@ -46,6 +46,7 @@ static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
                 records.accept_execution(new, None).await.expect("accepted");
                 let heap = HeapKey::from_digest([row; 32]);
                 let entry = NewLogEntry {
+                    instead_of: None,
                     session: session_of_run,
                     input_heap: None,
                     output_heap: heap,

@@ -4,6 +4,7 @@ mod bare;
 mod connection;
 pub mod contexts;
 mod fill;
+pub mod live;
 mod mcp;
 mod process;
 pub mod sessions;

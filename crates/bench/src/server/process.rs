@@ -10,7 +10,7 @@ use tempfile::TempDir;
 pub struct Server {
     child: Child,
     address: String,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Server {
@@ -39,7 +39,22 @@ impl Server {
         std::thread::spawn(move || {
             lines.filter(|line| line.contains("ERROR") || line.contains("panicked")).for_each(|line| eprintln!("server: {line}"))
         });
-        Self { child, address, _folder: folder }
+        Self { child, address, folder }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Kills the server, and starts another one on its folder.
+    pub fn killed_and_started_again(self) -> Self {
+        Self::start_on(self.into_folder())
+    }
+
+    fn into_folder(mut self) -> TempDir {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        std::mem::replace(&mut self.folder, folder())
     }
 
     pub async fn connect(&self) -> Connection {

@@ -19,9 +19,9 @@ pub use clone_count::CloneCount;
 use crate::HeapImage;
 use crate::engine::Job;
 use crate::run_requests::{self, RunRequest};
-use crate::worker::{Worker, reason_of};
+use crate::worker::{Worker, reason_of, signal_of};
 use crate::zygotes::Lease;
-use heapstead_types::Failure;
+use heapstead_types::{Failure, Stage};
 use heapstead_wire::{Decoder, FromWorker, RunNumber, SEED_BYTES, ServerState, ToWorker};
 use rustix::process::{Pid, setpriority_process};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -99,20 +99,26 @@ impl LiveWorker {
         self.0.heap_mb
     }
 
-    /// Whether it can serve another run.
+    /// Whether it can serve another run, for tests: waits while it is being cloned.
     pub async fn is_alive(&self) -> bool {
         let processes = self.0.processes.lock().await;
         [&processes.base, &processes.ahead].into_iter().flatten().any(|process| !process.worker.is_dead())
     }
 
-    /// Memory of all its processes, in KiB: pages that several processes share are divided between them.
-    pub async fn memory_kib(&self) -> u64 {
-        let processes = self.0.processes.lock().await;
-        let pids = [&processes.base, &processes.ahead].into_iter().flatten().filter_map(|process| process.worker.pid());
-        pids.map(memory::proportional_kib).sum()
+    /// Whether it can serve another run, as far as that is known now: a worker that is being cloned is taken to be alive.
+    pub fn seems_alive(&self) -> bool {
+        let Ok(processes) = self.0.processes.try_lock() else { return true };
+        [&processes.base, &processes.ahead].into_iter().flatten().any(|process| !process.worker.is_dead())
     }
 
-    /// Its processes, for tests: the base, and the clone for the next turn.
+    /// Memory of all its processes, in KiB: pages that several processes share are divided between them.
+    pub async fn memory_kib(&self) -> u64 {
+        // Turns need not wait for it: the kernel looks at every page.
+        let pids = self.pids().await;
+        tokio::task::spawn_blocking(move || pids.into_iter().map(memory::proportional_kib).sum()).await.unwrap_or(0)
+    }
+
+    /// Its processes: the base, and the clone for the next turn.
     pub async fn pids(&self) -> Vec<i32> {
         let processes = self.0.processes.lock().await;
         [&processes.base, &processes.ahead].into_iter().flatten().filter_map(|process| process.worker.pid()).collect()
@@ -203,6 +209,13 @@ impl Process {
         }
     }
 
+    /// Why a process that wrote a snapshot has ended.
+    async fn crashed(&mut self) -> Failure {
+        self.worker.kill();
+        let status = self.worker.exit_status().await;
+        Failure::WorkerCrashed { stage: Stage::Saving, signal: status.and_then(signal_of) }
+    }
+
     /// Waits for one message of a process that sends one.
     async fn next_message(&mut self) -> Result<FromWorker, Failure> {
         let (mut decoder, mut buffer) = (Decoder::default(), vec![0; READ_BYTES]);
@@ -213,7 +226,7 @@ impl Process {
                 return Ok(message);
             }
             match self.worker.read(&mut buffer).await {
-                Ok(0) | Err(_) => return Err(Failure::Unsaveable("the process that wrote the snapshot has ended".into())),
+                Ok(0) | Err(_) => return Err(self.crashed().await),
                 Ok(count) => decoder.push(&buffer[..count]),
             }
         }
@@ -251,14 +264,19 @@ impl LiveTurn {
     }
 
     /// Keeps the effects of the run: later ones continue from them.
-    pub async fn commit(mut self) -> Result<(), Failure> {
+    pub async fn commit(self) -> Result<(), Failure> {
+        let live = self.live.clone();
+        self.commit_replay().await?;
+        live.clone_ahead();
+        Ok(())
+    }
+
+    /// As [`Self::commit`], of a run that is likely to be followed by another replay, which needs no clone.
+    pub async fn commit_replay(mut self) -> Result<(), Failure> {
         self.tell().await?;
         let Some(process) = self.process.take() else { return Ok(()) };
-        let mut processes = self.live.0.processes.lock().await;
         // The old ones are killed.
-        *processes = Processes { base: Some(*process), ahead: None };
-        drop(processes);
-        self.live.clone_ahead();
+        *self.live.0.processes.lock().await = Processes { base: Some(*process), ahead: None };
         Ok(())
     }
 }

@@ -4,6 +4,7 @@ mod chains;
 mod console;
 mod determinism;
 mod errors;
+mod hot_programs;
 mod kept;
 mod language;
 mod language_page;

@@ -2,6 +2,7 @@
 
 use super::support::{engine, job};
 use heapstead_engine::{Engine, Event, Gap, HeapImage, Job, Kind, Outcome, Recorded};
+use std::time::Duration;
 
 struct Ran {
     output: String,
@@ -135,6 +136,30 @@ async fn what_is_not_recorded_is_reported() {
         assert_eq!(recorded.inputs.gaps().collect::<Vec<_>>(), gaps, "{code}");
     }
     assert!(ran(&engine, job("Date.now()", Kind::Stateless)).await.recorded.is_none(), "stateless runs are not recorded");
+}
+
+/// The recording was sent before the heap was written. So a run that was stopped while it was saved had an entry in the journal, and its
+/// replay differed in its status.
+#[tokio::test]
+async fn a_run_that_is_stopped_while_it_is_saved_is_not_recorded() {
+    let engine = engine().await;
+    // Writing this heap takes seconds.
+    let code = "globalThis.kept = Array.from({ length: 1e6 }, (_, i) => ({ i, text: 't' + i })); console.log('built'); 1";
+    let mut big = job(code, Kind::Stateful(None));
+    big.limits.heap_mb = 512;
+    let mut execution = engine.submit(big).expect("accepted");
+    while !matches!(execution.next_event().await.expect("output"), Event::Output(_)) {}
+    // The code has ended: give the worker the time to say so.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(execution.canceller().cancel().await, "the heap is still being written");
+    let mut last = execution.next_event().await;
+    while let Some(event) = last {
+        assert!(!matches!(event, Event::Recorded(..)), "a run that was stopped is recorded");
+        if let Event::Ended(outcome) = &event {
+            assert!(matches!(outcome, Outcome::Cancelled), "{outcome:?}");
+        }
+        last = execution.next_event().await;
+    }
 }
 
 /// Inputs of more than 64 KiB count as an answer. They come in several parts, and the result follows.

@@ -1,4 +1,4 @@
-//! Sessions: their logs (`list_sessions`, `list_session_snapshots`), and opened sessions: open, list, show, fork, end.
+//! Sessions: their logs (`list_sessions`, `list_session_snapshots`), and opened sessions: open, list, show, fork, undo, end.
 
 use super::answer_stream::Paged;
 use super::operation::{Description, Done, Operation};
@@ -34,8 +34,8 @@ impl Paged for ListSessions {
 
 #[derive(Clone, Deserialize, JsonSchema)]
 struct ListSessionSnapshots {
-    /// Fields of the entries, separated by commas: `index`, `input_heap`, `output_heap`, `code`, `timestamp`, `execution_id`. If omitted, all but
-    /// the last, and `code` that is longer than 64 KiB is cut and marked with `truncated`. `code` in `fields` returns all of it.
+    /// Fields of the entries, separated by commas: `index`, `input_heap`, `output_heap`, `code`, `timestamp`, `execution_id`, `undone`. If omitted, all but
+    /// `execution_id`, and `code` that is longer than 64 KiB is cut and marked with `truncated`. `code` in `fields` returns all of it.
     #[schemars(regex(pattern = heapstead_service::schema::FIELDS_PATTERN))]
     fields: Option<String>,
     /// The session: its handle or its name. If omitted, the session of this connection.
@@ -49,6 +49,8 @@ struct ListSessionSnapshots {
     #[schemars(schema_with = "heapstead_service::schema::cursor")]
     #[serde(default)]
     cursor: Option<String>,
+    /// If true, heaps that are not stored yet are stored first, so that every entry has its `output_heap`.
+    materialize: Option<bool>,
 }
 
 impl Paged for ListSessionSnapshots {
@@ -70,6 +72,7 @@ pub fn operations(service: &Service) -> Vec<Operation> {
         show_session(service),
         replay_session(service),
         fork_session(service),
+        undo_session(service),
         end_session(service),
     ]
 }
@@ -97,7 +100,11 @@ fn list_session_snapshots(service: &Service) -> Operation {
             let entry = SessionEntry { error: Some(NO_SESSION.to_owned()), ..SessionEntry::default() };
             return Ok(SessionEntries { entries: vec![entry], next_cursor: None });
         };
-        service.sessions().log(&caller, LogRequest { session, fields, limit: params.limit, cursor: params.cursor }).await
+        let request = LogRequest { session, fields, limit: params.limit, cursor: params.cursor };
+        match params.materialize {
+            Some(true) => service.materialized_log(&caller, request).await,
+            _ => service.sessions().log(&caller, request).await,
+        }
     })
 }
 
@@ -194,6 +201,31 @@ fn fork_session(service: &Service) -> Operation {
 }
 
 #[derive(Deserialize, JsonSchema)]
+struct UndoSession {
+    /// The session: its id, or `s0` and the like from `session_context`.
+    session: String,
+    /// How many turns to undo. If omitted, 1.
+    #[schemars(range(min = 1, max = 1_000))]
+    #[serde(default)]
+    turns: Option<u32>,
+}
+
+fn undo_session(service: &Service) -> Operation {
+    let description = Description {
+        may_conflict: true,
+        ..Description::tool(
+            "session_undo",
+            "Undo turns of a session",
+            include_str!("descriptions/session_undo.md"),
+            ("POST", "/api/sessions/{session}/undo"),
+        )
+    };
+    Operation::new(service, description, |service, caller, params: UndoSession| async move {
+        service.undo_session(&caller, &params.session, params.turns.unwrap_or(1)).await
+    })
+}
+
+#[derive(Deserialize, JsonSchema)]
 struct ReplaySession {
     /// The session: its id, its name, or `s0` and the like from `session_context`.
     #[schemars(schema_with = "heapstead_service::schema::session_name")]
@@ -242,6 +274,6 @@ fn end_session(service: &Service) -> Operation {
     );
     Operation::new(service, description, |service, caller, params: EndSession| async move {
         let of_logical = if params.forget.unwrap_or_default() { EndLogical::Forget } else { EndLogical::ClearState };
-        service.end_session(&caller, &params.session, of_logical).await.map(|()| Done::OK)
+        service.sessions().end(&caller, &params.session, of_logical).await.map(|()| Done::OK)
     })
 }

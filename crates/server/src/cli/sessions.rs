@@ -32,6 +32,8 @@ const PAGE_MAX: u32 = 10_000;
 const REPLAY_PART: u64 = 50;
 /// Characters of code shown per log line.
 const CODE_CHARS: usize = 60;
+/// Characters of a heap key shown per line.
+const KEY_CHARS: usize = 12;
 
 #[derive(clap::Args)]
 pub struct SessionsOptions {
@@ -166,23 +168,35 @@ async fn ls(screen: &mut Screen, options: LsOptions) -> Result<(), BackendError>
         screen.aside("there are none");
         return Ok(());
     }
-    let mut table = Table::new(Colours::of(&io::stdout()), ["SESSION", "RUNS", "LAST USED (UTC)", "ENDS (UTC)"]);
+    let mut table =
+        Table::new(Colours::of(&io::stdout()), ["SESSION", "RUNS", "CHECKPOINT", "TAIL", "LIVE", "LAST USED (UTC)", "ENDS (UTC)"]);
     for session in sessions {
         table.row([
             text(&session["session_id"]).into(),
             session["runs"].to_string().as_str().into(),
+            session["checkpoint"].as_str().map_or("-", |key| key.get(..KEY_CHARS).unwrap_or(key)).into(),
+            session["tail_turns"].to_string().as_str().into(),
+            memory(session).into(),
             table::time(text(&session["last_used_at"])).into(),
             session["expires_at"].as_str().map_or_else(|| "-".to_owned(), table::time).into(),
         ]);
     }
     for name in &logs {
-        table.row([name.as_str().into(), "-".into(), "-".into(), "-".into()]);
+        table.row([name.as_str().into(), "-".into(), "-".into(), "-".into(), "-".into(), "-".into(), "-".into()]);
     }
     screen.output(table.text().as_bytes());
     if let Some(cursor) = page["next_cursor"].as_str() {
         screen.aside(&format!("there are more: `--cursor {cursor}` continues"));
     }
     Ok(())
+}
+
+/// Memory of a session that is live on the server that was asked.
+fn memory(session: &Value) -> String {
+    match session["live"].as_bool() {
+        Some(true) => session["memory_bytes"].as_u64().map_or_else(|| "yes".to_owned(), table::size),
+        _ => "-".to_owned(),
+    }
 }
 
 /// Names of sessions that have only a log with completed executions.
@@ -216,6 +230,9 @@ fn show_session(screen: &mut Screen, session: &Value, json: bool) {
     line("session", text(&session["session_id"]));
     line("head", session["head"].as_str().unwrap_or("none yet"));
     line("runs", &session["runs"].to_string());
+    line("checkpoint", session["checkpoint"].as_str().unwrap_or("none yet"));
+    line("tail", &format!("{} turns after the checkpoint", session["tail_turns"]));
+    line("live", &memory(session));
     line("opened", &format!("{} UTC", table::time(text(&session["created_at"]))));
     line("last used", &format!("{} UTC", table::time(text(&session["last_used_at"]))));
     if let Some(end) = session["expires_at"].as_str() {
@@ -238,8 +255,9 @@ async fn log(screen: &mut Screen, options: OneOptions) -> Result<(), BackendErro
     for entry in entries {
         let code: String =
             text(&entry["code"]).chars().map(|character| if character.is_control() { ' ' } else { character }).take(CODE_CHARS).collect();
+        let mark = if entry["undone"] == true { " (undone)" } else { "" };
         table.row([
-            entry["index"].to_string().as_str().into(),
+            format!("{}{mark}", entry["index"]).into(),
             table::time(text(&entry["timestamp"])).into(),
             text(&entry["output_heap"]).into(),
             code.as_str().into(),

@@ -48,7 +48,7 @@ pub async fn create(service: &Service, caller: &Caller) -> Result<CustomResult, 
 /// Deletes the session of the request.
 pub async fn delete(service: &Service, caller: &Caller, era: Era) -> Result<CustomResult, ErrorData> {
     let id = caller.entered_id().ok_or_else(|| era.required())?.to_string();
-    match service.end_session(caller, &id, EndLogical::ClearState).await {
+    match service.sessions().end(caller, &id, EndLogical::ClearState).await {
         Ok(()) => Ok(CustomResult::new(json!({}))),
         // Another request deleted it first.
         Err(ServiceError::NotFound { .. }) => Err(era.not_found(&id)),

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 /// A flag, a valid value, and an invalid value with part of its error. Without an invalid value, any text is valid.
 type Flag = (&'static str, &'static str, Option<(&'static str, &'static str)>);
 
-const FLAGS: [Flag; 74] = [
+const FLAGS: [Flag; 75] = [
     ("http-port", "8420", Some(("65536", "0..=65535"))),
     ("sse-port", "8421", Some(("x", "invalid digit"))),
     ("bind-host", "::1", Some(("localhost", "invalid IP address"))),
@@ -57,6 +57,7 @@ const FLAGS: [Flag; 74] = [
     ("live-idle-secs", "1", Some(("0", "allowed are 1 to 31536000"))),
     ("checkpoint-concurrency", "64", Some(("65", "allowed are 1 to 64"))),
     ("journal-tail-turns", "1", Some(("0", "allowed are 1 to 100000"))),
+    ("journal-tail-secs", "1", Some(("0", "allowed are 1 to 31536000"))),
     ("context-store", "memory", Some(("disk", "memory, sqlite, redis, none"))),
     ("context-ttl", "1h", Some(("1y", "expected a number from 1 to 9999 and s, m, h, d or w"))),
     ("context-max", "1", Some(("0", "allowed are 1 to 100000000"))),

@@ -124,3 +124,36 @@ async fn ending_a_session_on_the_stores_removes_its_context() {
         assert_eq!((ran.code, kept()), (Some(0), 1), "{store}: {ran:?}");
     }
 }
+
+#[tokio::test]
+async fn a_live_session_is_shown_with_its_checkpoint_and_its_tail() {
+    let server = Server::start_with(&Folders::new(), &["--session-durability", "journal"]);
+    let session = open(&server).await;
+    server.run_with(json!({ "code": "globalThis.kept = new ArrayBuffer(8, { maxByteLength: 2 ** 32 }); 1", "session": session })).await;
+    let shown = Place::new().ran(["sessions", "show", &session, "--url", &server.url]);
+    let line = |name: &str| shown.out.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim().to_owned();
+    assert_eq!((line("checkpoint"), line("tail")), ("none yet".into(), "1 turns after the checkpoint".into()), "{shown:?}");
+    assert_ne!(line("live"), "-", "{shown:?}");
+    let listed = at_stores(server.folders(), &["sessions", "ls"]);
+    let rows: Vec<Vec<_>> = listed.out.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows[0][..5], ["SESSION", "RUNS", "CHECKPOINT", "TAIL", "LIVE"], "{listed:?}");
+    assert_eq!(
+        rows[1][..5],
+        [session.as_str(), "1", "-", "1", "-"],
+        "who reads the database does not see the memory of a server: {listed:?}"
+    );
+}
+
+#[tokio::test]
+async fn undone_turns_are_marked_in_the_log() {
+    let server = Server::start();
+    let session = open(&server).await;
+    for code in ["var n = 1", "n += 1"] {
+        server.run_with(json!({ "code": code, "session": session })).await;
+    }
+    assert_eq!(server.post(&format!("/api/sessions/{session}/undo"), json!({})).await.0, 200);
+    for ran in both(&server, &["sessions", "log", &session]) {
+        let marks: Vec<_> = ran.out.lines().skip(1).map(|line| line.contains("(undone)")).collect();
+        assert_eq!(marks, [false, true], "{ran:?}");
+    }
+}

@@ -26,6 +26,7 @@ async fn the_health_document_has_the_specified_fields() {
         "context_store": { "backend": "sqlite", "session_count": 0, "max_sessions": null, "heap_used_mb": 0, "heap_pressure_pct": 0, "redis_ok": true },
         "heap_store": { "backend": "folder", "ok": true, "damaged": 0 },
         "engine": { "ok": true, "running": 0, "queued": 0, "v8": "", "stateful_jit": "on" },
+        "live_sessions": { "state": "on", "sessions": 0, "memory_mb": 0, "checkpoints_failing": 0 },
         "timestamp": "",
     });
     assert_eq!(health, expected);

@@ -36,6 +36,17 @@ async fn every_metric_is_present_and_well_formed() {
         "heapstead_heap_cache_lookups_total",
         "heapstead_database_accesses_total",
         "heapstead_sessions",
+        "heapstead_live_sessions",
+        "heapstead_live_memory_bytes",
+        "heapstead_live_memory_bytes_max",
+        "heapstead_live_unstored_turns",
+        "heapstead_live_checkpoint_lag_seconds",
+        "heapstead_live_checkpoints_failing",
+        "heapstead_live_evictions_total",
+        "heapstead_live_checkpoints_total",
+        "heapstead_live_resumes_total",
+        "heapstead_replayed_turns_total",
+        "heapstead_replay_divergences_total",
         "heapstead_isolation_violations_total",
     ] {
         assert!(page.contains(&format!("# TYPE {name} ")), "{name}: {page}");
@@ -110,7 +121,7 @@ async fn alerts_and_dashboard_use_existing_metrics() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let alerts = std::fs::read_to_string(docs.join("alerts.yml")).expect("alerts");
     let mut asked: Vec<String> = alerts.lines().filter_map(|line| line.trim().strip_prefix("expr: ")).map(str::to_owned).collect();
-    assert_eq!(asked.len(), 3, "{asked:?}");
+    assert_eq!(asked.len(), 6, "{asked:?}");
     for entry in std::fs::read_dir(docs.join("grafana")).expect("a folder") {
         let text = std::fs::read_to_string(entry.expect("an entry").path()).expect("a dashboard");
         expressions(&serde_json::from_str(&text).expect("JSON"), &mut asked);

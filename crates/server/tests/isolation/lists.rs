@@ -7,6 +7,7 @@ use crate::peer::Http;
 use serde_json::json;
 use std::io::Read;
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 /// Everything that can be read without naming an object.
 const LISTS: [&str; 11] = [
@@ -59,6 +60,24 @@ async fn lists_contain_no_objects_of_other_owners() {
     // The owner finds them.
     assert!(read(&ann, "/api/executions").await.contains(anns.name(ObjectKind::Execution).expect("a name")));
     assert!(read(&ann, "/api/heaps").await.contains(anns.name(ObjectKind::Heap).expect("a name")));
+}
+
+/// Whether a session of another owner is in memory, and why it can't be stored, shows what that owner does.
+#[tokio::test]
+async fn health_shows_only_the_callers_own_live_sessions() {
+    let servers = TestServers::start_with(&["--session-durability", "journal"]);
+    let (ann, bob, operator) = (servers.owner("acme/ann"), servers.owner("acme/bob"), servers.owner("operator/olga"));
+    let session = ann.post("/api/sessions", json!({})).await["session_id"].clone();
+    ann.run(json!({ "code": "globalThis.kept = new ArrayBuffer(8, { maxByteLength: 2 ** 32 }); 1", "session": session })).await;
+    let begun = Instant::now();
+    while ann.get("/api/health").await["live_sessions"]["checkpoints_failing"] != 1 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the checkpoint does not fail");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let none = json!({ "state": "on", "sessions": 0, "memory_mb": 0, "checkpoints_failing": 0 });
+    assert_eq!(bob.get("/api/health").await["live_sessions"], none);
+    let all = operator.get("/api/health").await["live_sessions"].clone();
+    assert_eq!((&all["sessions"], &all["checkpoints_failing"]), (&json!(1), &json!(1)), "{all}");
 }
 
 /// A cursor that counted rows would reveal the activity of others.

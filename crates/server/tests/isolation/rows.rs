@@ -101,6 +101,7 @@ pub fn rows() -> Vec<Row> {
             row(kind, Differs, |id| Ask::Operation("list_session_snapshots", json!({ "session": id, "limit": 1, "cursor": "0" }))),
             row(kind, Differs, |id| Ask::Operation("show_session", json!({ "session": id }))),
             row(kind, Differs, |id| Ask::Operation("session_fork", json!({ "session": id }))),
+            row(kind, Changes, |id| Ask::Operation("session_undo", json!({ "session": id }))),
             row(kind, Differs, |id| Ask::Operation("replay_session", json!({ "session": id }))),
             row(kind, Differs, |id| Ask::Operation("context_get", json!({ "session": id }))),
             row(kind, Differs, |id| Ask::Operation("context_check", json!({ "session": id, "query": "x" }))),
@@ -124,6 +125,7 @@ pub fn rows() -> Vec<Row> {
         row(EndedSession, Differs, |id| Ask::Headed("run_js", json!({ "code": "1", "wait_secs": 60 }), named(id))),
         row(EndedSession, Same, |id| Ask::Operation("show_session", json!({ "session": id }))),
         row(EndedSession, Same, |id| Ask::Operation("session_fork", json!({ "session": id }))),
+        row(EndedSession, Same, |id| Ask::Operation("session_undo", json!({ "session": id }))),
         row(EndedSession, Same, |id| Ask::Method("sessions/resume", json!({ "sessionId": id }))),
         row(EndedSession, Same, |id| Ask::In(id.into(), "tools/list", json!({}))),
     ]);
@@ -164,6 +166,7 @@ pub fn rows() -> Vec<Row> {
         row(Log, Changes, |name| Ask::Headed("context_set", json!({ "custom": { "theirs": 1 } }), named(name))),
         row(Log, Same, |name| Ask::Operation("show_session", json!({ "session": name }))),
         row(Log, Same, |name| Ask::Operation("session_fork", json!({ "session": name }))),
+        row(Log, Same, |name| Ask::Operation("session_undo", json!({ "session": name }))),
     ]);
     for kind in [Connection, Session] {
         // The id of a session does not name a connection.

@@ -6,12 +6,12 @@ use std::path::Path;
 use std::process::Command;
 
 /// A small separate file system, which can be full or read-only even for root.
-struct Disk {
+pub struct Disk {
     mounted: std::path::PathBuf,
 }
 
 impl Disk {
-    fn mount(at: &Path, options: &str) -> Self {
+    pub fn mount(at: &Path, options: &str) -> Self {
         std::fs::create_dir_all(at).expect("a folder");
         run(Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(at));
         Self { mounted: at.to_owned() }

@@ -57,6 +57,9 @@ impl Folders {
     }
 }
 
+/// Flags of a server whose answers to runs in sessions have the heaps.
+pub const SNAPSHOT: &[&str] = &["--session-durability", "snapshot"];
+
 impl Server {
     pub fn start() -> Self {
         Self::start_with(&Folders::new(), &[])
@@ -198,6 +201,10 @@ impl Random {
     pub fn new() -> Self {
         let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| u64::from(std::process::id()));
         println!("SEED={seed}");
+        Self::seeded(seed)
+    }
+
+    pub fn seeded(seed: u64) -> Self {
         Self { seed, state: AtomicU64::new(seed) }
     }
 

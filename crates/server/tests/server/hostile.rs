@@ -1,5 +1,5 @@
-//! The hostile suite on the running server: each case of `tests/hostile` on a fresh heap, in an opened session, and on the heap of its own
-//! first run.
+//! The hostile suite on the running server: each case of `tests/hostile` on a fresh heap, in an opened session, in a live session, and on the
+//! heap of its own first run.
 //!
 //! The suite in `testkit` runs the same cases on the engine, one at a time, and watches its memory. Here several run concurrently, and the
 //! checks are on responses and on the server's processes, descriptors and files. The short form runs each case in one of its ways, so that
@@ -23,12 +23,15 @@ const LATE_MAX: Duration = Duration::from_secs(2);
 const OUTPUT_MB: u64 = OUTPUT_BYTES_MAX >> 20;
 /// Creates a known state.
 const CANARY: &str = "let canary = 41; let log = ['start'];";
+/// Shows the state of a live session: its variables, and everything that is global.
+const STATE: &str = "JSON.stringify([canary, log, Reflect.ownKeys(globalThis).map(String)])";
 const SECRET: &str = "the-headers-of-a-run-are-of-that-run-alone";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Fresh,
     Session,
+    Live,
     Second,
     Stateless,
     Chain,
@@ -42,6 +45,8 @@ enum On<'a> {
     Heap(&'a str),
     /// The head of an opened session.
     Session(&'a str),
+    /// The same, in memory: the turn is acknowledged before its heap is stored.
+    Live(&'a str),
 }
 
 struct Suite {
@@ -64,7 +69,7 @@ struct Trial<'a> {
 fn ways(case: &Case, number: usize) -> Vec<Way> {
     let mut ways = Vec::new();
     if case.file.mode != Mode::Stateless {
-        ways.extend([Way::Fresh, Way::Session]);
+        ways.extend([Way::Fresh, Way::Session, Way::Live]);
         ways.extend((!case.file.does_not_compile).then_some(Way::Second));
     }
     if case.file.mode != Mode::Stateful {
@@ -111,6 +116,7 @@ impl Suite {
         match way {
             Way::Fresh => trial.fresh().await,
             Way::Session => trial.session().await,
+            Way::Live => trial.live().await,
             Way::Second => trial.second().await,
             Way::Stateless => trial.stateless().await,
             Way::Chain => trial.chain().await,
@@ -187,7 +193,7 @@ impl Trial<'_> {
         let server = &self.suite.server;
         let (_, opened) = server.post("/api/sessions", json!({})).await;
         let session = opened["session_id"].as_str().expect("an id");
-        let before = server.run_with(json!({ "code": CANARY, "session": session })).await;
+        let before = server.run_with(json!({ "code": CANARY, "session": session, "durability": "snapshot" })).await;
         let record = self.checked("the run in the session", &self.case.code, On::Session(session), &self.case.file.ends).await;
         // Only a completed run moves the head.
         let head = if record["status"] == "completed" { &record["heap"] } else { &before["heap"] };
@@ -199,6 +205,41 @@ impl Trial<'_> {
         }
         self.after(&record).await;
         self.checked("the session afterwards", "canary + log.length", On::Session(session), &Expected::completed("42")).await;
+    }
+
+    /// A turn that does not complete leaves the state of the session as it was, byte by byte.
+    async fn live(&mut self) {
+        let server = &self.suite.server;
+        let (_, opened) = server.post("/api/sessions", json!({})).await;
+        let id = opened["session_id"].as_str().expect("an id");
+        let session = On::Live(id);
+        self.checked("the first turn", CANARY, session, &Expected::completed("undefined")).await;
+        let (before, _) = self.run("the state", self.body(STATE, session, self.case.limits().heap_mb)).await;
+        let (record, seen) = self.run("the turn", self.body(&self.case.code, session, self.case.limits().heap_mb)).await;
+        let completed = seen.status == Status::Completed;
+        let saveable = !completed || self.case.file.ends.may_complete();
+        if saveable {
+            self.compare("the turn", seen, &self.case.file.ends);
+        }
+        if completed {
+            let (_, stored) =
+                server.get(&format!("/api/executions/{}?materialize=true", record["execution_id"].as_str().expect("an id"))).await;
+            if stored["heap"].is_string() != saveable {
+                self.add_violation(format!("the heap of the turn, which {} be saved: {stored}", if saveable { "can" } else { "can't" }));
+            }
+            self.after(&stored).await;
+        } else {
+            let (after, _) = self.run("the state", self.body(STATE, session, self.case.limits().heap_mb)).await;
+            if before["result"] != after["result"] || !before["result"].is_string() {
+                self.add_violation(format!("the state of the session was {before}, and is {after}"));
+            }
+        }
+        self.checked("the session afterwards", "canary + log.length", session, &Expected::completed("42")).await;
+        // Ends its processes, which would stay in memory.
+        let (status, ended) = server.delete(&format!("/api/sessions/{id}")).await;
+        if status >= 300 {
+            self.add_violation(format!("the session can't be ended: {status}: {ended}"));
+        }
     }
 
     async fn second(&mut self) {
@@ -282,12 +323,13 @@ impl Trial<'_> {
 
     fn body(&self, code: &str, on: On<'_>, heap_mb: u32) -> Value {
         let timeout_secs = self.case.limits().timeout_secs;
-        let (heap, session) = match on {
-            On::Fresh => (None, None),
-            On::Heap(key) => (Some(key), None),
-            On::Session(id) => (None, Some(id)),
+        let (heap, session, durability) = match on {
+            On::Fresh => (None, None, None),
+            On::Heap(key) => (Some(key), None, None),
+            On::Session(id) => (None, Some(id), Some("snapshot")),
+            On::Live(id) => (None, Some(id), Some("journal")),
         };
-        json!({ "code": code, "heap": heap, "session": session, "on_missing_heap": "fail", "heap_memory_max_mb": heap_mb, "execution_timeout_secs": timeout_secs, "wait_secs": 300 })
+        json!({ "code": code, "heap": heap, "session": session, "durability": durability, "on_missing_heap": "fail", "heap_memory_max_mb": heap_mb, "execution_timeout_secs": timeout_secs, "wait_secs": 300 })
     }
 
     /// Runs code and makes the checks that apply to every run.
@@ -363,5 +405,15 @@ fn seen(status: Status, result: Option<&str>, error: Option<&str>, output: Strin
         true => Failure::WorkerMisbehaved(error.to_owned()),
         false => Failure::Exception(error.to_owned()),
     });
-    ObservedRun { status, result: result.map(str::to_owned), failure, heap: None, output: output.into_bytes(), drops, wall, peak_bytes: 0 }
+    ObservedRun {
+        status,
+        result: result.map(str::to_owned),
+        failure,
+        heap: None,
+        turn: None,
+        output: output.into_bytes(),
+        drops,
+        wall,
+        peak_bytes: 0,
+    }
 }

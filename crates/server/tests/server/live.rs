@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 
 const JOURNAL: &[&str] = &["--session-durability", "journal"];
 
-async fn open(server: &Server) -> String {
+pub async fn open(server: &Server) -> String {
     server.post("/api/sessions", json!({})).await.1["session_id"].as_str().expect("an id").to_owned()
 }
 
-async fn turn(server: &Server, session: &str, code: &str) -> Value {
+pub async fn turn(server: &Server, session: &str, code: &str) -> Value {
     server.run_with(json!({ "code": code, "session": session })).await
 }
 
 /// The result of a turn that completes.
-async fn result(server: &Server, session: &str, code: &str) -> String {
+pub async fn result(server: &Server, session: &str, code: &str) -> String {
     let record = turn(server, session, code).await;
     assert_eq!(record["status"], "completed", "{code}: {record}");
     record["result"].as_str().expect("a result").to_owned()
@@ -67,6 +67,35 @@ async fn a_turn_is_acknowledged_before_its_heap_is_stored() {
     }
     let (_, replayed) = server.post(&format!("/api/sessions/{session}/replay"), json!({})).await;
     assert_eq!((&replayed["identical"], replayed["turns"].as_array().map(Vec::len)), (&json!(true), Some(10)), "{replayed}");
+}
+
+/// The log shows a heap for every turn on demand, also of undone turns, page by page.
+#[tokio::test]
+async fn the_log_of_a_session_has_every_heap_on_demand() {
+    let server = Server::start_with(&Folders::new(), JOURNAL);
+    let session = open(&server).await;
+    for n in 1..=6 {
+        assert_eq!(result(&server, &session, "globalThis.n = (globalThis.n ?? 0) + 1").await, n.to_string());
+    }
+    let log = |query: &'static str| {
+        let path = format!("/api/session-snapshots?session={session}&{query}");
+        let server = &server;
+        async move { server.get(&path).await.1 }
+    };
+    let unstored = log("fields=output_heap").await;
+    assert!(unstored["entries"].as_array().is_some_and(|entries| entries.iter().any(|entry| entry["output_heap"].is_null())), "{unstored}");
+    let (status, undone) = server.post(&format!("/api/sessions/{session}/undo"), json!({ "turns": 2 })).await;
+    assert_eq!(status, 200, "{undone}");
+    let page = log("fields=output_heap&materialize=true&limit=2").await;
+    assert_eq!((page["entries"].as_array().map(Vec::len), &page["next_cursor"]), (Some(2), &json!("2")), "{page}");
+    let all = log("fields=index,output_heap&materialize=true").await;
+    let entries = all["entries"].as_array().expect("entries");
+    assert_eq!(entries.len(), 6, "{all}");
+    for (index, entry) in entries.iter().enumerate() {
+        let ran = server.run_with(json!({ "code": "n", "heap": entry["output_heap"], "on_missing_heap": "fail" })).await;
+        assert_eq!(ran["result"], (index + 1).to_string(), "{entry}");
+    }
+    assert_eq!(result(&server, &session, "n").await, "4", "the session is where it was");
 }
 
 #[tokio::test]
@@ -170,11 +199,65 @@ async fn an_evicted_session_is_resumed() {
     let server = Server::start_with(&Folders::new(), &["--session-durability", "journal", "--live-idle-secs", "1"]);
     let session = open(&server).await;
     for n in 1..=3 {
-        assert_eq!(result(&server, &session, "globalThis.n = (globalThis.n ?? 0) + 1").await, n.to_string());
+        let record = turn(&server, &session, "globalThis.n = (globalThis.n ?? 0) + 1").await;
+        assert_eq!(record["result"], n.to_string(), "{record}");
+        let is_resumed = record["continuity"]["resumed_from_snapshot"] == true;
+        assert_eq!(is_resumed, n > 1, "{record}");
+        let live = turn(&server, &session, "n").await;
+        assert!(live["continuity"].is_null(), "nothing happened: {live}");
         tokio::time::sleep(Duration::from_millis(2500)).await;
     }
     let (_, replayed) = server.post(&format!("/api/sessions/{session}/replay"), json!({})).await;
     assert_eq!(replayed["identical"], true, "{replayed}");
+}
+
+/// A run with another cap runs on another worker. The bound on turns without a heap could be evaded so.
+#[tokio::test]
+async fn a_turn_with_another_cap_starts_from_a_stored_heap() {
+    let server = Server::start_with(&Folders::new(), JOURNAL);
+    let session = open(&server).await;
+    let first = turn(&server, &session, "var n = 1").await;
+    let second = server.run_with(json!({ "code": "n += 1", "session": session, "heap_memory_max_mb": 100 })).await;
+    assert_eq!((&second["result"], &second["heap_state"]), (&json!("2"), &json!("pending")), "{second}");
+    let (_, first) = server.get(&format!("/api/executions/{}", first["execution_id"].as_str().expect("an id"))).await;
+    assert_eq!(first["heap_state"], "stored", "{first}");
+}
+
+/// Turns without a heap are bounded: the next one waits for a checkpoint, or is refused if none can be written.
+#[tokio::test]
+async fn turns_without_a_heap_are_bounded() {
+    let folders = Folders::new();
+    let arguments = ["--session-durability", "journal", "--journal-tail-turns", "3"];
+    let mut server = Server::start_with(&folders, &arguments);
+    let session = open(&server).await;
+    let mut records = Vec::new();
+    for _ in 0..4 {
+        records.push(turn(&server, &session, "globalThis.n = (globalThis.n ?? 0) + 1").await);
+    }
+    let (_, third) = server.get(&format!("/api/executions/{}", records[2]["execution_id"].as_str().expect("an id"))).await;
+    assert_eq!(third["heap_state"], "stored", "the fourth turn has waited for it: {third}");
+    let heap = third["heap"].clone();
+
+    let record = turn(&server, &session, "globalThis.kept = new ArrayBuffer(8, { maxByteLength: 2 ** 32 }); n").await;
+    assert_eq!(record["status"], "completed", "the journal holds it: {record}");
+    let mut refused = Value::Null;
+    for _ in 0..4 {
+        refused = turn(&server, &session, "n += 1").await;
+        if refused["status"] == "failed" {
+            break;
+        }
+    }
+    assert!(refused["error"].as_str().is_some_and(|error| error.contains("maxByteLength") && error.contains("`heap`")), "{refused}");
+    // The bound holds for a session that is resumed, too.
+    server.kill();
+    let server = Server::start_with(&folders, &arguments);
+    let resumed = turn(&server, &session, "n").await;
+    assert_eq!(resumed["status"], "completed", "{resumed}");
+    let again = turn(&server, &session, "n").await;
+    assert_eq!(again["status"], "failed", "{again}");
+    let earlier = server.run_with(json!({ "code": "n", "session": session, "heap": heap })).await;
+    assert_eq!(earlier["result"], "3", "what the error says works: {earlier}");
+    assert_eq!(result(&server, &session, "n += 1").await, "4");
 }
 
 /// Processes of the server that run code: the children of its zygotes.
@@ -199,7 +282,8 @@ fn kill(pid: i32) {
 /// twice, and the state is exact. `SEED=…` replays a failure.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_acknowledged_is_lost_whatever_is_killed() {
-    const POINTS: [&str; 4] = ["accepted", "heap-stored", "before-commit", "committed"];
+    const POINTS: [&str; 7] =
+        ["accepted", "heap-stored", "before-commit", "committed", "turn-committed", "checkpoint-stored", "checkpoint-recorded"];
     let rounds = if crate::fixture::torture() { 1000 } else { 60 };
     let random = Random::new();
     let folders = Folders::new();
@@ -221,9 +305,10 @@ async fn nothing_acknowledged_is_lost_whatever_is_killed() {
         }
         for (session, known) in &mut sessions {
             // What was acknowledged is there. A turn that was not may be there, or not.
-            let mut shown = None;
-            for _ in 0..20 {
+            let (mut shown, mut last) = (None, Value::Null);
+            for _ in 0..100 {
                 let (status, record) = attempt(&server, session, "JSON.stringify([n, list])").await;
+                last = record.clone();
                 if status == 200 && record["status"] == "completed" {
                     shown = record["result"].as_str().map(str::to_owned);
                     break;
@@ -232,9 +317,9 @@ async fn nothing_acknowledged_is_lost_whatever_is_killed() {
                     server.kill();
                     server = Server::start_in(&folders, &[JOURNAL, &["--log", "error"]].concat(), &[]);
                 }
-                tokio::time::sleep(Duration::from_millis(20)).await;
+                tokio::time::sleep(Duration::from_millis(50)).await;
             }
-            let shown = shown.unwrap_or_else(|| panic!("round {round}: the session can't be used; SEED={seed}"));
+            let shown = shown.unwrap_or_else(|| panic!("round {round}: the session can't be used: {last}; SEED={seed}"));
             let state: (u64, Vec<u64>) = serde_json::from_str(&serde_json::from_str::<String>(&shown).expect("a text")).expect("the state");
             assert_eq!(state.1, (1..=state.0).collect::<Vec<_>>(), "round {round}: each turn once; SEED={seed}");
             assert!(state.0 >= *known, "round {round}: {} turns, {known} were acknowledged; SEED={seed}", state.0);

@@ -1,6 +1,6 @@
 //! Opened sessions: each run continues from the heap of the previous run, in order, until the session ends.
 
-use crate::fixture::{Folders, Server};
+use crate::fixture::{Folders, SNAPSHOT, Server};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ async fn log(server: &Server, session: &str) -> Vec<Value> {
 
 #[tokio::test]
 async fn each_run_continues_from_the_heap_of_the_previous_run() {
-    let server = Server::start();
+    let server = Server::start_with(&Folders::new(), SNAPSHOT);
     let session = open(&server).await;
     assert_eq!(session.len(), 64);
     run_in(&server, &session, "let count = 1").await;
@@ -166,7 +166,7 @@ async fn the_id_of_an_ended_session_is_refused_also_after_a_restart() {
 
 #[tokio::test]
 async fn a_heap_given_to_a_run_becomes_the_head() {
-    let server = Server::start();
+    let server = Server::start_with(&Folders::new(), SNAPSHOT);
     let session = open(&server).await;
     let first = run_in(&server, &session, "let x = 1").await;
     run_in(&server, &session, "x = 2").await;
@@ -255,7 +255,7 @@ async fn a_queued_run_can_be_cancelled_and_the_next_one_keeps_waiting() {
 
 #[tokio::test]
 async fn a_fork_continues_from_any_heap_of_the_session() {
-    let server = Server::start();
+    let server = Server::start_with(&Folders::new(), SNAPSHOT);
     let session = open(&server).await;
     let first = run_in(&server, &session, "let x = 1").await;
     run_in(&server, &session, "x = 2").await;

@@ -1,6 +1,6 @@
 //! Repeating a run from its journal over REST: it does the same again, nothing is stored, and what can't be repeated is refused with the reason.
 
-use crate::fixture::Server;
+use crate::fixture::{Folders, SNAPSHOT, Server};
 use serde_json::{Value, json};
 
 async fn replay(server: &Server, record: &Value) -> (u16, Value) {
@@ -10,7 +10,7 @@ async fn replay(server: &Server, record: &Value) -> (u16, Value) {
 
 #[tokio::test]
 async fn runs_are_repeated_identically() {
-    let server = Server::start();
+    let server = Server::start_with(&Folders::new(), SNAPSHOT);
     let random = "console.log(Math.random(), Date.now()); globalThis.id = crypto.randomUUID()";
     let first = server.run_with(json!({ "code": random })).await;
     let on_it = server.run_with(json!({ "code": "console.log(performance.now()); id + Date.now()", "heap": first["heap"] })).await;
@@ -155,7 +155,7 @@ async fn turns_after_one_that_differs_or_is_not_recorded_are_judged_by_themselve
 /// The heaps in between are gone: everything from the last one that is there is repeated.
 #[tokio::test]
 async fn a_turn_is_reached_from_an_earlier_heap() {
-    let server = Server::start();
+    let server = Server::start_with(&Folders::new(), SNAPSHOT);
     let (session, records) = session_of(&server, &TURNS).await;
     for record in &records[..3] {
         let key = record["heap"].as_str().expect("a heap");

@@ -1,26 +1,55 @@
-//! Rebuilds a heap that this engine can't load, by repeating the runs that led to it: from the newest heap before it that can be loaded, or from
-//! a fresh one. Each replay is compared with its run; at a difference, what is verified so far is the result.
+//! Rebuilds a state that is not stored, or that this engine can't load, by repeating the runs that led to it: from the newest heap before it that
+//! can be loaded, or from a fresh one. Each replay is compared with its run; at a difference, what is verified so far is the result.
 
-use super::replay::Replayer;
+use super::replay::{Replayed, Replayer};
 use crate::ServiceError;
-use heapstead_engine::HeapImage;
-use heapstead_store::records::{NewHeap, NewHeapEngine, RebuiltHeap};
-use heapstead_types::{ErrorCode, ExecutionId, HeapKey, SessionId, Status};
+use crate::live::UnstoredTurn;
+use heapstead_engine::{HeapImage, Kind, LiveWorker, RunNumber};
+use heapstead_store::records::RebuiltHeap;
+use heapstead_types::{ErrorCode, ExecutionId, Failure, HeapKey, SessionId, Status};
 use jiff::Timestamp;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::time::Instant;
 
-/// The runs that lead to a heap.
+/// The runs that lead to a heap or state.
 pub struct Lineage {
     /// The heap that the first of them starts from; none for a fresh one.
     base: Option<HeapImage>,
     /// In their order.
-    runs: Vec<ExecutionId>,
+    runs: Vec<Step>,
+    /// The largest cap of the runs.
+    pub heap_mb: u32,
+}
+
+/// A run, and the heap or state that it led to.
+struct Step {
+    execution: ExecutionId,
+    after: HeapKey,
 }
 
 impl Lineage {
     /// The number of runs.
     pub fn runs(&self) -> usize {
         self.runs.len()
+    }
+}
+
+/// As [`Rebuilt`], in the memory of a worker.
+pub struct RebuiltLive {
+    pub worker: LiveWorker,
+    base: Option<HeapImage>,
+    /// By the numbers that the runs have on the worker.
+    pub repeated: HashMap<RunNumber, UnstoredTurn>,
+    pub verified: Option<ExecutionId>,
+    pub diverged: Option<Divergence>,
+}
+
+impl RebuiltLive {
+    pub async fn heap(&self) -> Result<Option<HeapImage>, Failure> {
+        match self.worker.snapshot().await? {
+            Some((heap, _)) => Ok(Some(heap)),
+            None => Ok(self.base.clone()),
+        }
     }
 }
 
@@ -45,7 +74,7 @@ pub struct NoProducer(HeapKey);
 
 impl Replayer<'_> {
     pub async fn lineage(&self, heap: HeapKey) -> Result<Result<Lineage, NoProducer>, ServiceError> {
-        let (mut runs, mut seen, mut wanted) = (Vec::new(), HashSet::new(), heap);
+        let (mut runs, mut seen, mut wanted, mut heap_mb) = (Vec::new(), HashSet::new(), heap, 0);
         let base = loop {
             let records = &self.stores.records;
             let Some(execution) = records.producer(self.principal, wanted).await? else { return Ok(Err(NoProducer(wanted))) };
@@ -54,7 +83,8 @@ impl Replayer<'_> {
             if !seen.insert(execution.clone()) {
                 return Ok(Err(NoProducer(wanted)));
             }
-            runs.push(execution);
+            runs.push(Step { execution, after: wanted });
+            heap_mb = heap_mb.max(entry.limits.heap_mb);
             let Some(input) = entry.input_heap else { break None };
             match self.restore(input, entry.limits.heap_mb).await {
                 Ok(image) => break Some(image),
@@ -62,17 +92,13 @@ impl Replayer<'_> {
             }
         };
         runs.reverse();
-        Ok(Ok(Lineage { base, runs }))
+        Ok(Ok(Lineage { base, runs, heap_mb }))
     }
 
     /// Stores a rebuilt heap with the run that was repeated last; in a session, as its head.
     pub async fn keep(&self, execution: ExecutionId, image: HeapImage, session: Option<SessionId>) -> Result<HeapKey, ServiceError> {
-        let (key, bytes) = (image.key(), image.length());
-        let reservation = self.stores.heaps().reserve_for(self.principal, key, bytes).await?;
-        let stored = self.heaps().store_reserved(image, reservation).await;
-        let (key, reservation) = stored.map_err(|failure| ServiceError::Unavailable(failure.to_string()))?;
-        let engine = NewHeapEngine::Produced(self.engine.info().id.clone());
-        let heap = NewHeap { key, bytes, engine, reservation: Some(reservation.id().clone()) };
+        let (heap, reservation) = self.stores.heaps().store_produced(&self.heaps(), self.principal, image).await?;
+        let key = heap.key;
         let rebuilt = RebuiltHeap { execution, heap, session, at: Timestamp::now() };
         if !self.stores.records.add_rebuilt(self.principal, rebuilt).await? {
             return Err(ServiceError::conflict(ErrorCode::NotRecorded, "the run or the session has been deleted meanwhile"));
@@ -81,26 +107,69 @@ impl Replayer<'_> {
         Ok(key)
     }
 
+    /// Each run on a worker of its own.
     pub async fn rebuild(&self, lineage: Lineage) -> Result<Rebuilt, ServiceError> {
         let mut rebuilt = Rebuilt { heap: lineage.base, verified: None, diverged: None };
-        for execution in lineage.runs {
-            let why = match self.recorded(&execution).await? {
-                Err(why) => why.to_string(),
-                Ok(recorded) => {
-                    let replayed = self.run(&recorded, rebuilt.heap.clone()).await?;
-                    // What leads to a heap has completed.
-                    let differs = replayed.differences(Status::Completed, &recorded.entry);
-                    if differs.is_empty() && replayed.heap.is_some() {
-                        (rebuilt.heap, rebuilt.verified) = (replayed.heap, Some(execution));
-                        continue;
-                    }
-                    let error = replayed.error.map(|error| format!(": {error}")).unwrap_or_default();
-                    format!("its {} differs{error}", differs.join(" and its "))
+        for Step { execution, .. } in lineage.runs {
+            match self.repeat(&execution, Kind::Stateful(rebuilt.heap.clone())).await? {
+                Ok(Replayed { heap: Some(heap), .. }) => (rebuilt.heap, rebuilt.verified) = (Some(heap), Some(execution)),
+                Ok(_) => return Err(ServiceError::Unavailable("a replay returned no heap".into())),
+                Err(why) => {
+                    rebuilt.diverged = Some(Divergence { execution, why });
+                    break;
                 }
-            };
-            rebuilt.diverged = Some(Divergence { execution, why });
-            break;
+            }
         }
         Ok(rebuilt)
+    }
+
+    /// All runs on one live worker, without a snapshot in between.
+    pub async fn rebuild_live(&self, mut lineage: Lineage, heap_mb: u32) -> Result<RebuiltLive, ServiceError> {
+        let mut diverged = None;
+        loop {
+            let opened = self.engine.open_live(&self.holder, lineage.base.as_ref(), heap_mb).await;
+            let worker = opened.map_err(|failure| ServiceError::Unavailable(failure.to_string()))?;
+            let mut rebuilt = RebuiltLive { worker, base: lineage.base.clone(), repeated: HashMap::new(), verified: None, diverged };
+            match self.repeat_in(&mut rebuilt, &lineage.runs).await? {
+                None => return Ok(rebuilt),
+                // A worker is of no use after a turn that differs: the turns before it are repeated in another one.
+                Some((step, why)) => {
+                    let rest = lineage.runs.split_off(step);
+                    diverged = rest.into_iter().next().map(|step| Divergence { execution: step.execution, why });
+                }
+            }
+        }
+    }
+
+    /// Returns the first run that differs, and why.
+    async fn repeat_in(&self, rebuilt: &mut RebuiltLive, runs: &[Step]) -> Result<Option<(usize, String)>, ServiceError> {
+        for (index, step) in runs.iter().enumerate() {
+            let began = Instant::now();
+            match self.repeat(&step.execution, Kind::Live(rebuilt.worker.clone())).await? {
+                Ok(Replayed { turn: Some(turn), .. }) => {
+                    rebuilt.repeated.extend(turn.run().map(|run| (run, UnstoredTurn::new(step.after, began.elapsed()))));
+                    turn.commit_replay().await.map_err(|failure| ServiceError::Unavailable(failure.to_string()))?;
+                    rebuilt.verified = Some(step.execution.clone());
+                }
+                Ok(_) => return Err(ServiceError::Unavailable("a replay returned no state".into())),
+                Err(why) => return Ok(Some((index, why))),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Repeats a run that has completed. The inner error says why it can't be repeated, or what differs.
+    async fn repeat(&self, execution: &ExecutionId, kind: Kind) -> Result<Result<Replayed, String>, ServiceError> {
+        let recorded = match self.recorded(execution).await? {
+            Ok(recorded) => recorded,
+            Err(why) => return Ok(Err(why.to_string())),
+        };
+        let replayed = self.run(&recorded, kind).await?;
+        let differs = replayed.differences(Status::Completed, &recorded.entry);
+        if differs.is_empty() {
+            return Ok(Ok(replayed));
+        }
+        let error = replayed.error.map(|error| format!(": {error}")).unwrap_or_default();
+        Ok(Err(format!("its {} differs{error}", differs.join(" and its "))))
     }
 }

@@ -14,6 +14,7 @@
 //! ```
 
 pub(crate) mod driver;
+mod heap_error;
 mod journal;
 mod lineage;
 mod one_shot;
@@ -34,7 +35,7 @@ mod stateless;
 mod turn_across_servers;
 mod turn_queue;
 
-pub(crate) use lineage::{Divergence, Rebuilt};
+pub(crate) use lineage::{Divergence, Lineage, Rebuilt, RebuiltLive};
 pub use one_shot::{OneShot, OneShotMode, OneShotRequest};
 pub use outcome::{ExecutionOutcome, FinishedRun};
 pub use output::ExecutionOutput;

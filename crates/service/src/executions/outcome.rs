@@ -78,6 +78,7 @@ impl ExecutionStart {
             result: None,
             heap: None,
             heap_state: None,
+            heap_error: None,
             error: None,
             error_code: None,
             started_at: iso_8601(self.started_at),

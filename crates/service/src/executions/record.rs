@@ -26,6 +26,9 @@ pub struct ExecutionRecord {
     /// turn was stored instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heap_state: Option<HeapState>,
+    /// Why a `pending` heap could not be stored, as far as this server knows; it is tried again with the next turn. Absent if nothing failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heap_error: Option<String>,
     /// What went wrong if `failed`, `timed_out` or `cancelled`, else null.
     pub error: Option<String>,
     /// Stable code of the error. Absent if there is none.
@@ -197,6 +200,7 @@ mod tests {
             result: Some(result.to_owned()),
             heap: None,
             heap_state: None,
+            heap_error: None,
             error: None,
             error_code: None,
             started_at: String::new(),

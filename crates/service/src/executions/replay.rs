@@ -4,7 +4,7 @@ use super::{ExecutionOutcome, Executions};
 use crate::error::Noun;
 use crate::heaps::HeapCache;
 use crate::{Caller, OwnerPermit, Service, ServiceError, Stores};
-use heapstead_engine::{Engine, Event, HeapImage, Job, Kind, Outcome, Recorded, RecordedInputs, Slot};
+use heapstead_engine::{Engine, Event, HeapImage, Job, Kind, LiveTurn, Outcome, Recorded, RecordedInputs, Slot};
 use heapstead_store::records::JournalEntry;
 use heapstead_types::{BudgetHolder, ErrorCode, ExecutionId, Failure, Fault, HeapKey, Principal, Status};
 use schemars::JsonSchema;
@@ -50,7 +50,7 @@ impl Executions<'_> {
         if !record.status.is_terminal() {
             return Err(ServiceError::conflict(ErrorCode::ExecutionRunning, format!("execution `{id}` is running: wait until it ends")));
         }
-        let replayer = Replayer::new(self.0, engine, caller).await;
+        let replayer = Replayer::new(self.0, engine, &caller.principal, caller.budget_holder()).await;
         let not_recorded =
             |why: NotRecorded| ServiceError::conflict(ErrorCode::NotRecorded, format!("execution `{id}` can't be repeated: {why}"));
         let recorded = replayer.recorded(&execution).await?.map_err(not_recorded)?;
@@ -61,7 +61,7 @@ impl Executions<'_> {
             }
             None => None,
         };
-        let replayed = replayer.run(&recorded, heap).await?;
+        let replayed = replayer.run(&recorded, Kind::Stateful(heap)).await?;
         let differs = replayed.differences(record.status, &recorded.entry);
         Ok(ReplayReport {
             execution_id: id.to_owned(),
@@ -110,9 +110,9 @@ pub struct Replayer<'a> {
 
 impl<'a> Replayer<'a> {
     /// For a request of a caller. Those of one owner wait for each other.
-    pub async fn new(stores: &'a Stores, engine: &'a Engine, caller: &'a Caller) -> Self {
-        let _permit = Some(stores.replaying.acquire(caller.budget_holder()).await);
-        Self { stores, engine, principal: &caller.principal, holder: caller.budget_holder(), slot: None, _permit }
+    pub async fn new(stores: &'a Stores, engine: &'a Engine, principal: &'a Principal, holder: BudgetHolder) -> Self {
+        let _permit = Some(stores.replaying.acquire(holder.clone()).await);
+        Self { stores, engine, principal, holder, slot: None, _permit }
     }
 
     pub async fn recorded(&self, execution: &ExecutionId) -> Result<Result<RecordedRun, NotRecorded>, ServiceError> {
@@ -136,12 +136,17 @@ impl<'a> Replayer<'a> {
         heaps.recorded_in(self.stores.records.clone()).for_owner(self.principal)
     }
 
-    pub async fn run(&self, recorded: &RecordedRun, heap: Option<HeapImage>) -> Result<Replayed, ServiceError> {
+    pub async fn run(&self, recorded: &RecordedRun, kind: Kind) -> Result<Replayed, ServiceError> {
         let RecordedRun { entry, inputs } = recorded;
+        let mut limits = entry.limits;
+        if let Kind::Live(worker) = &kind {
+            // What completed with less memory does the same with more.
+            limits.heap_mb = worker.heap_mb();
+        }
         let job = Job {
             code: self.engine.source(&self.holder, entry.code.to_string())?,
-            kind: Kind::Stateful(heap),
-            limits: entry.limits,
+            kind,
+            limits,
             headers: Vec::new(),
             replay: Some(Recorded { seed: entry.seed, inputs: inputs.clone() }),
             holder: self.holder.clone(),
@@ -154,7 +159,7 @@ impl<'a> Replayer<'a> {
                 )));
             }
             Some((slot, _)) => slot.submit_before(job),
-            None => self.engine.hold(&self.holder, entry.limits.heap_mb)?.place().with_slot().await.submit(job),
+            None => self.engine.hold(&self.holder, limits.heap_mb)?.place().with_slot().await.submit(job),
         };
         let mut output = Sha256::new();
         loop {
@@ -173,17 +178,19 @@ pub struct Replayed {
     pub status: Status,
     pub error: Option<String>,
     pub heap: Option<HeapImage>,
+    /// Of a replay on a live worker.
+    pub turn: Option<LiveTurn>,
     output_sha256: [u8; 32],
     result_sha256: [u8; 32],
 }
 
 impl Replayed {
     /// Fails if the replay did not come to its own end, because it was stopped or the server failed it: that says nothing about the run.
-    fn new(outcome: Outcome, output: Sha256) -> Result<Self, ServiceError> {
-        let (heap, is_its_own_end) = match &outcome {
-            Outcome::Completed { heap, .. } => (heap.clone(), true),
-            Outcome::Failed(failure) => (None, failure.code().fault() == Fault::Code),
-            Outcome::TimedOut { .. } | Outcome::Cancelled => (None, false),
+    fn new(mut outcome: Outcome, output: Sha256) -> Result<Self, ServiceError> {
+        let (heap, turn, is_its_own_end) = match &mut outcome {
+            Outcome::Completed { heap, turn, .. } => (heap.take(), turn.take(), true),
+            Outcome::Failed(failure) => (None, None, failure.code().fault() == Fault::Code),
+            Outcome::TimedOut { .. } | Outcome::Cancelled => (None, None, false),
         };
         let end = ExecutionOutcome::from(outcome);
         if !is_its_own_end {
@@ -195,7 +202,7 @@ impl Replayed {
             ExecutionOutcome::Completed { result, .. } => result,
             _ => error.clone().unwrap_or_default(),
         };
-        Ok(Self { status, error, heap, output_sha256: output.finalize().into(), result_sha256: Sha256::digest(result).into() })
+        Ok(Self { status, error, heap, turn, output_sha256: output.finalize().into(), result_sha256: Sha256::digest(result).into() })
     }
 
     /// What differs from a run that ended with this status.

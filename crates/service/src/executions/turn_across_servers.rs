@@ -47,7 +47,7 @@ async fn wait_for(stores: &Stores, turn: &TurnId, server: &ServerId) {
     }
 }
 
-/// The turn of a call that prepares a logical session and runs nothing of its caller's. Released when dropped, also if the caller left.
+/// The turn of a call that changes the head of a session and runs nothing of its caller's. Released when dropped, also if the caller left.
 pub struct PreparationTurn {
     stores: Stores,
     id: TurnId,
@@ -80,9 +80,11 @@ impl PreparationTurn {
         Ok(self.stores.records.take_turn(new).await?.then(|| accepting.line_up()))
     }
 
-    pub async fn wait(&mut self, in_line: QueuedTurn) -> Result<(), ServiceError> {
-        self.turn = Some(wait_for_turn(&self.stores, &self.id, self.session, in_line).await?.0);
-        Ok(())
+    /// Waits for its turn. Returns the head of the session at that time.
+    pub async fn wait(&mut self, in_line: QueuedTurn) -> Result<Option<HeapKey>, ServiceError> {
+        let (turn, head) = wait_for_turn(&self.stores, &self.id, self.session, in_line).await?;
+        self.turn = Some(turn);
+        Ok(head)
     }
 }
 

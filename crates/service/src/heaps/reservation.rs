@@ -1,13 +1,16 @@
 //! Room for a heap that is being stored, from before its first byte gets a name until a record names it. `store/src/records/heap_reservations.rs`
 //! describes the states of a heap file.
 
-use super::Heaps;
 use super::removal;
+use super::{HeapCache, Heaps};
 use crate::executions::RETRY_PAUSE;
 use crate::{ServiceError, Stores};
+use heapstead_engine::HeapImage;
 use heapstead_store::RecordsError;
 use heapstead_store::peers::Question;
-use heapstead_store::records::{NewReservation, Released, Removal, Reservation, ReservationId, Reserved, ReservedHeap};
+use heapstead_store::records::{
+    NewHeap, NewHeapEngine, NewReservation, Released, Removal, Reservation, ReservationId, Reserved, ReservedHeap,
+};
 use heapstead_types::{ErrorCode, HeapKey, Principal};
 use jiff::{SignedDuration, Timestamp};
 use tokio::runtime::Handle;
@@ -52,6 +55,21 @@ impl Drop for HeapReservation {
 }
 
 impl Heaps<'_> {
+    /// Stores a heap that this engine has produced. The caller records it, with its reservation.
+    pub(crate) async fn store_produced(
+        &self,
+        heaps: &HeapCache,
+        principal: &Principal,
+        image: HeapImage,
+    ) -> Result<(NewHeap, HeapReservation), ServiceError> {
+        let bytes = image.length();
+        let reservation = self.reserve_for(principal, image.key(), bytes).await?;
+        let stored = heaps.store_reserved(image, reservation).await;
+        let (key, reservation) = stored.map_err(|failure| ServiceError::Unavailable(failure.to_string()))?;
+        let engine = NewHeapEngine::Produced(heaps.engine_id().clone());
+        Ok((NewHeap { key, bytes, engine, reservation: Some(reservation.id().clone()) }, reservation))
+    }
+
     /// Reserves room for a heap. An error if the quota of its owner would be exceeded.
     pub(crate) async fn reserve(
         &self,

@@ -37,7 +37,7 @@ impl Heaps<'_> {
             runs,
             engine: engine.info().id.to_string(),
         };
-        let replayer = Replayer::new(self.0, engine, caller).await;
+        let replayer = Replayer::new(self.0, engine, &caller.principal, caller.budget_holder()).await;
         let failure = match replayer.restore(key, self.0.policy.limits.heap_mb).await {
             Ok(_) => return Ok(upgraded(key, 0)),
             Err(failure @ Failure::HeapOfAnotherEngine { .. }) => failure,

@@ -1,11 +1,10 @@
 //! Checkpoints: heaps of live sessions that are stored behind the answers of their turns. One at a time for a session, always of its newest
 //! state: the turns between two checkpoints have none.
 
-use crate::heaps::HeapCache;
-use crate::{Service, ServiceError};
+use super::failure::CheckpointFailure;
+use crate::{Service, ServiceError, crash_point};
 use heapstead_engine::HeapImage;
-use heapstead_store::records::{NewHeap, NewHeapEngine};
-use heapstead_types::{Failure, HeapKey, Principal, SessionId};
+use heapstead_types::{HeapKey, Principal, SessionId};
 use jiff::Timestamp;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,8 +19,6 @@ pub struct Checkpoints {
     writing: Semaphore,
     /// Sessions whose checkpoint is being written, or will be.
     sessions: Mutex<HashMap<SessionId, Writing>>,
-    /// Why the last checkpoint of a session failed. Absent once one has succeeded.
-    failures: Mutex<HashMap<SessionId, String>>,
 }
 
 #[derive(Debug, Clone)]
@@ -34,20 +31,11 @@ struct Writing {
 
 impl Checkpoints {
     pub fn new(at_once: usize) -> Self {
-        Self { writing: Semaphore::new(at_once.max(1)), sessions: Mutex::default(), failures: Mutex::default() }
+        Self { writing: Semaphore::new(at_once.max(1)), sessions: Mutex::default() }
     }
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Writing>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn failures(&self) -> MutexGuard<'_, HashMap<SessionId, String>> {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Why the checkpoints of a session fail.
-    pub fn failure(&self, session: SessionId) -> Option<String> {
-        self.failures().get(&session).cloned()
     }
 
     /// Waits until the checkpoint of a session that is due is written.
@@ -87,7 +75,7 @@ impl Service {
             service.runtime.checkpoints.sessions().remove(&session);
             drop(ending);
             // A turn may have ended since.
-            if service.runtime.live.current(session).is_some_and(|(_, _, state)| last.is_some_and(|last| last != state)) {
+            if service.runtime.live.has_untried(session, last) {
                 service.checkpoint(session);
             }
         });
@@ -96,8 +84,14 @@ impl Service {
     /// Stores the newest state of a session. None if it is stored, as `last` was, or can't be.
     async fn checkpoint_newest(&self, session: SessionId, last: Option<HeapKey>) -> Option<HeapKey> {
         let (worker, principal, state) = self.runtime.live.current(session).filter(|(_, _, state)| Some(*state) != last)?;
-        if self.stores.records.turn_state(&principal, state).await.ok()?.is_none_or(|state| state.heap.key().is_some()) {
-            return None;
+        match self.stores.records.turn_state(&principal, state).await.ok()? {
+            Some(found) if found.heap.key().is_none() => {}
+            found => {
+                if found.is_some() {
+                    self.runtime.live.stored_otherwise(session, state);
+                }
+                return None;
+            }
         }
         let _permit = self.runtime.checkpoints.writing.acquire().await.ok()?;
         let written = match worker.snapshot().await {
@@ -107,21 +101,23 @@ impl Service {
                         self.runtime.live.stored(session, run);
                         Ok(state)
                     }
-                    Err(error) => Err(error.to_string()),
+                    Err(error) => Err(CheckpointFailure::new(state, error.code(), error.to_string())),
                 },
                 None => return None,
             },
             Ok(None) => return None,
-            Err(failure) => Err(failure.to_string()),
+            Err(failure) => Err(CheckpointFailure::new(state, failure.code(), failure.to_string())),
         };
+        if written.is_err() && !self.runtime.live.contains(session) {
+            // The session has ended meanwhile.
+            return None;
+        }
+        self.runtime.live.meter.checkpoint(written.is_ok());
         match written {
-            Ok(state) => {
-                self.runtime.checkpoints.failures().remove(&session);
-                Some(state)
-            }
-            Err(why) => {
-                tracing::warn!(%session, why, "a checkpoint of a live session can't be written; its journal holds the turns");
-                self.runtime.checkpoints.failures().insert(session, why);
+            Ok(state) => Some(state),
+            Err(failure) => {
+                tracing::warn!(%session, why = failure.why, "a checkpoint of a live session can't be written; its journal holds the turns");
+                self.runtime.live.failed(session, failure);
                 None
             }
         }
@@ -129,16 +125,13 @@ impl Service {
 
     /// Stores the heap of a state, and records it.
     pub(crate) async fn store_checkpoint(&self, principal: &Principal, state: HeapKey, heap: HeapImage) -> Result<HeapKey, ServiceError> {
-        let (key, bytes) = (heap.key(), heap.length());
-        let reservation = self.heaps().reserve_for(principal, key, bytes).await?;
-        let heaps: HeapCache = self.runtime.heaps.for_owner(principal);
-        let stored = heaps.store_reserved(heap, reservation).await;
-        let (key, reservation) = stored.map_err(|failure: Failure| ServiceError::Unavailable(failure.to_string()))?;
-        let engine = NewHeapEngine::Produced(self.runtime.heaps.engine_id().clone());
-        let heap = NewHeap { key, bytes, engine, reservation: Some(reservation.id().clone()) };
+        let (heap, reservation) = self.heaps().store_produced(&self.runtime.heaps.for_owner(principal), principal, heap).await?;
+        let key = heap.key;
+        crash_point::pass("checkpoint-stored");
         if self.stores.records.add_checkpoint(principal, state, heap, Timestamp::now()).await? {
             reservation.recorded();
         }
+        crash_point::pass("checkpoint-recorded");
         Ok(key)
     }
 }

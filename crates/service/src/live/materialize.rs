@@ -1,19 +1,32 @@
 //! The heap of a turn on demand: of the live worker if it still has that state, otherwise by repeating the turns that lead to it.
 
 use crate::executions::{Rebuilt, Replayer};
-use crate::{Caller, Service, ServiceError, SessionView};
+use crate::{Caller, LogRequest, Service, ServiceError, SessionEntries, SessionView};
+use heapstead_engine::Slot;
 use heapstead_store::records::{StateHeap, TurnState};
-use heapstead_types::{ErrorCode, HeapKey};
+use heapstead_types::{BudgetHolder, ErrorCode, HeapKey, Principal};
 use std::time::Duration;
+
+/// The most turns on a page of a log whose heaps are stored for it.
+const LOG_TURNS_MAX: u32 = 100;
 
 impl Service {
     /// Stores the heap after a turn of the caller's, if it is not stored yet. Waits for the end of the run, at most `wait`.
     pub async fn materialize_execution(&self, caller: &Caller, id: &str, wait: Duration) -> Result<(), ServiceError> {
         let record = self.executions().get(caller, id, wait).await?;
         if let Some(state) = self.stores.records.turn_state_of(&caller.principal, &record.execution_id).await? {
-            self.materialize(caller, state.id).await?;
+            self.materialize(&caller.principal, &caller.budget_holder(), None, state.id).await?;
         }
         Ok(())
+    }
+
+    /// A page of a session's log, of which every heap is stored first: the oldest first, so that each repeats the turns after the one before.
+    pub async fn materialized_log(&self, caller: &Caller, mut request: LogRequest) -> Result<SessionEntries, ServiceError> {
+        request.limit = Some(request.limit.unwrap_or(LOG_TURNS_MAX).min(LOG_TURNS_MAX));
+        for execution in self.sessions().unstored_in_log(caller, &request).await? {
+            self.materialize_execution(caller, execution.as_str(), Duration::ZERO).await?;
+        }
+        self.sessions().log(caller, request).await
     }
 
     /// Opens a session at a heap of another one, whose head is stored first.
@@ -21,39 +34,54 @@ impl Service {
         if heap.is_none()
             && let Some(head) = self.sessions().require(caller, handle).await?.head
         {
-            self.materialize(caller, head).await?;
+            self.materialize(&caller.principal, &caller.budget_holder(), None, head).await?;
         }
         self.sessions().fork(caller, handle, heap).await
     }
 
-    /// The stored heap behind a heap or state of the caller's. A state that has none gets one.
-    pub(crate) async fn materialize(&self, caller: &Caller, id: HeapKey) -> Result<HeapKey, ServiceError> {
-        match self.stores.records.turn_state(&caller.principal, id).await? {
-            None => Ok(id),
-            Some(TurnState { heap: StateHeap::Stored(key), .. }) => Ok(key),
-            Some(state) => self.materialize_state(caller, state).await,
+    /// The stored heap behind a heap or state of the owner's. A state that has none gets one: in the slot of a run that needs it.
+    pub(crate) async fn materialize(
+        &self,
+        principal: &Principal,
+        holder: &BudgetHolder,
+        slot: Option<(&Slot, u32)>,
+        id: HeapKey,
+    ) -> Result<HeapKey, ServiceError> {
+        if !id.is_state() {
+            return Ok(id);
         }
-    }
+        let state = match self.stores.records.turn_state(principal, id).await? {
+            None => return Ok(id),
+            Some(TurnState { heap: StateHeap::Stored(key), .. }) => return Ok(key),
+            Some(state) => state,
+        };
 
-    async fn materialize_state(&self, caller: &Caller, state: TurnState) -> Result<HeapKey, ServiceError> {
         if let Some(session) = self.runtime.live.session_with(state.id) {
             self.checkpoint(session);
             self.runtime.checkpoints.idle(session).await;
-            if let Some(TurnState { heap: StateHeap::Stored(key), .. }) =
-                self.stores.records.turn_state(&caller.principal, state.id).await?
-            {
+            if let Some(TurnState { heap: StateHeap::Stored(key), .. }) = self.stores.records.turn_state(principal, state.id).await? {
                 return Ok(key);
             }
         }
-        let replayer = Replayer::new(&self.stores, &self.runtime.engine, caller).await;
+        let mut replayer = Replayer::new(&self.stores, &self.runtime.engine, principal, holder.clone()).await;
+        replayer.slot = slot;
         let impossible = |why: String| {
             ServiceError::conflict(ErrorCode::NotRecorded, format!("the heap after execution `{}` can't be made: {why}", state.execution))
         };
         let lineage = replayer.lineage(state.id).await?.map_err(|error| impossible(error.to_string()))?;
-        match replayer.rebuild(lineage).await? {
-            Rebuilt { diverged: Some(diverged), .. } => Err(impossible(format!("execution `{}`: {}", diverged.execution, diverged.why))),
-            Rebuilt { heap: Some(heap), .. } => self.store_checkpoint(&caller.principal, state.id, heap).await,
-            Rebuilt { heap: None, .. } => Err(impossible("no run led to it".into())),
+        let (heap, diverged) = if super::is_available(&self.runtime.engine, &self.policy().live) {
+            let heap_mb = lineage.heap_mb;
+            let rebuilt = replayer.rebuild_live(lineage, heap_mb).await?;
+            let heap = rebuilt.heap().await.map_err(|failure| impossible(failure.to_string()))?;
+            (heap, rebuilt.diverged)
+        } else {
+            let Rebuilt { heap, diverged, .. } = replayer.rebuild(lineage).await?;
+            (heap, diverged)
+        };
+        match (heap, diverged) {
+            (_, Some(diverged)) => Err(impossible(format!("execution `{}`: {}", diverged.execution, diverged.why))),
+            (Some(heap), None) => self.store_checkpoint(principal, state.id, heap).await,
+            (None, None) => Err(impossible("no run led to it".into())),
         }
     }
 }

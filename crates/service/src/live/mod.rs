@@ -10,17 +10,23 @@
 
 mod checkpoints;
 pub(crate) mod eviction;
+mod failure;
 mod materialize;
+mod pressure;
+mod status;
+mod tail;
 
 pub(crate) use checkpoints::Checkpoints;
+pub(crate) use status::LiveStatus;
 
-use crate::sessions::EndLogical;
-use crate::{Caller, Service, ServiceError};
+use crate::monitoring::{EvictionReason, LiveMeter};
+use failure::CheckpointFailure;
 use heapstead_engine::{Engine, LiveTurn, LiveWorker, RunNumber};
 use heapstead_types::{BudgetHolder, HeapKey, Principal, SessionId};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+pub(crate) use tail::UnstoredTurn;
 
 /// What the operator allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +41,8 @@ pub struct LivePolicy {
     pub checkpoints_max: usize,
     /// Turns after the last checkpoint, before the next turn waits for one.
     pub tail_turns_max: u64,
+    /// Run time of these turns, likewise.
+    pub tail_run_time_max: Duration,
 }
 
 impl Default for LivePolicy {
@@ -46,6 +54,7 @@ impl Default for LivePolicy {
             idle: Duration::from_secs(900),
             checkpoints_max: 1,
             tail_turns_max: 100,
+            tail_run_time_max: Duration::from_secs(60),
         }
     }
 }
@@ -54,6 +63,7 @@ impl Default for LivePolicy {
 #[derive(Debug, Default)]
 pub struct LiveSessions {
     sessions: Mutex<HashMap<SessionId, LiveSession>>,
+    pub meter: LiveMeter,
 }
 
 #[derive(Debug)]
@@ -63,9 +73,13 @@ struct LiveSession {
     holder: BudgetHolder,
     /// The heap or state that the worker has. None for a fresh one.
     state: Option<HeapKey>,
-    /// States after turns of this worker.
-    states: HashMap<RunNumber, HeapKey>,
+    /// Turns of this worker after which no heap is stored.
+    unstored: HashMap<RunNumber, UnstoredTurn>,
+    /// The last checkpoint, if it could not be written.
+    failure: Option<CheckpointFailure>,
     in_turn: bool,
+    /// It is evicted after its checkpoint.
+    is_leaving: bool,
     used: Instant,
     /// What it took when it was measured, which is done again once it was used.
     memory: Option<(Instant, u64)>,
@@ -77,6 +91,7 @@ pub struct LiveTurnHold {
     sessions: Arc<LiveSessions>,
     session: SessionId,
     pub worker: LiveWorker,
+    state: Option<HeapKey>,
     is_returned: bool,
 }
 
@@ -95,7 +110,18 @@ impl LiveSessions {
         }
         live.in_turn = true;
         let worker = live.worker.clone();
-        Some(LiveTurnHold { sessions: self.clone(), session, worker, is_returned: false })
+        Some(LiveTurnHold { sessions: self.clone(), session, worker, state, is_returned: false })
+    }
+
+    /// The worker of a session that waits for its next turn, if it has this cap, and its checkpoints keep up.
+    pub fn take_idle(self: &Arc<Self>, session: SessionId, heap_mb: u32, policy: &LivePolicy) -> Option<LiveTurnHold> {
+        let mut sessions = self.sessions();
+        let is_ready = |live: &&mut LiveSession| {
+            !live.in_turn && live.worker.heap_mb() == heap_mb && !live.tail().is_full(policy) && live.failure.is_none()
+        };
+        let live = sessions.get_mut(&session).filter(is_ready).filter(|live| live.worker.seems_alive())?;
+        live.in_turn = true;
+        Some(LiveTurnHold { sessions: self.clone(), session, worker: live.worker.clone(), state: live.state, is_returned: false })
     }
 
     /// A worker that was opened for a turn of a session, with this state.
@@ -104,6 +130,7 @@ impl LiveSessions {
         (principal, holder): (&Principal, &BudgetHolder),
         session: SessionId,
         state: Option<HeapKey>,
+        unstored: HashMap<RunNumber, UnstoredTurn>,
         worker: LiveWorker,
     ) -> LiveTurnHold {
         let live = LiveSession {
@@ -111,26 +138,34 @@ impl LiveSessions {
             principal: principal.clone(),
             holder: holder.clone(),
             state,
-            states: HashMap::new(),
+            unstored,
+            failure: None,
             in_turn: true,
+            is_leaving: false,
             used: Instant::now(),
             memory: None,
         };
+        if state.is_some() {
+            self.meter.resumed();
+        }
         self.sessions().insert(session, live);
-        LiveTurnHold { sessions: self.clone(), session, worker, is_returned: false }
+        LiveTurnHold { sessions: self.clone(), session, worker, state, is_returned: false }
     }
 
+    /// The worker is of no use any more.
     pub fn remove(&self, session: SessionId) {
         self.sessions().remove(&session);
     }
 
-    pub fn count(&self) -> usize {
-        self.sessions().len()
+    /// The session has ended.
+    pub fn end(&self, session: SessionId) {
+        if self.sessions().remove(&session).is_some() {
+            self.meter.evicted(EvictionReason::Ended);
+        }
     }
 
-    /// Turns of a session since its last checkpoint, as far as its worker has made them.
-    pub fn tail(&self, session: SessionId) -> u64 {
-        self.sessions().get(&session).map_or(0, |live| live.states.len() as u64)
+    pub fn count(&self) -> usize {
+        self.sessions().len()
     }
 
     /// The session whose worker has this state.
@@ -149,28 +184,40 @@ impl LiveSessions {
     fn state_after(&self, session: SessionId, run: RunNumber) -> Option<HeapKey> {
         let sessions = self.sessions();
         let live = sessions.get(&session)?;
-        live.states.get(&run).copied()
+        live.unstored.get(&run).map(|turn| turn.state)
     }
 
     /// The state after this run is stored: what led to it is forgotten.
     fn stored(&self, session: SessionId, run: RunNumber) {
         if let Some(live) = self.sessions().get_mut(&session) {
-            live.states.retain(|number, _| *number > run);
+            live.unstored.retain(|number, _| *number > run);
+            live.failure = None;
         }
     }
 }
 
 impl LiveTurnHold {
+    /// What the worker has before the turn.
+    pub fn state(&self) -> Option<HeapKey> {
+        self.state
+    }
+
     /// The turn had no effect.
     pub fn unchanged(mut self) {
         self.returned(None);
     }
 
     /// The turn is recorded: the worker continues from it, and the session has this state.
-    pub async fn commit(mut self, turn: LiveTurn, state: HeapKey) {
+    pub async fn commit(mut self, turn: LiveTurn, state: HeapKey, ran: Duration) {
         let run = turn.run();
-        if let Some(live) = self.sessions.sessions().get_mut(&self.session) {
-            live.states.extend(run.map(|run| (run, state)));
+        match run {
+            Some(run) if state.is_state() => {
+                if let Some(live) = self.sessions.sessions().get_mut(&self.session) {
+                    live.unstored.insert(run, UnstoredTurn::new(state, ran));
+                }
+            }
+            Some(run) => self.sessions.stored(self.session, run),
+            None => {}
         }
         match turn.commit().await {
             Ok(()) => self.returned(Some(state)),
@@ -195,25 +242,7 @@ impl Drop for LiveTurnHold {
     }
 }
 
-impl Service {
-    /// Ends a session, and its worker if it is live. See [`crate::Sessions::end`].
-    pub async fn end_session(&self, caller: &Caller, handle: &str, of_logical: EndLogical) -> Result<(), ServiceError> {
-        let session = match self.runtime.live.count() {
-            0 => None,
-            _ => self.sessions().require(caller, handle).await.ok().map(|session| session.id),
-        };
-        self.sessions().end(caller, handle, of_logical).await?;
-        if let Some(session) = session {
-            self.runtime.live.remove(session);
-        }
-        Ok(())
-    }
-}
-
-/// Whether sessions can be live here, or why not.
-pub fn availability(engine: &Engine, policy: &LivePolicy) -> Result<(), String> {
-    if !policy.is_on {
-        return Err("it is switched off (`--live off`)".into());
-    }
-    engine.live().clone()
+/// Whether sessions can be live here.
+pub fn is_available(engine: &Engine, policy: &LivePolicy) -> bool {
+    policy.is_on && engine.live().is_ok()
 }

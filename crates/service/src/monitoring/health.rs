@@ -1,5 +1,6 @@
 //! Health: every component is tried. Operators see the load of all owners; others see their own, and nothing that depends on other owners.
 
+use super::live_health::{LIVE_SESSIONS, LiveHealth};
 use super::metrics::{Meter, check_may_watch};
 use crate::error::blocking;
 use crate::executions::{ExecutionOutcome, iso_8601};
@@ -22,11 +23,13 @@ const CONTEXT_STORE: &str = "context store";
 /// The state of the server and its components.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Health {
-    /// `degraded` if a store can't be used, contexts take over 90 % of their memory or have reached their maximum number, or no code can be run.
+    /// `degraded` if a store can't be used, contexts take over 90 % of their memory or have reached their maximum number, heaps of live sessions
+    /// can't be stored because of the server, or no code can be run.
     pub status: HealthStatus,
     pub context_store: ContextHealth,
     pub heap_store: HeapStoreHealth,
     pub engine: EngineHealth,
+    pub live_sessions: LiveHealth,
     /// Descriptions of problems. Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
@@ -104,7 +107,7 @@ impl Health {
         let problem = check_engine(engine, meter).await;
         let heap_store = HeapStoreHealth { backend: "none".into(), ok: true, damaged: Some(0) };
         let engine_health = EngineHealth { ok: problem.is_none(), ..running };
-        Self::of(ContextHealth::none(), heap_store, engine_health, problem.into_iter().collect()).shown_to(caller)
+        Self::of(ContextHealth::none(), heap_store, (engine_health, LiveHealth::none()), problem.into_iter().collect()).shown_to(caller)
     }
 
     pub async fn engine_works(engine: &Engine, meter: &Meter) -> bool {
@@ -118,15 +121,20 @@ impl Health {
             return self;
         }
         let name = |problem: &String| problem.split(':').next().unwrap_or_default().to_owned();
-        let unusable = self.problems.iter().map(name).filter(|name| name != CONTEXT_STORE);
+        let unusable = self.problems.iter().map(name).filter(|name| name != CONTEXT_STORE && name != LIVE_SESSIONS);
         let problems = unusable.map(|name| format!("{name}: it does not work; the operator can see why")).collect();
         let context_store = ContextHealth { session_count: None, heap_used_mb: None, heap_pressure_pct: None, ..self.context_store };
-        Self::of(context_store, HeapStoreHealth { damaged: None, ..self.heap_store }, self.engine, problems)
+        Self::of(context_store, HeapStoreHealth { damaged: None, ..self.heap_store }, (self.engine, self.live_sessions), problems)
     }
 
-    fn of(context_store: ContextHealth, heap_store: HeapStoreHealth, engine: EngineHealth, problems: Vec<String>) -> Self {
+    fn of(
+        context_store: ContextHealth,
+        heap_store: HeapStoreHealth,
+        (engine, live_sessions): (EngineHealth, LiveHealth),
+        problems: Vec<String>,
+    ) -> Self {
         let status = if problems.is_empty() { HealthStatus::Healthy } else { HealthStatus::Degraded };
-        Self { status, context_store, heap_store, engine, problems, timestamp: iso_8601(Timestamp::now()) }
+        Self { status, context_store, heap_store, engine, live_sessions, problems, timestamp: iso_8601(Timestamp::now()) }
     }
 }
 
@@ -168,8 +176,9 @@ impl Service {
         let engine_health = EngineHealth { ok: engine.is_none(), ..before };
         let heap_store =
             HeapStoreHealth { backend: self.stores.heaps.backend().into(), ok: heaps.is_none(), damaged: Some(damaged.len() as u64) };
-        let problems = [engine, heaps, records, outputs].into_iter().flatten().chain(contexts).collect();
-        Health::of(context_store, heap_store, engine_health, problems).shown_to(caller)
+        let (live_sessions, live) = self.live_health(caller);
+        let problems = [engine, heaps, records, outputs, live].into_iter().flatten().chain(contexts).collect();
+        Health::of(context_store, heap_store, (engine_health, live_sessions), problems).shown_to(caller)
     }
 
     /// Whether calls can be served. Contexts are not needed.

@@ -1,13 +1,15 @@
 //! Counters and histograms since the process started, and snapshots of them.
 
+use super::live_meter::LiveMeter;
 use super::shared_check::SharedCheck;
+use crate::live::LiveStatus;
 use crate::sessions::access_audit;
 use crate::{Service, ServiceError};
 use heapstead_context::store::Stats;
 use heapstead_context::{Counts, RecorderCounts};
 use heapstead_store::records::AccessCounts;
 use heapstead_types::{Principal, Status};
-use prometheus::{Histogram, HistogramOpts, IntCounterVec, Opts};
+use prometheus::{Histogram, HistogramOpts, IntCounter, IntCounterVec, Opts};
 use std::time::Duration;
 
 /// From a warm worker to the longest run there may be.
@@ -36,6 +38,8 @@ pub struct Metrics {
     pub latencies: [Histogram; 3],
     /// None on a stateless server.
     pub stores: Option<StoreMetrics>,
+    /// None on a stateless server.
+    pub live: Option<LiveMetrics>,
     pub contexts: Option<ContextMetrics>,
 }
 
@@ -49,6 +53,39 @@ pub struct StoreMetrics {
     pub database: AccessCounts,
     /// Requests for sessions of other owners.
     pub isolation_violations: u64,
+}
+
+/// Of live sessions.
+#[derive(Debug, Clone)]
+pub struct LiveMetrics {
+    pub sessions: u64,
+    /// As it was measured last, some seconds ago.
+    pub memory_bytes: u64,
+    pub memory_bytes_max: u64,
+    /// Turns whose heap is not stored, and the age of the oldest of them.
+    pub unstored_turns: u64,
+    pub checkpoint_lag: Duration,
+    /// Sessions whose last checkpoint could not be written.
+    pub failing: u64,
+    /// Evictions by reason, and checkpoints by result.
+    pub labelled_counters: [IntCounterVec; 2],
+    /// Resumed sessions, turns that were repeated for it, and replays that differed.
+    pub counters: [IntCounter; 3],
+}
+
+impl LiveMetrics {
+    fn of(status: LiveStatus, memory_mb_max: u64, meter: &LiveMeter) -> Self {
+        Self {
+            sessions: status.sessions,
+            memory_bytes: status.memory_bytes,
+            memory_bytes_max: memory_mb_max << 20,
+            unstored_turns: status.unstored_turns,
+            checkpoint_lag: status.checkpoint_lag,
+            failing: status.failing,
+            labelled_counters: meter.labelled_counters(),
+            counters: meter.counters(),
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -93,6 +130,7 @@ impl Meter {
             queued: load.queued,
             latencies: [&self.queue, &self.run, &self.snapshot].map(|latency| latency.0.clone()),
             stores: None,
+            live: None,
             contexts: None,
         }
     }
@@ -139,7 +177,9 @@ impl Service {
             database: self.stores.records.counts(),
             isolation_violations: violations + in_contexts,
         };
-        Ok(Metrics { stores: Some(stores), contexts, ..self.runtime.meter.view(self.engine().load()) })
+        let live = &self.runtime.live;
+        let live = Some(LiveMetrics::of(live.status(None), self.policy().live.memory_mb_max, &live.meter));
+        Ok(Metrics { stores: Some(stores), live, contexts, ..self.runtime.meter.view(self.engine().load()) })
     }
 
     async fn context_metrics(&self) -> Option<ContextMetrics> {

@@ -3,6 +3,7 @@
 use super::Sessions;
 use super::logical::Reason;
 use super::resolve::{SessionTarget, check_same, session_not_found};
+use super::state::SessionState;
 use crate::error::Noun;
 use crate::events::Topic;
 use crate::executions::iso_8601;
@@ -28,6 +29,8 @@ pub struct SessionView {
     pub last_used_at: String,
     /// When it expires unless it is used before; null if it does not expire.
     pub expires_at: Option<String>,
+    #[serde(flatten)]
+    pub state: SessionState,
 }
 
 impl From<OpenedSession> for SessionView {
@@ -39,6 +42,7 @@ impl From<OpenedSession> for SessionView {
             created_at: iso_8601(session.created_at),
             last_used_at: iso_8601(session.used_at),
             expires_at: session.expires_at.map(iso_8601),
+            state: SessionState::of_head(&session),
         }
     }
 }
@@ -99,7 +103,7 @@ impl Sessions<'_> {
     }
 
     pub async fn show(&self, caller: &Caller, handle: &str) -> Result<SessionView, ServiceError> {
-        Ok(self.require(caller, handle).await?.into())
+        self.view(self.require(caller, handle).await?).await
     }
 
     /// The caller's opened sessions. An anonymous caller sees those of its connection.
@@ -125,17 +129,6 @@ impl Sessions<'_> {
         let (sessions, has_more) = found.ok_or_else(|| ServiceError::bad_cursor(cursor.unwrap_or_default()))?;
         let next_cursor = sessions.last().filter(|_| has_more).map(|last| last.id.to_string());
         Ok(SessionPage { sessions: self.views(sessions).await?, next_cursor })
-    }
-
-    /// The views of sessions. The head that is shown is a stored heap.
-    async fn views(&self, sessions: Vec<OpenedSession>) -> Result<Vec<SessionView>, ServiceError> {
-        let heads = sessions.iter().filter_map(|session| session.head).collect();
-        let mut stored = self.0.records.stored_heaps(heads).await?.into_iter();
-        let view = |session: OpenedSession| {
-            let head = session.head.and_then(|_| stored.next().flatten());
-            SessionView { head, ..session.into() }
-        };
-        Ok(sessions.into_iter().map(view).collect())
     }
 
     /// Opens a session at a heap of another one: its head, or any heap that a run in it started from or produced.
@@ -243,6 +236,7 @@ impl Sessions<'_> {
             self.0.executions().stop_everywhere(&execution, &server).await;
             self.0.hub.updated(&Topic::Execution(execution));
         }
+        self.0.live.end(id);
         self.0.hub.end(id);
         self.0.contexts().delete(id).await;
         Ok(())

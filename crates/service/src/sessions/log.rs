@@ -3,7 +3,7 @@
 use super::Sessions;
 use crate::{Caller, ListPage, LongAnswer, LongText, PageRoom, ServiceError, TextRest};
 use heapstead_store::records::{LogEntry, LogRange, NameRange, OpenedOn};
-use heapstead_types::{HeapKey, SessionName};
+use heapstead_types::{ExecutionId, HeapKey, SessionName};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -48,7 +48,7 @@ pub struct SessionEntry {
     #[schemars(schema_with = "crate::schema::optional_heap_key")]
     pub input_heap: Option<Option<HeapKey>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    /// The heap that the run produced; null in a session that was acknowledged before its heap was stored, until it is.
+    /// The heap that the run produced; null if the run was acknowledged before its heap was stored, until it is.
     #[schemars(schema_with = "crate::schema::optional_heap_key")]
     pub output_heap: Option<Option<HeapKey>>,
     /// The JavaScript that ran, after type stripping.
@@ -59,6 +59,9 @@ pub struct SessionEntry {
     pub timestamp: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub execution_id: Option<String>,
+    /// True for a turn that was undone (`session_undo`): later turns do not continue from it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undone: Option<bool>,
     /// True if `code` shows only the beginning: without `fields`, its first 64 KiB; over MCP also what one message can hold. To get all of it,
     /// request `fields=code` over REST.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -114,20 +117,22 @@ pub enum EntryField {
     Code,
     Timestamp,
     ExecutionId,
+    Undone,
 }
 
 impl EntryField {
-    const ALL: [(&'static str, Self); 6] = [
+    const ALL: [(&'static str, Self); 7] = [
         ("index", Self::Index),
         ("input_heap", Self::InputHeap),
         ("output_heap", Self::OutputHeap),
         ("code", Self::Code),
         ("timestamp", Self::Timestamp),
         ("execution_id", Self::ExecutionId),
+        ("undone", Self::Undone),
     ];
 
     /// The default fields of an entry.
-    pub const DEFAULT: [Self; 5] = [Self::Index, Self::InputHeap, Self::OutputHeap, Self::Code, Self::Timestamp];
+    pub const DEFAULT: [Self; 6] = [Self::Index, Self::InputHeap, Self::OutputHeap, Self::Code, Self::Timestamp, Self::Undone];
 
     /// A comma-separated list of names. Each field is shown once, however often it is named.
     pub fn parse_list(text: &str) -> Result<Vec<Self>, ServiceError> {
@@ -184,10 +189,7 @@ impl Sessions<'_> {
     }
 
     pub async fn log(&self, caller: &Caller, request: LogRequest) -> Result<SessionEntries, ServiceError> {
-        let from = match &request.cursor {
-            None => 0,
-            Some(text) => text.parse().map_err(|_| ServiceError::bad_cursor(text))?,
-        };
+        let from = request.first_index()?;
         let limit = caller.list_limit(request.limit, ENTRY_CHARS_MIN);
         let range = LogRange {
             from,
@@ -204,9 +206,23 @@ impl Sessions<'_> {
         entries.truncate(fitting);
         Ok(SessionEntries { entries, next_cursor })
     }
+
+    /// The executions on a page of a log whose heaps are not stored.
+    pub(crate) async fn unstored_in_log(&self, caller: &Caller, request: &LogRequest) -> Result<Vec<ExecutionId>, ServiceError> {
+        let range = LogRange { from: request.first_index()?, limit: request.limit, code_bytes_each: Some(0), code_bytes_max: None };
+        let (entries, _) = self.0.records.session_log(&caller.principal, &request.session, range).await?;
+        Ok(entries.into_iter().filter(|entry| entry.output_heap.is_none()).map(|entry| entry.execution_id).collect())
+    }
 }
 
 impl LogRequest {
+    fn first_index(&self) -> Result<u64, ServiceError> {
+        match &self.cursor {
+            None => Ok(0),
+            Some(text) => text.parse().map_err(|_| ServiceError::bad_cursor(text)),
+        }
+    }
+
     fn has_code(&self) -> bool {
         self.fields.as_ref().is_none_or(|fields| fields.contains(&EntryField::Code))
     }
@@ -249,6 +265,7 @@ fn fields(entry: LogEntry, fields: &[EntryField]) -> SessionEntry {
             EntryField::Code => shown.code = Some(entry.code.clone()),
             EntryField::Timestamp => shown.timestamp = Some(crate::executions::iso_8601(entry.timestamp)),
             EntryField::ExecutionId => shown.execution_id = Some(entry.execution_id.to_string()),
+            EntryField::Undone => shown.undone = entry.is_undone.then_some(true),
         }
     }
     shown

@@ -21,6 +21,8 @@ mod log;
 mod logical;
 mod replay;
 mod resolve;
+mod state;
+mod undo;
 
 pub use client_state::STATE_BYTES_MAX;
 pub use entered::EnteredSession;
@@ -32,9 +34,11 @@ pub use logical::{
 };
 pub use replay::{REPLAY_TURNS_MAX, ReplayedTurn, SessionReplay, TurnOutcome, TurnRange};
 pub use resolve::{SessionTarget, session_name};
+pub use state::SessionState;
+pub use undo::{UNDO_TURNS_MAX, UndoneTurns};
 
 pub(crate) use access_audit::AccessAudit;
-pub(crate) use logical::{PreparationRequest, PreparedSession};
+pub(crate) use logical::{KnownHead, PreparationRequest, PreparedSession};
 pub(crate) use resolve::session_not_found;
 
 use crate::Stores;

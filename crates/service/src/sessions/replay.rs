@@ -3,7 +3,7 @@
 use super::{Sessions, session_not_found};
 use crate::executions::{NotRecorded, RecordedRun, Replayer};
 use crate::{Caller, Service, ServiceError};
-use heapstead_engine::{Engine, HeapImage};
+use heapstead_engine::{Engine, HeapImage, Kind};
 use heapstead_store::records::{LogEntry, LogRange};
 use heapstead_types::{ErrorCode, HeapKey, SessionName, Status};
 use schemars::JsonSchema;
@@ -67,7 +67,7 @@ impl Sessions<'_> {
     /// Repeats turns of a session of the caller's. Nothing is stored or changed.
     pub async fn replay(&self, engine: &Engine, caller: &Caller, handle: &str, range: TurnRange) -> Result<SessionReplay, ServiceError> {
         let session = self.log_name(caller, Some(handle)).await?.ok_or_else(|| session_not_found(handle))?;
-        let chain = Chain { replayer: Replayer::new(self.0, engine, caller).await, session };
+        let chain = Chain { replayer: Replayer::new(self.0, engine, &caller.principal, caller.budget_holder()).await, session };
         let from = range.from.unwrap_or_default();
         // A name exists because of its log, and an opened session without turns has nothing to repeat.
         chain.entry(0).await?.ok_or_else(|| session_not_found(handle))?;
@@ -146,7 +146,7 @@ impl Chain<'_> {
             match self.heap_of(entry, before.take()).await? {
                 Err(why) => turns.push(turn(TurnOutcome::NotRepeated, Vec::new(), Some(why.to_string()))),
                 Ok((recorded, heap)) => {
-                    let replayed = self.replayer.run(&recorded, heap).await?;
+                    let replayed = self.replayer.run(&recorded, Kind::Stateful(heap)).await?;
                     // A session's log has completed runs only.
                     let differs = replayed.differences(Status::Completed, &recorded.entry);
                     let outcome = if differs.is_empty() { TurnOutcome::Identical } else { TurnOutcome::Differs };

@@ -32,10 +32,10 @@ pub use journal::{JournalEntry, JournalRecords, RebuiltHeap};
 pub use logical_sessions::{Binding, ExecuteSession, LogicalSession, LogicalSessionRecords, NewLogicalSession, OpenedLogicalSession};
 pub use owners::{OwnerRecords, StoredElsewhere, Totals, Usage};
 pub use server_keys::{KeyPurpose, ServerKey, ServerKeyRecords};
-pub use session_log::{LogEntry, LogRange, NameRange, NewLogEntry, OpenedOn, SessionLogRecords};
+pub use session_log::{LastTurn, LogEntry, LogRange, NameRange, NewLogEntry, OpenedOn, SessionLogRecords};
 pub use sessions::{Head, NewSession, OpenedSession, RunSession, SessionFilter, SessionRecords, UnusedSession};
 pub use tags::{TagQuery, TagRecords, TaggedHeap, Tags};
-pub use turn_states::{StateHeap, TurnState, TurnStateRecords};
+pub use turn_states::{StateHeap, Tail, TurnState, TurnStateRecords};
 pub use turns::{NewTurn, Turn, TurnId, TurnRecords};
 
 use crate::BlobError;

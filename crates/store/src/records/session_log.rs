@@ -1,6 +1,6 @@
 //! The log of each session: one entry per execution that completed in it, numbered from 0 without gaps.
 
-use super::{RecordsError, RunSession, TextPart};
+use super::{Head, RecordsError, RunSession, TextPart};
 use async_trait::async_trait;
 use heapstead_types::{ExecutionId, HeapKey, Principal, SessionId, SessionName, SharedText};
 use jiff::Timestamp;
@@ -10,6 +10,8 @@ pub struct NewLogEntry {
     pub session: RunSession,
     /// The heap or state (`turn_states.rs`) that the run started from.
     pub input_heap: Option<HeapKey>,
+    /// The head of the session, if the run started from another heap.
+    pub instead_of: Option<Option<HeapKey>>,
     /// The heap or state that it has left.
     pub output_heap: HeapKey,
     /// The JavaScript that ran, after type stripping.
@@ -34,6 +36,18 @@ pub struct LogEntry {
     pub code_bytes: u64,
     pub timestamp: Timestamp,
     pub execution_id: ExecutionId,
+    /// The head was moved back to before it.
+    pub is_undone: bool,
+}
+
+/// A turn that can be undone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastTurn {
+    pub index: u64,
+    /// The head before it: a heap or state, or none for a fresh one.
+    pub before: Option<HeapKey>,
+    /// The head after it.
+    pub after: HeapKey,
 }
 
 /// Filter: which opened sessions of an owner to include.
@@ -94,6 +108,13 @@ pub trait SessionLogRecords: Send + Sync {
 
     /// The number of the turn of this execution.
     async fn turn_of(&self, session: SessionId, execution: &ExecutionId) -> Result<Option<u64>, RecordsError>;
+
+    /// The last turns of an opened session that are not undone, newest first.
+    async fn last_turns(&self, session: SessionId, limit: u32) -> Result<Vec<LastTurn>, RecordsError>;
+
+    /// Marks the turns from this one on as undone, and moves the head, which is durable when this returns. None if the session has ended. The
+    /// caller holds the turn of the session.
+    async fn undo_turns(&self, session: SessionId, from: u64, head: Option<HeapKey>) -> Result<Option<Head>, RecordsError>;
 
     /// Whether a run in this session started from this stored heap or produced it.
     async fn log_has_heap(&self, session: SessionId, heap: HeapKey) -> Result<bool, RecordsError>;

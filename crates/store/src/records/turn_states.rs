@@ -32,6 +32,15 @@ impl StateHeap {
     }
 }
 
+/// How far a head is ahead of the newest stored heap that leads to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tail {
+    /// None if the turns began with a fresh heap, or their journal is gone.
+    pub checkpoint: Option<HeapKey>,
+    /// Turns after it.
+    pub turns: u64,
+}
+
 #[async_trait]
 pub trait TurnStateRecords: Send + Sync {
     /// The state with this id. None if it is not one: then it may be the key of a heap.
@@ -39,6 +48,9 @@ pub trait TurnStateRecords: Send + Sync {
 
     /// The stored heap behind each of these heaps or states. None for a state whose heap is not stored.
     async fn stored_heaps(&self, ids: Vec<HeapKey>) -> Result<Vec<Option<HeapKey>>, RecordsError>;
+
+    /// The tail of each of these heads, which are heaps or states.
+    async fn tails(&self, heads: Vec<HeapKey>) -> Result<Vec<Tail>, RecordsError>;
 
     /// The state after this run.
     async fn turn_state_of(&self, principal: &Principal, execution: &ExecutionId) -> Result<Option<TurnState>, RecordsError>;

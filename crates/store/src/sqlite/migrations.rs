@@ -16,6 +16,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0009_heap_deletion.sql"),
     include_str!("../../migrations/0010_journal.sql"),
     include_str!("../../migrations/0011_turn_states.sql"),
+    include_str!("../../migrations/0012_undo.sql"),
 ];
 
 pub fn run(connection: &mut Connection, path: &Path) -> Result<(), RecordsError> {

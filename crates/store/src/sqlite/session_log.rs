@@ -1,11 +1,13 @@
 //! Session logs in SQLite.
 
-use super::Sqlite;
 use super::columns::{execution_id, heap_key, timestamp};
 use super::long_column::LongColumn;
 use super::owners::{self, ROW_BYTES};
 use super::sessions::LIVES;
-use crate::records::{Head, LogEntry, LogRange, NameRange, NewLogEntry, OpenedOn, RecordsError, RunSession, SessionLogRecords, TextPart};
+use super::{Durability, Sqlite};
+use crate::records::{
+    Head, LastTurn, LogEntry, LogRange, NameRange, NewLogEntry, OpenedOn, RecordsError, RunSession, SessionLogRecords, TextPart,
+};
 use async_trait::async_trait;
 use heapstead_types::{ExecutionId, HeapKey, Principal, SessionId, SessionName};
 use jiff::Timestamp;
@@ -83,6 +85,25 @@ impl SessionLogRecords for Sqlite {
         .await
     }
 
+    async fn last_turns(&self, session: SessionId, limit: u32) -> Result<Vec<LastTurn>, RecordsError> {
+        self.read(move |db| {
+            let mut statement = db.prepare_cached(
+                "SELECT idx, CASE WHEN instead_of IS NULL THEN input_heap ELSE nullif(instead_of, '') END, output_heap FROM log
+                 WHERE session = (SELECT id FROM sessions WHERE sid = ?) AND undone = 0 ORDER BY idx DESC LIMIT ?",
+            )?;
+            let read = |row: &rusqlite::Row<'_>| {
+                let after = heap_key(row, 2)?.ok_or(rusqlite::Error::InvalidQuery)?;
+                Ok(LastTurn { index: row.get::<_, i64>(0)? as u64, before: heap_key(row, 1)?, after })
+            };
+            statement.query_map(params![session.to_string(), limit], read)?.collect()
+        })
+        .await
+    }
+
+    async fn undo_turns(&self, session: SessionId, from: u64, head: Option<HeapKey>) -> Result<Option<Head>, RecordsError> {
+        self.write(Durability::Power, move |db| undo(db, session, from, head)).await
+    }
+
     async fn log_has_heap(&self, session: SessionId, heap: HeapKey) -> Result<bool, RecordsError> {
         self.read(move |db| {
             db.prepare_cached(
@@ -100,7 +121,7 @@ const CODE: LongColumn = LongColumn { table: "log", column: "code" };
 
 fn read_log(db: &Connection, principal: &Principal, session: &SessionName, range: LogRange) -> rusqlite::Result<(Vec<LogEntry>, bool)> {
     let mut statement = db.prepare_cached(
-        "SELECT log.idx, input_heap, output_heap, octet_length(code), timestamp, log.execution_id, log.rowid,
+        "SELECT log.idx, input_heap, output_heap, octet_length(code), timestamp, log.execution_id, log.rowid, log.undone,
          CASE WHEN before.id IS NULL THEN input_heap ELSE before.heap END, CASE WHEN after.id IS NULL THEN output_heap ELSE after.heap END
          FROM log LEFT JOIN turn_states AS before ON before.id = input_heap LEFT JOIN turn_states AS after ON after.id = output_heap
          JOIN sessions ON sessions.id = log.session
@@ -117,12 +138,13 @@ fn read_log(db: &Connection, principal: &Principal, session: &SessionName, range
             index: row.get::<_, i64>(0)? as u64,
             before: heap_key(row, 1)?,
             after: heap_key(row, 2)?.ok_or(rusqlite::Error::InvalidQuery)?,
-            input_heap: heap_key(row, 7)?,
-            output_heap: heap_key(row, 8)?,
+            input_heap: heap_key(row, 8)?,
+            output_heap: heap_key(row, 9)?,
             code: String::new(),
             code_bytes: row.get::<_, i64>(3)? as u64,
             timestamp: timestamp(row, 4)?,
             execution_id: execution_id(row, 5)?,
+            is_undone: row.get(7)?,
         };
         let bytes = range.code_bytes_each.unwrap_or(usize::MAX).min(entry.code_bytes as usize);
         if range.limit.is_some_and(|limit| entries.len() >= limit as usize) || (bytes > bytes_left && !entries.is_empty()) {
@@ -135,6 +157,20 @@ fn read_log(db: &Connection, principal: &Principal, session: &SessionName, range
         entries.push(entry);
     }
     Ok((entries, false))
+}
+
+fn undo(db: &Connection, session: SessionId, from: u64, head: Option<HeapKey>) -> rusqlite::Result<Option<Head>> {
+    let key = head.map(|key| key.to_string());
+    let moved: Option<(i64, i64)> = db
+        .prepare_cached(
+            "UPDATE sessions SET head = ?1, checkpoint = (SELECT heap FROM turn_states WHERE id = ?1) WHERE sid = ?2 AND opened = 1 AND ended_at IS NULL
+             RETURNING id, next_index",
+        )?
+        .query_row(params![key, session.to_string()], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let Some((id, next)) = moved else { return Ok(None) };
+    db.prepare_cached("UPDATE log SET undone = 1 WHERE session = ? AND idx >= ? AND undone = 0")?.execute(params![id, from as i64])?;
+    Ok(Some(Head { sequence: next as u64, heap: head }))
 }
 
 /// Deletes entries of a session until none are left, or `bytes_left` is used up. Returns whether none are left.
@@ -180,12 +216,13 @@ pub fn append(db: &Connection, principal: &str, entry: &NewLogEntry) -> rusqlite
     // A session that ended meanwhile has no log any more.
     let Some((session, next)) = numbered else { return Ok(None) };
     db.prepare_cached(
-        "INSERT INTO log (session, idx, input_heap, output_heap, code, timestamp, execution_id) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO log (session, idx, input_heap, instead_of, output_heap, code, timestamp, execution_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
     )?
     .execute(params![
         session,
         next - 1,
         entry.input_heap.map(|key| key.to_string()),
+        entry.instead_of.map(|head| head.map(|key| key.to_string()).unwrap_or_default()),
         entry.output_heap.to_string(),
         &*entry.code,
         entry.timestamp.as_microsecond(),

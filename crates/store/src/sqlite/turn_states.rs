@@ -2,7 +2,7 @@
 
 use super::columns::{execution_id, heap_key};
 use super::{Durability, Sqlite, heaps};
-use crate::records::{NewHeap, RecordsError, StateHeap, TurnState, TurnStateRecords};
+use crate::records::{NewHeap, RecordsError, StateHeap, Tail, TurnState, TurnStateRecords};
 use async_trait::async_trait;
 use heapstead_types::{ExecutionId, HeapKey, Principal, SessionId};
 use jiff::Timestamp;
@@ -36,6 +36,13 @@ impl TurnStateRecords for Sqlite {
         .await
     }
 
+    async fn tails(&self, heads: Vec<HeapKey>) -> Result<Vec<Tail>, RecordsError> {
+        if !heads.iter().any(HeapKey::is_state) {
+            return Ok(heads.into_iter().map(|head| Tail { checkpoint: Some(head), turns: 0 }).collect());
+        }
+        self.read(move |db| heads.into_iter().map(|head| tail(db, head)).collect()).await
+    }
+
     async fn turn_state_of(&self, principal: &Principal, execution: &ExecutionId) -> Result<Option<TurnState>, RecordsError> {
         let (principal, execution) = (principal.clone(), execution.clone());
         self.read(move |db| {
@@ -64,11 +71,26 @@ fn add_checkpoint(db: &Connection, principal: &Principal, id: HeapKey, heap: &Ne
     db.prepare_cached("UPDATE executions SET heap = ? WHERE id = ?")?.execute([&key, &execution])?;
     db.prepare_cached(
         "UPDATE sessions SET checkpoint = ?1 WHERE sid = ?2 AND ended_at IS NULL
-         AND NOT EXISTS (SELECT 1 FROM turn_states WHERE session = ?2 AND seq > ?3 AND heap IS NOT NULL)",
+         AND NOT EXISTS (SELECT 1 FROM turn_states WHERE session = ?2 AND seq > ?3 AND heap IS NOT NULL)
+         AND NOT EXISTS (SELECT 1 FROM log WHERE output_heap = ?4 AND undone = 1)",
     )?
-    .execute(params![key, session, seq])?;
+    .execute(params![key, session, seq, id.to_string()])?;
     heaps::record(db, principal.as_str(), heap, at)?;
     Ok(true)
+}
+
+/// Goes back from turn to turn, until one starts from a stored heap.
+fn tail(db: &Connection, head: HeapKey) -> rusqlite::Result<Tail> {
+    db.prepare_cached(
+        "WITH RECURSIVE back (id, turns) AS (
+           SELECT ?, 0
+           UNION ALL SELECT input_heap, turns + 1 FROM back JOIN turn_states ON turn_states.id = back.id
+             JOIN journal ON journal.execution_id = turn_states.execution_id WHERE heap IS NULL)
+         SELECT coalesce(heap, back.id), turns FROM back LEFT JOIN turn_states ON turn_states.id = back.id ORDER BY turns DESC LIMIT 1",
+    )?
+    .query_row([head.to_string()], |row| {
+        Ok(Tail { checkpoint: heap_key(row, 0)?.filter(|key| !key.is_state()), turns: row.get::<_, i64>(1)? as u64 })
+    })
 }
 
 /// Adds the state after an execution that ends.

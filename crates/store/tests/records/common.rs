@@ -118,6 +118,7 @@ pub fn end(status: Status) -> ExecutionEnd {
 
 pub fn logged(id: &ExecutionId, number: u64) -> ExecutionEnd {
     let entry = NewLogEntry {
+        instead_of: None,
         session: RunSession::Named(session("s")),
         input_heap: None,
         output_heap: heap(number),

@@ -98,6 +98,7 @@ macro_rules! contract {
                 session_log: sessions_with_entries_are_listed_by_name
                 session_log: a_log_has_the_heaps_that_its_runs_used_and_produced
                 session_log: the_turn_of_an_execution_is_its_number_in_its_session
+                session_log: undone_turns_stay_in_the_log
                 session_log: a_run_that_outlives_its_session_adds_no_entry
                 session_log: long_code_is_read_in_parts
                 sessions: a_session_is_found_by_its_owner_until_it_ends
@@ -123,6 +124,7 @@ macro_rules! contract {
                 turn_states: a_turn_leaves_a_state_that_is_the_head
                 turn_states: a_checkpoint_stores_the_heap_of_a_state_and_skips_earlier_ones
                 turn_states: the_newest_checkpoint_of_a_session_is_in_use
+                turn_states: the_tail_of_a_head_goes_back_to_the_newest_stored_heap
                 turn_states: a_run_outside_of_an_opened_session_leaves_no_state
                 turns: runs_of_a_session_take_turns_in_order_of_acceptance
                 turns: a_preparation_takes_a_turn_without_an_execution

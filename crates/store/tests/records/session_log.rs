@@ -5,7 +5,8 @@ use crate::common::{
 };
 use heapstead_store::Records;
 use heapstead_store::records::{
-    EndedExecution, ExecutionEnd, LogEntry, LogRange, NameRange, NewExecution, NewLogEntry, NewSession, OpenedOn, RunSession, TextPart,
+    EndedExecution, ExecutionEnd, Head, LastTurn, LogEntry, LogRange, NameRange, NewExecution, NewLogEntry, NewSession, OpenedOn,
+    RunSession, TextPart,
 };
 use heapstead_types::{Principal, Status};
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 async fn run_in(records: &Arc<dyn Records>, owner: &Principal, name: &str, number: u64, code: &str) {
     records.accept_execution(NewExecution { principal: owner.clone(), ..new(&id(number)) }, None).await.expect("accepted");
     let entry = NewLogEntry {
+        instead_of: None,
         session: RunSession::Named(session(name)),
         input_heap: Some(heap(number + 1000)),
         output_heap: heap(number),
@@ -147,6 +149,43 @@ pub async fn the_turn_of_an_execution_is_its_number_in_its_session(place: &dyn P
     for (session, number, turn) in [(1, 1, Some(0)), (1, 3, Some(1)), (2, 2, Some(0)), (1, 2, None), (1, 9, None), (3, 1, None)] {
         assert_eq!(records.turn_of(session_id(session), &id(number)).await.expect("read"), turn, "{session} {number}");
     }
+}
+
+pub async fn undone_turns_stay_in_the_log(place: &dyn Place) {
+    let records = place.open();
+    records.open_session(new_session(1), None).await.expect("opened");
+    let run = async |number: u64, before: Option<u64>, instead_of: Option<Option<u64>>| {
+        records.accept_execution(in_session(&id(number), 1), None).await.expect("accepted");
+        let mut end = logged_in(&id(number), 1, number);
+        if let Some(entry) = &mut end.log {
+            (entry.input_heap, entry.instead_of) = (before.map(heap), instead_of.map(|head| head.map(heap)));
+        }
+        records.end_execution(id(number), end).await.expect("ended");
+    };
+    run(1, None, None).await;
+    run(2, Some(1), None).await;
+    // It started from another heap than the head.
+    run(3, Some(77), Some(Some(2))).await;
+    run(4, None, Some(Some(3))).await;
+    let turn = |index, before: Option<u64>, after| LastTurn { index, before: before.map(heap), after: heap(after) };
+    let last = records.last_turns(session_id(1), 3).await.expect("read");
+    assert_eq!(last, [turn(3, Some(3), 4), turn(2, Some(2), 3), turn(1, Some(1), 2)]);
+
+    let head = records.undo_turns(session_id(1), 2, Some(heap(2))).await.expect("undone");
+    assert_eq!(head, Some(Head { sequence: 4, heap: Some(heap(2)) }));
+    assert_eq!(records.last_turns(session_id(1), 9).await.expect("read"), [turn(1, Some(1), 2), turn(0, None, 1)]);
+    run(5, Some(2), None).await;
+    let (log, _) = records.session_log(&anyone(), &session(&session_id(1).to_string()), LogRange::default()).await.expect("read");
+    assert_eq!(
+        log.iter().map(|entry| (entry.index, entry.is_undone)).collect::<Vec<_>>(),
+        [(0, false), (1, false), (2, true), (3, true), (4, false)]
+    );
+    assert_eq!(records.last_turns(session_id(1), 1).await.expect("read"), [turn(4, Some(2), 5)]);
+    assert!(records.undo_turns(session_id(1), 0, None).await.expect("undone").is_some(), "back to a fresh heap");
+    assert_eq!(records.last_turns(session_id(1), 9).await.expect("read"), []);
+    assert!(records.end_session(&anyone(), session_id(1), now()).await.expect("ended"));
+    assert_eq!(records.undo_turns(session_id(1), 0, None).await.expect("undone"), None);
+    assert_eq!(records.undo_turns(session_id(2), 0, None).await.expect("undone"), None);
 }
 
 pub async fn a_run_that_outlives_its_session_adds_no_entry(place: &dyn Place) {

@@ -84,6 +84,7 @@ async fn a_database_of_a_newer_version_is_refused() {
 }
 
 /// Back to version 6.
+const UNDO_12: &str = "ALTER TABLE log DROP COLUMN undone; ALTER TABLE log DROP COLUMN instead_of;";
 const UNDO_11: &str = "DROP TRIGGER turn_states_of_session; DROP TABLE turn_states; DROP INDEX sessions_by_checkpoint;
     ALTER TABLE sessions DROP COLUMN checkpoint;";
 const UNDO_10: &str = "DROP TRIGGER journal_of_execution; DROP TRIGGER journal_of_session; DROP TABLE journal;";
@@ -108,7 +109,7 @@ async fn a_database_of_version_6_keeps_what_owners_know_of_their_heaps() {
     let before = records.heaps(&anyone(), HeapRange::default()).await.expect("read").0;
     drop(records);
     let db = rusqlite::Connection::open(place.0.path().join("heapstead.db")).expect("opened");
-    db.execute_batch(&format!("{UNDO_11} {UNDO_10} {UNDO_9} {UNDO_8} {UNDO_7} PRAGMA user_version = 6;")).expect("version 6");
+    db.execute_batch(&format!("{UNDO_12} {UNDO_11} {UNDO_10} {UNDO_9} {UNDO_8} {UNDO_7} PRAGMA user_version = 6;")).expect("version 6");
     drop(db);
     let after = place.open().heaps(&anyone(), HeapRange::default()).await.expect("read").0;
     assert_eq!(

@@ -1,8 +1,11 @@
 //! States after turns whose heap is stored later.
 
 use crate::common::{Place, ann, anyone, bob, heap, id, in_session, logged_in, new_session, now, session_id, stored};
+use crate::journal::entry;
 use heapstead_store::Records;
-use heapstead_store::records::{ExecutionEnd, Head, LogRange, NewExecution, NewSession, RunSession, StateHeap, TurnState};
+use heapstead_store::records::{
+    ExecutionEnd, Head, JournalEntry, LogRange, NewExecution, NewSession, RunSession, StateHeap, Tail, TurnState,
+};
 use heapstead_types::{HeapKey, SessionName};
 use std::sync::Arc;
 
@@ -96,6 +99,28 @@ pub async fn the_newest_checkpoint_of_a_session_is_in_use(place: &dyn Place) {
     assert!(!records.uses_heap(heap(8), later).await.expect("read"));
     while records.delete_sessions(later).await.expect("deleted") {}
     assert_eq!(records.turn_state(&ann(), state(101)).await.expect("read"), None, "states go with their session");
+}
+
+pub async fn the_tail_of_a_head_goes_back_to_the_newest_stored_heap(place: &dyn Place) {
+    let records = place.open();
+    records.open_session(NewSession { principal: ann(), ..new_session(1) }, None).await.expect("opened");
+    for (number, before) in [(1, None), (2, Some(state(101))), (3, Some(state(102))), (4, Some(heap(5)))] {
+        let execution = NewExecution { principal: ann(), ..in_session(&id(number), 1) };
+        records.accept_execution(execution, None).await.expect("accepted");
+        let journal = JournalEntry { session: Some(session_id(1)), input_heap: before, output_heap: Some(state(100 + number)), ..entry() };
+        let mut end = ExecutionEnd { heap: None, tags: None, state: Some(state(100 + number)), ..logged_in(&id(number), 1, 100 + number) };
+        end.journal = Some(journal);
+        records.end_execution(id(number), end).await.expect("ended");
+    }
+    let tail = |checkpoint: Option<HeapKey>, turns| Tail { checkpoint, turns };
+    let heads = vec![heap(9), state(101), state(103), state(104)];
+    let expected = [tail(Some(heap(9)), 0), tail(None, 1), tail(None, 3), tail(Some(heap(5)), 1)];
+    assert_eq!(records.tails(heads.clone()).await.expect("read"), expected);
+    assert_eq!(records.tails(vec![heap(9)]).await.expect("read"), [tail(Some(heap(9)), 0)]);
+    assert!(records.add_checkpoint(&ann(), state(102), stored(heap(8), 700), now()).await.expect("answered"));
+    let expected = [tail(Some(heap(9)), 0), tail(None, 1), tail(Some(heap(8)), 1), tail(Some(heap(5)), 1)];
+    assert_eq!(records.tails(heads).await.expect("read"), expected);
+    assert_eq!(records.tails(vec![state(102)]).await.expect("read"), [tail(Some(heap(8)), 0)]);
 }
 
 /// Only opened sessions have states.

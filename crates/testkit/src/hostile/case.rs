@@ -181,6 +181,12 @@ impl Case {
         format!("await {KEPT}();")
     }
 
+    /// Whether checks that take long are made: for every fourth case in the small form.
+    pub fn is_sampled(&self) -> bool {
+        let number = self.name.split('_').next().and_then(|number| number.parse::<u32>().ok());
+        self.form == Form::Full || number.is_none_or(|number| number.is_multiple_of(4))
+    }
+
     pub fn many_runs(&self) -> usize {
         self.file.many.as_ref().map_or(0, |many| many.runs.of(self.form))
     }

@@ -143,7 +143,7 @@ fn ways(case: &Case) -> Vec<Way> {
     let file = &case.file;
     let mut ways = Vec::new();
     if file.mode != Mode::Stateless {
-        ways.extend([Way::Fresh, Way::Session]);
+        ways.extend([Way::Fresh, Way::Session, Way::Live]);
         ways.extend((!file.does_not_compile).then_some(Way::Second));
     }
     if file.mode != Mode::Stateful {

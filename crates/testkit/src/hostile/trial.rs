@@ -2,9 +2,10 @@
 
 use super::case::Case;
 use super::expected::{Expected, summary};
+use crate::fixture::SETUP;
 use crate::{Fixture, FixtureError, ObservedRun, ResourceState, Run, private_bytes_max};
-use heapstead_engine::{HeapImage, Kind};
-use heapstead_types::{Limits, Status};
+use heapstead_engine::{HeapImage, Kind, LiveWorker};
+use heapstead_types::{HeapKey, Limits, Status};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::path::Path;
@@ -16,6 +17,8 @@ const LATE: Duration = Duration::from_millis(250);
 const CANARY_WITHIN: Duration = Duration::from_secs(1);
 /// Sent with every run. No heap may contain its value afterwards.
 const HEADER: &str = "x-mcp-secret";
+/// Shows the state of a live session: its variables, and everything that is global.
+const STATE: &str = "JSON.stringify([canary, log, Reflect.ownKeys(globalThis).map(String)])";
 const HEADER_VALUE: &str = "the-headers-of-a-run-are-of-that-run-alone";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +30,8 @@ pub enum Way {
     Session,
     /// On the heap that the first run saved.
     Second,
+    /// As a turn of a session whose heap stays in memory.
+    Live,
     /// Without any heap.
     Stateless,
     /// Repeatedly on its own heap until it fails.
@@ -82,6 +87,7 @@ impl<'a> Trial<'a> {
             Way::Fresh => trial.fresh().await?,
             Way::Session => trial.session().await?,
             Way::Second => trial.second().await?,
+            Way::Live => trial.live().await?,
             Way::Stateless => trial.stateless().await?,
             Way::Chain => trial.chain().await?,
             Way::Many => trial.many().await?,
@@ -123,6 +129,75 @@ impl<'a> Trial<'a> {
         let ends = file.second.as_ref().unwrap_or(&file.ends);
         let seen = self.checked("the second run", &second, Kind::Stateful(Some(heap)), ends).await?;
         self.after(seen.heap).await
+    }
+
+    /// A turn that does not complete leaves the state as it was, byte by byte.
+    async fn live(&mut self) -> Result<(), FixtureError> {
+        let live = self.fixture.open_live(self.limits.heap_mb).await?;
+        self.turn("the first turn", SETUP, &live, &Expected::completed("undefined")).await?;
+        let before = self.state(&live).await?;
+        let completed = self.case_turn(&live).await?;
+        if completed {
+            self.turn_after(&live).await?;
+        } else {
+            let after = self.state(&live).await?;
+            if after != before || after.0.is_none() {
+                self.wrong(format!("the state of the live session was {before:?}, and is {after:?}"));
+            }
+        }
+        self.turn("the session afterwards", "canary + log.length", &live, &Expected::completed("42")).await
+    }
+
+    /// Runs a turn, and commits it.
+    async fn turn(&mut self, what: &str, code: &str, live: &LiveWorker, expected: &Expected) -> Result<(), FixtureError> {
+        match self.checked(what, code, Kind::Live(live.clone()), expected).await?.turn {
+            Some(turn) => turn.commit().await.map_err(FixtureError::Live),
+            None => Ok(()),
+        }
+    }
+
+    /// Runs the case as a turn. Commits it if its heap can be saved, so that it ends as it does elsewhere, and returns whether it is committed.
+    async fn case_turn(&mut self, live: &LiveWorker) -> Result<bool, FixtureError> {
+        let mut seen = self.watched("the turn", &self.case.code, Kind::Live(live.clone())).await?;
+        let mut turn = seen.turn.take();
+        if let Some(completed) = &mut turn {
+            match completed.snapshot().await {
+                Ok(heap) => seen.heap = Some(heap),
+                Err(failure) => {
+                    seen = ObservedRun { status: Status::Failed, result: None, failure: Some(failure), ..seen };
+                    turn = None;
+                }
+            }
+            self.check_reveals_nothing("the turn", &seen);
+        }
+        self.compare("the turn", &self.case.file.ends, &seen);
+        match turn {
+            Some(turn) => turn.commit().await.map_err(FixtureError::Live).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// What code sees of a live session, and the key of its heap if the case shall not change it. Snapshots have the lowest priority and wait
+    /// for other trials, so few are compared in the small form. The run that looks is not committed.
+    async fn state(&mut self, live: &LiveWorker) -> Result<(Option<String>, Option<HeapKey>), FixtureError> {
+        let seen = self.watched("the state", STATE, Kind::Live(live.clone())).await?.result;
+        if self.case.file.ends.may_complete() || !self.case.is_sampled() {
+            return Ok((seen, None));
+        }
+        let heap = live.snapshot().await.map_err(FixtureError::Live)?;
+        Ok((seen, heap.map(|(heap, _)| heap.key())))
+    }
+
+    async fn turn_after(&mut self, live: &LiveWorker) -> Result<(), FixtureError> {
+        match &self.case.file.after {
+            // A turn with another cap needs another worker.
+            Some(after) if after.heap_mb.is_some() => {
+                let heap = live.snapshot().await.map_err(FixtureError::Live)?;
+                self.after(heap.map(|(heap, _)| heap)).await
+            }
+            Some(after) => self.checked("the code afterwards", &after.code, Kind::Live(live.clone()), &after.ends).await.map(drop),
+            None => Ok(()),
+        }
     }
 
     async fn stateless(&mut self) -> Result<(), FixtureError> {

@@ -13,7 +13,7 @@ pub struct LiveOptions {
     #[arg(long, value_name = "on|off", env = "HEAPSTEAD_LIVE", default_value = "on", value_parser = boolish, action = clap::ArgAction::Set, help_heading = LIVE)]
     live: bool,
     /// What a turn of an opened session waits for before it is acknowledged; a call may ask for the other
-    #[arg(long, value_name = "WHAT", env = "HEAPSTEAD_SESSION_DURABILITY", default_value = "snapshot", help_heading = LIVE)]
+    #[arg(long, value_name = "WHAT", env = "HEAPSTEAD_SESSION_DURABILITY", default_value = "journal", help_heading = LIVE)]
     session_durability: DurabilityChoice,
     /// Memory of all live sessions, 1 to 1073741824; of more, the least recently used ones are evicted; default: a quarter of the machine's memory
     #[arg(long, value_name = "MB", env = "HEAPSTEAD_LIVE_MAX_MB", value_parser = between::<1, { 1 << 30 }>, allow_negative_numbers = true, help_heading = LIVE)]
@@ -30,6 +30,9 @@ pub struct LiveOptions {
     /// Turns since the last checkpoint of a session after which the next turn waits for one, 1 to 100000
     #[arg(long, value_name = "COUNT", env = "HEAPSTEAD_JOURNAL_TAIL_TURNS", default_value_t = 100, value_parser = between::<1, 100_000>, allow_negative_numbers = true, help_heading = LIVE)]
     journal_tail_turns: u64,
+    /// Run time of the turns since the last checkpoint of a session, in seconds, after which the next turn waits for one, 1 to 31536000
+    #[arg(long, value_name = "SECONDS", env = "HEAPSTEAD_JOURNAL_TAIL_SECS", default_value_t = 60, value_parser = between::<1, 31_536_000>, allow_negative_numbers = true, help_heading = LIVE)]
+    journal_tail_secs: u64,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -49,6 +52,7 @@ impl LiveOptions {
             idle: Duration::from_secs(self.live_idle_secs),
             checkpoints_max: self.checkpoint_concurrency as usize,
             tail_turns_max: self.journal_tail_turns,
+            tail_run_time_max: Duration::from_secs(self.journal_tail_secs),
         }
     }
 

@@ -13,6 +13,7 @@ use heapstead_store::outputs::Extent;
 use heapstead_store::records::{ContinuityReport, EndedExecution, ExecutionEnd, Head, NewHeap, NewHeapEngine, NewLogEntry, RunSession};
 use heapstead_types::{Failure, Fault, HeapKey, SharedText};
 use jiff::Timestamp;
+use std::time::Duration;
 
 impl Driver {
     /// Commits the end, and reports it once it survives a crash.
@@ -37,7 +38,8 @@ impl Driver {
             Ok(EndedExecution::Ended { head }) => {
                 reservations.into_iter().flatten().for_each(HeapReservation::recorded);
                 self.report(record, output, head);
-                return self.settle_live(live, turn.zip(state), head.is_some()).await;
+                let ran = completed_at.duration_since(start.started_at).unsigned_abs();
+                return self.settle_live(live, turn.zip(state), head.is_some(), ran).await;
             }
             // Another server took this one for dead. Its record stands.
             Ok(EndedExecution::EndedBefore) => "the execution was ended from elsewhere".to_owned(),
@@ -66,11 +68,12 @@ impl Driver {
     }
 
     /// The worker of a live session continues from the turn, if that is recorded.
-    async fn settle_live(&self, live: Option<LiveTurnHold>, turn: Option<(LiveTurn, HeapKey)>, is_head: bool) {
+    async fn settle_live(&self, live: Option<LiveTurnHold>, turn: Option<(LiveTurn, HeapKey)>, is_head: bool, ran: Duration) {
         let (Some(live), Some(session)) = (live, self.run_session.as_ref().and_then(RunSession::opened)) else { return };
         match turn {
             Some((turn, state)) if is_head => {
-                live.commit(turn, state).await;
+                live.commit(turn, state, ran).await;
+                crash_point::pass("turn-committed");
                 self.service.checkpoint(session);
             }
             // The session has ended meanwhile.
@@ -90,6 +93,7 @@ impl Driver {
         let log = completed.zip(self.run_session.as_ref()).map(|(completed, session)| NewLogEntry {
             session: session.clone(),
             input_heap: completed.input_heap,
+            instead_of: completed.instead_of,
             output_heap: completed.heap,
             code: javascript.map_or_else(|| SharedText::new(self.request.code.clone()), SharedText::from),
             timestamp: completed_at,

@@ -1,30 +1,56 @@
 //! Runs in a session whose heap is in memory: the worker to run on, and what of the run has to be stored before it is acknowledged.
 
-use super::{Driver, Start, StoredHeap};
+use super::{Begun, Driver, Room, Start, StoredHeap};
+use crate::ServiceError;
 use crate::executions::journal::RunRecorder;
 use crate::executions::outcome::ExecutionOutcome;
 use crate::executions::request::Durability;
 use crate::executions::start_point::{InputHeap, StartPoint};
-use crate::{ServiceError, live};
-use heapstead_engine::{HeapImage, LiveTurn, Slot};
+use crate::live::{self, UnstoredTurn};
+use heapstead_engine::{HeapImage, Kind, LiveTurn, LiveWorker, ReservedPlace, RunNumber, Slot};
 use heapstead_store::records::RunSession;
 use heapstead_types::{Failure, HeapKey, SessionId, random_bytes};
+use std::collections::HashMap;
 use tokio::time::Instant;
 
 impl Driver {
     /// The session, if the run continues from its head and the head is in memory, or shall be.
     pub(super) async fn live_session(&self, head: Option<HeapKey>) -> Result<Option<SessionId>, ServiceError> {
-        let Some(RunSession::Opened { id, logical: None, .. }) = &self.run_session else { return Ok(None) };
+        let Some(id) = self.run_session.as_ref().and_then(RunSession::opened) else { return Ok(None) };
         if !matches!(self.request.start, StartPoint::Head { .. }) {
             return Ok(None);
         }
-        let is_available = live::availability(&self.service.runtime.engine, &self.service.policy().live).is_ok();
+        let is_available = live::is_available(&self.service.runtime.engine, &self.service.policy().live);
         let is_wanted = match self.request.durability {
             Durability::Journal => true,
             // A heap that is not stored is restored by the worker that has it, or is replayed.
             Durability::Snapshot => self.service.is_unstored(head).await?,
         };
-        Ok((is_available && is_wanted).then_some(*id))
+        Ok((is_available && is_wanted).then_some(id))
+    }
+
+    /// Starts the code on the worker of a live session that waits for its next turn, if there is a slot for it now. Whether the worker has the
+    /// session's head is known once the run is accepted.
+    pub(super) fn begin_ahead(&self, session: SessionId, held: ReservedPlace) -> Room {
+        let is_logical = self.run_session.as_ref().and_then(RunSession::logical).is_some();
+        let starts_from_head = matches!(self.request.start, StartPoint::Head { .. });
+        if is_logical || !starts_from_head || self.request.durability != Durability::Journal {
+            return Room::Reserved(held);
+        }
+        let policy = &self.service.policy().live;
+        let Some(hold) = self.service.runtime.live.take_idle(session, self.request.limits.heap_mb, policy) else {
+            return Room::Reserved(held);
+        };
+        match held.place().slot_now() {
+            Ok(slot) => {
+                let (execution, state) = (slot.submit(self.job(Kind::Live(hold.worker.clone()))), hold.state());
+                Room::Begun(Box::new(Begun { execution, from: state, input_heap: state, live: Some(hold) }))
+            }
+            Err(place) => {
+                hold.unchanged();
+                Room::Queued(place)
+            }
+        }
     }
 
     /// Takes the session's worker, or opens one: from the newest stored heap, with the turns after it repeated.
@@ -35,42 +61,70 @@ impl Driver {
         head: Option<HeapKey>,
         warnings: &mut Vec<String>,
     ) -> Result<Start, Failure> {
-        self.wait_for_checkpoint(session).await?;
+        self.wait_for_checkpoint(session, head).await?;
         let (live, heap_mb) = (&self.service.runtime.live, self.request.limits.heap_mb);
+        warnings.extend(live.unreported_failure(session));
         let hold = match live.take(session, head) {
-            Some(hold) if hold.worker.is_alive().await => Some(hold),
+            Some(hold) if hold.worker.seems_alive() => Some(hold),
             _ => None,
         };
-        let start = match hold {
+        let is_held = hold.is_some();
+        let heap = match hold {
             Some(hold) if hold.worker.heap_mb() == heap_mb => {
-                return Ok(Start { heap: None, live: Some(hold), input_heap: head, prepared: None });
+                return Ok(Start { live: Some(hold), input_heap: head, ..Start::default() });
             }
-            // A run with another cap needs another worker.
+            // A run with another cap needs another worker. What it starts from is stored, so that it has no tail.
             Some(hold) if let Ok(Some((heap, _))) = hold.worker.snapshot().await => {
-                Start { heap: Some(heap), live: None, input_heap: head, prepared: None }
+                if let Some(state) = head.filter(HeapKey::is_state) {
+                    let stored = self.service.store_checkpoint(&self.running.principal, state, heap.clone()).await;
+                    stored.map_err(|error| Failure::Store(error.to_string()))?;
+                }
+                Some(heap)
             }
-            _ => self.restore_or_rebuild(slot, self.request.start.input_heap(head), warnings).await?,
+            _ => match self.load(self.request.start.input_heap(head), warnings).await? {
+                Ok(heap) => heap,
+                Err((head, failure)) => {
+                    self.service.make_room(&self.holder);
+                    return self.rebuild_live(slot, session, head, failure, warnings).await;
+                }
+            },
         };
-        live.make_room(&self.holder, self.service.policy().live.per_owner_max);
-        let worker = self.service.runtime.engine.open_live(&self.holder, start.heap.as_ref(), heap_mb).await?;
-        let state = if start.prepared.is_some() { start.input_heap } else { head.filter(|_| start.heap.is_some()) };
-        let hold = live.add((&self.running.principal, &self.holder), session, state, worker);
-        Ok(Start { heap: None, live: Some(hold), input_heap: state, ..start })
+        self.service.make_room(&self.holder);
+        let worker = self.service.runtime.engine.open_live(&self.holder, heap.as_ref(), heap_mb).await?;
+        let state = head.filter(|_| heap.is_some());
+        let start = self.live_with(session, state, HashMap::new(), worker);
+        Ok(if is_held || state.is_none() { start } else { start.resumed() })
+    }
+
+    /// A start on a worker that has this state, and has had the others after its runs.
+    pub(super) fn live_with(
+        &self,
+        session: SessionId,
+        state: Option<HeapKey>,
+        unstored: HashMap<RunNumber, UnstoredTurn>,
+        worker: LiveWorker,
+    ) -> Start {
+        let hold = self.service.runtime.live.add((&self.running.principal, &self.holder), session, state, unstored, worker);
+        Start { live: Some(hold), input_heap: state, ..Start::default() }
     }
 
     /// If many turns have no heap yet, waits until one has. Refuses the turn if checkpoints keep failing.
-    async fn wait_for_checkpoint(&self, session: SessionId) -> Result<(), Failure> {
-        let (live, checkpoints) = (&self.service.runtime.live, &self.service.runtime.checkpoints);
-        let turns_max = self.service.policy().live.tail_turns_max;
-        if live.tail(session) < turns_max {
+    async fn wait_for_checkpoint(&self, session: SessionId, head: Option<HeapKey>) -> Result<(), Failure> {
+        let live = &self.service.runtime.live;
+        let policy = &self.service.policy().live;
+        if !live.tail(session, head).is_full(policy) {
             return Ok(());
         }
         self.service.checkpoint(session);
-        checkpoints.idle(session).await;
-        match (live.tail(session) < turns_max, checkpoints.failure(session)) {
-            (false, Some(why)) => Err(Failure::Unprepared(format!(
-                "the last {turns_max} turns of the session have no checkpoint, because none can be written: {why}. Undo what can't be saved, \
-                 or raise `--journal-tail-turns`"
+        self.service.runtime.checkpoints.idle(session).await;
+        let tail = live.tail(session, head);
+        match &tail.failure {
+            Some(why) if tail.is_full(policy) => Err(Failure::Unprepared(format!(
+                "the last {} turns of the session, {} s of run time, have no stored heap, because none can be written: {why}. Continue from \
+                 an earlier heap of the session (`heap`), or in a fork of it; the operator can raise `--journal-tail-turns` and \
+                 `--journal-tail-secs`",
+                tail.turns,
+                tail.ran.as_secs()
             ))),
             _ => Ok(()),
         }

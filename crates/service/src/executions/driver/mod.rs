@@ -1,5 +1,6 @@
 //! One execution from its acceptance to its end: recorded, run, its heap stored, its end committed, and only then reported.
 
+mod begin;
 mod end;
 mod live_start;
 mod rebuild;
@@ -17,9 +18,10 @@ use crate::crash_point;
 use crate::error::blocking;
 use crate::heaps::{HeapCache, HeapReservation};
 use crate::live::LiveTurnHold;
-use crate::sessions::{PreparationRequest, PreparedSession};
+use crate::sessions::{Continuity, KnownHead, PreparationRequest, PreparedSession};
 use crate::{Caller, Service, ServiceError};
-use heapstead_engine::{Event, HeapImage, Job, Kind, LiveTurn, Outcome, Permit, ReservedPlace, Slot};
+use begin::{Begun, Room, lost_because};
+use heapstead_engine::{Event, Execution, HeapImage, LiveTurn, Outcome, Permit, ReservedPlace, Slot};
 use heapstead_store::outputs::{Extent, OutputWriter};
 use heapstead_store::records::{Accepted, NewExecution, RunSession, TurnId};
 use heapstead_types::{BudgetHolder, ErrorCode, Failure, HeapKey, SessionId};
@@ -99,6 +101,7 @@ struct Ended {
 }
 
 /// What a run starts with.
+#[derive(Default)]
 struct Start {
     heap: Option<HeapImage>,
     /// Runs on this worker, which has the heap.
@@ -107,8 +110,28 @@ struct Start {
     prepared: Option<PreparedSession>,
 }
 
+impl Start {
+    /// On a state that was not in memory any more.
+    fn resumed(self) -> Self {
+        Self { prepared: Some(PreparedSession::without_symbols(self.input_heap, Continuity::RESUMED)), ..self }
+    }
+
+    /// In a logical session that was prepared before.
+    fn after(mut self, mut prepared: PreparedSession, warnings: &mut Vec<String>) -> Self {
+        warnings.append(&mut prepared.warnings);
+        if let Some(rebuilt) = self.prepared.take() {
+            prepared.notice.continuity = prepared.notice.continuity.and_then(rebuilt.notice.continuity);
+            prepared.key = rebuilt.key;
+        }
+        self.prepared = Some(prepared);
+        self
+    }
+}
+
 struct Completed {
     input_heap: Option<HeapKey>,
+    /// The head of the session, if the caller named another heap.
+    instead_of: Option<Option<HeapKey>>,
     /// The heap, or the state if its heap is not stored yet.
     heap: HeapKey,
     stored: Option<StoredHeap>,
@@ -141,7 +164,7 @@ impl Driver {
             let _ = accepted.send(recorded);
             if is_refused { Err(()) } else { Ok(()) }
         };
-        let run = async { Ok(self.execute(held, None).await) };
+        let run = async { Ok(self.execute(Room::Reserved(held), None).await) };
         let ended = tokio::try_join!(record, run);
         let (service, id) = (self.service.clone(), self.running.id().clone());
         if let Ok(((), ended)) = ended {
@@ -154,14 +177,19 @@ impl Driver {
     async fn drive_in_turn(self, session: SessionId, held: ReservedPlace, accepted: oneshot::Sender<Result<(), ServiceError>>) {
         let (service, id) = (self.service.clone(), self.running.id().clone());
         let accepting = service.stores.turns.accept(session).await;
+        // On the worker of a live session the code starts while the record is being written, as in `drive`.
+        let room = self.begin_ahead(session, held);
         match self.record_acceptance().await {
             Ok(head) => {
                 let queued = Queued { session, in_line: accepting.line_up(), head };
                 let _ = accepted.send(Ok(()));
-                let ended = self.execute(held, Some(queued)).await;
+                let ended = self.execute(room, Some(queued)).await;
                 self.record_end(ended).await;
             }
-            Err(error) => drop(accepted.send(Err(error))),
+            Err(error) => {
+                room.abandon();
+                let _ = accepted.send(Err(error));
+            }
         }
         service.stores.running.remove(&id);
     }
@@ -190,7 +218,7 @@ impl Driver {
         }
     }
 
-    async fn execute(&self, held: ReservedPlace, queued: Option<Queued>) -> Ended {
+    async fn execute(&self, room: Room, queued: Option<Queued>) -> Ended {
         let mut writer = self.service.stores.outputs.writer(self.running.id());
         let (turn, head) = match queued {
             None => (None, Ok(None)),
@@ -201,8 +229,11 @@ impl Driver {
         };
         let (mut prepared, mut recorder, mut live) = (None, RunRecorder::default(), None);
         let (outcome, completed) = match head {
-            Ok(head) => self.run(held, head, (&mut prepared, &mut live), &mut recorder, &mut writer).await,
-            Err(outcome) => (outcome, None),
+            Ok(head) => self.run(room, head, (&mut prepared, &mut live), &mut recorder, &mut writer).await,
+            Err(outcome) => {
+                room.abandon();
+                (outcome, None)
+            }
         };
         // Output that callers could read already stays, even if the rest can't be written.
         let readable = writer.extent();
@@ -242,43 +273,35 @@ impl Driver {
 
     async fn run(
         &self,
-        held: ReservedPlace,
+        room: Room,
         head: Option<HeapKey>,
         (prepared, live): (&mut Option<PreparedSession>, &mut Option<LiveTurnHold>),
         recorder: &mut RunRecorder,
         writer: &mut OutputWriter,
     ) -> (ExecutionOutcome, Option<Completed>) {
-        // The heap is loaded once the run has its slot, so that queued runs hold no heaps. A logical session is prepared in the same slot.
-        let slot = tokio::select! {
-            biased;
-            stop = self.running.stop_requested() => return (stop.outcome(), None),
-            slot = held.place().with_slot() => slot,
+        let mut begun = match room {
+            Room::Begun(begun) if begun.live.as_ref().is_some_and(|live| live.state() == head) => *begun,
+            room => match self.begin(room, head, prepared).await {
+                Ok(begun) => begun,
+                Err(outcome) => return (outcome, None),
+            },
         };
-        let mut warnings = Vec::new();
-        let mut began = Instant::now();
-        let start = tokio::select! {
-            biased;
-            stop = self.running.stop_requested() => return (stop.outcome(), None),
-            start = self.start(&slot, head, &mut warnings) => start,
-        };
-        self.running.warn(warnings);
-        let start = match start {
-            Ok(start) => start,
-            Err(failure) => return (ExecutionOutcome::Failed(failure), None),
-        };
-        *prepared = start.prepared;
-        *live = start.live;
-        let kind = match live {
-            Some(live) => {
-                recorder.starts_from(start.input_heap);
-                Kind::Live(live.worker.clone())
+        let (mut began, mut is_again) = (Instant::now(), false);
+        let (followed, input_heap) = loop {
+            let Begun { execution, live: hold, from, input_heap } = begun;
+            *live = hold;
+            recorder.starts_from(from);
+            match self.follow(execution, recorder, writer, &mut began).await {
+                // The worker of the session had died, and no code has run: the session is resumed.
+                Ok(Outcome::Failed(Failure::NoWorker(_))) if live.is_some() && !is_again => (*live, is_again) = (None, true),
+                followed => break (followed, input_heap),
             }
-            None => {
-                recorder.starts_from(start.heap.as_ref().map(HeapImage::key));
-                Kind::Stateful(start.heap)
-            }
+            begun = match self.begin(Room::Again, head, prepared).await {
+                Ok(begun) => begun,
+                Err(outcome) => return (outcome, None),
+            };
         };
-        let (result, heap, turn, javascript, permit) = match self.follow(slot, kind, recorder, writer, &mut began).await {
+        let (result, heap, turn, javascript, permit) = match followed {
             Ok(Outcome::Completed { result, heap, turn, javascript, permit }) => (result, heap, turn, javascript, permit),
             Ok(outcome) => return (outcome.into(), None),
             Err(failure) => return (ExecutionOutcome::Failed(failure), None),
@@ -292,7 +315,9 @@ impl Driver {
             Ok((heap, stored, turn)) => {
                 crash_point::pass("heap-stored");
                 let shown = stored.is_some().then_some(heap);
-                let completed = Completed { input_heap: start.input_heap, heap, stored, javascript, turn, _permit: permit };
+                let is_given = matches!(self.request.start, StartPoint::Given(_));
+                let instead_of = is_given.then_some(head).filter(|_| self.run_session.as_ref().and_then(RunSession::opened).is_some());
+                let completed = Completed { input_heap, instead_of, heap, stored, javascript, turn, _permit: permit };
                 (ExecutionOutcome::Completed { result, heap: shown }, Some(completed))
             }
             Err(outcome) => (outcome, None),
@@ -325,8 +350,9 @@ impl Driver {
     async fn start(&self, slot: &Slot, head: Option<HeapKey>, warnings: &mut Vec<String>) -> Result<Start, Failure> {
         let heaps = &self.heaps(Instant::now());
         let input = self.request.start.input_heap(head);
+        let live = self.live_session(head).await.map_err(|error| Failure::Store(error.to_string()))?;
         let Some(logical) = self.run_session.as_ref().and_then(RunSession::logical) else {
-            return match self.live_session(head).await.map_err(|error| Failure::Store(error.to_string()))? {
+            return match live {
                 Some(session) => self.start_live(slot, session, head, warnings).await,
                 None => self.restore_or_rebuild(slot, input, warnings).await,
             };
@@ -339,22 +365,51 @@ impl Driver {
         let found = self.service.stores.records.logical_session(principal, logical).await;
         let found = found.map_err(|error| Failure::Store(error.to_string()))?;
         let logical = found.ok_or_else(|| Failure::Unprepared("the session is gone".into()))?;
-        let request =
-            PreparationRequest { on_stale: self.request.on_stale, instead, holder: self.holder.clone(), ..PreparationRequest::default() };
-        let mut prepared = self.service.prepare(principal, &logical, Some(slot), request).await?;
+        let request = PreparationRequest {
+            on_stale: self.request.on_stale,
+            instead,
+            holder: self.holder.clone(),
+            head: if live.is_some() { KnownHead::NotNeeded } else { KnownHead::Needed },
+            ..PreparationRequest::default()
+        };
+        let mut prepared = self.service.prepare(principal, &logical, Some(slot), request.clone()).await?;
+        if let Some(session) = live.filter(|_| prepared.binding.is_none()) {
+            let mut rebuilding = Vec::new();
+            let reason = match self.start_live(slot, session, prepared.key, &mut rebuilding).await {
+                Ok(start) => {
+                    warnings.append(&mut rebuilding);
+                    return Ok(start.after(prepared, warnings));
+                }
+                Err(failure) => lost_because(&failure).ok_or(failure)?,
+            };
+            prepared = self
+                .service
+                .prepare(principal, &logical, Some(slot), PreparationRequest { head: KnownHead::Lost(reason), ..request })
+                .await?;
+        }
         warnings.append(&mut prepared.warnings);
         let input_heap = self.request.start.key().or(prepared.key);
-        Ok(Start { heap: prepared.heap.take(), live: None, input_heap, prepared: Some(prepared) })
+        Ok(Start { heap: prepared.heap.take(), input_heap, prepared: Some(prepared), ..Start::default() })
     }
 
     async fn restore_or_rebuild(&self, slot: &Slot, input: InputHeap, warnings: &mut Vec<String>) -> Result<Start, Failure> {
-        let Some(stored) = self.stored(input).await? else {
-            let failure = Failure::Unprepared("the state of the session is lost: its journal is gone. Open another session".into());
-            return self.rebuild(slot, input, failure, warnings).await;
+        match self.load(input, warnings).await? {
+            Ok(heap) => Ok(Start { heap, input_heap: input.key(), ..Start::default() }),
+            Err((head, failure)) => self.rebuild(slot, head, failure, warnings).await,
+        }
+    }
+
+    /// Restores the heap to start from. The inner error is a head that is not stored, or not by this engine: it can be rebuilt.
+    async fn load(&self, input: InputHeap, warnings: &mut Vec<String>) -> Result<Result<Option<HeapImage>, (HeapKey, Failure)>, Failure> {
+        let restored = match self.stored(input).await? {
+            Some(stored) => self.restore(&self.heaps(Instant::now()), stored, warnings).await,
+            None => Err(Failure::StateLost),
         };
-        match self.restore(&self.heaps(Instant::now()), stored, warnings).await {
-            Err(failure @ Failure::HeapOfAnotherEngine { .. }) => self.rebuild(slot, input, failure, warnings).await,
-            heap => Ok(Start { heap: heap?, live: None, input_heap: input.key(), prepared: None }),
+        match (restored, self.request.start, input.key()) {
+            (Err(failure @ (Failure::HeapOfAnotherEngine { .. } | Failure::StateLost)), StartPoint::Head { .. }, Some(head)) => {
+                Ok(Err((head, failure)))
+            }
+            (restored, ..) => restored.map(Ok),
         }
     }
 
@@ -378,26 +433,16 @@ impl Driver {
         heaps.until(deadline.max(Instant::now() + STORE_LEFT_MIN).into_std()).for_cap(self.request.limits.heap_mb)
     }
 
-    /// Runs the code and writes its output as it arrives. Sets `began` when the code starts.
+    /// Follows the code, and writes its output as it arrives. Sets `began` when the code starts.
     async fn follow(
         &self,
-        slot: Slot,
-        kind: Kind,
+        mut execution: Execution,
         recorder: &mut RunRecorder,
         writer: &mut OutputWriter,
         began: &mut Instant,
     ) -> Result<Outcome, Failure> {
         let mut text = OutputText::new(&self.request.limits);
         let mut quota = OutputQuota::of(&self.running.principal);
-        let job = Job {
-            code: self.request.code.clone(),
-            kind,
-            limits: self.request.limits,
-            headers: self.headers.clone(),
-            replay: None,
-            holder: self.holder.clone(),
-        };
-        let mut execution = slot.submit(job);
         let canceller = execution.canceller();
         let meter = &self.service.runtime.meter;
         let (mut stop_reason, mut is_started) = (None, false);

@@ -1,56 +1,96 @@
 //! The start of a run in a session whose head this engine can't load: the state is rebuilt by repeating the turns, and stored.
 
 use super::{Driver, Start};
-use crate::executions::start_point::{InputHeap, StartPoint};
-use crate::executions::{Divergence, Rebuilt, Replayer};
-use crate::sessions::{Continuity, OnStale, PreparedSession, Reason, SessionNotice};
+use crate::executions::{Divergence, Lineage, Rebuilt, RebuiltLive, Replayer};
+use crate::sessions::{Continuity, OnStale, PreparedSession, Reason};
 use heapstead_engine::{HeapImage, Slot};
 use heapstead_store::records::RunSession;
-use heapstead_types::{Failure, SessionId};
+use heapstead_types::{ExecutionId, Failure, HeapKey, SessionId};
+use std::collections::HashMap;
 
 impl Driver {
     /// `failure` says why the head can't be loaded, and is the result if there is nothing to rebuild it from.
-    pub(super) async fn rebuild(
+    pub(super) async fn rebuild(&self, slot: &Slot, head: HeapKey, failure: Failure, warnings: &mut Vec<String>) -> Result<Start, Failure> {
+        let Some(session) = self.run_session.as_ref().and_then(RunSession::opened) else { return Err(failure) };
+        let replayer = self.replayer(slot);
+        let lineage = self.lineage(&replayer, head, &failure, warnings).await?;
+        let runs = lineage.runs() as u64;
+        let Rebuilt { heap, verified, diverged } = replayer.rebuild(lineage).await.map_err(unprepared)?;
+        self.service.runtime.live.meter.replayed(runs, diverged.is_some());
+        if diverged.is_none() && !is_of_another_engine(&failure) {
+            return Ok(Start { heap, input_heap: Some(head), ..Start::default() }.resumed());
+        }
+        let prepared = self.keep_rebuilt(&replayer, session, heap.clone(), verified, diverged, warnings).await?;
+        Ok(Start { heap, input_heap: prepared.key, prepared: Some(prepared), ..Start::default() })
+    }
+
+    /// As `rebuild`, in the memory of a live worker.
+    pub(super) async fn rebuild_live(
         &self,
         slot: &Slot,
-        input: InputHeap,
+        session: SessionId,
+        head: HeapKey,
         failure: Failure,
         warnings: &mut Vec<String>,
     ) -> Result<Start, Failure> {
-        let session = self.run_session.as_ref().and_then(RunSession::opened);
-        let (StartPoint::Head { .. }, Some(session), Some(head)) = (self.request.start, session, input.key()) else { return Err(failure) };
-        let replayer = Replayer {
+        let replayer = self.replayer(slot);
+        let lineage = self.lineage(&replayer, head, &failure, warnings).await?;
+        let runs = lineage.runs() as u64;
+        let rebuilt = replayer.rebuild_live(lineage, self.request.limits.heap_mb).await.map_err(unprepared)?;
+        self.service.runtime.live.meter.replayed(runs, rebuilt.diverged.is_some());
+        if rebuilt.diverged.is_none() && !is_of_another_engine(&failure) {
+            return Ok(self.live_with(session, Some(head), rebuilt.repeated, rebuilt.worker).resumed());
+        }
+        let heap = rebuilt.heap().await?;
+        let RebuiltLive { worker, verified, diverged, .. } = rebuilt;
+        let prepared = self.keep_rebuilt(&replayer, session, heap, verified, diverged, warnings).await?;
+        let start = self.live_with(session, prepared.key, HashMap::new(), worker);
+        Ok(Start { prepared: Some(prepared), ..start })
+    }
+
+    fn replayer<'a>(&'a self, slot: &'a Slot) -> Replayer<'a> {
+        Replayer {
             stores: &self.service.stores,
             engine: &self.service.runtime.engine,
             principal: &self.running.principal,
             holder: self.holder.clone(),
             slot: Some((slot, self.request.limits.heap_mb)),
             _permit: None,
-        };
-        let lineage = match replayer.lineage(head).await.map_err(unprepared)? {
-            Ok(lineage) => lineage,
-            Err(why) => {
-                warnings.push(format!("the session's state can't be rebuilt: {why}"));
-                return Err(failure);
-            }
-        };
-        let Rebuilt { heap, verified, diverged } = replayer.rebuild(lineage).await.map_err(unprepared)?;
-        if diverged.is_none() && !matches!(failure, Failure::HeapOfAnotherEngine { .. }) {
-            // The turns since the newest checkpoint: nothing that a caller has to know.
-            return Ok(Start { heap, live: None, input_heap: Some(head), prepared: None });
         }
+    }
+
+    async fn lineage(
+        &self,
+        replayer: &Replayer<'_>,
+        head: HeapKey,
+        failure: &Failure,
+        warnings: &mut Vec<String>,
+    ) -> Result<Lineage, Failure> {
+        replayer.lineage(head).await.map_err(unprepared)?.map_err(|why| {
+            warnings.push(format!("the session's state can't be rebuilt: {why}"));
+            failure.clone()
+        })
+    }
+
+    /// Stores a rebuilt state as the head, so that it is rebuilt only once, and says what became of the session.
+    async fn keep_rebuilt(
+        &self,
+        replayer: &Replayer<'_>,
+        session: SessionId,
+        heap: Option<HeapImage>,
+        verified: Option<ExecutionId>,
+        diverged: Option<Divergence>,
+        warnings: &mut Vec<String>,
+    ) -> Result<PreparedSession, Failure> {
         let continuity = match diverged {
-            None => Continuity { resumed_from_snapshot: true, ..Continuity::default() },
+            None => Continuity::RESUMED,
             Some(diverged) => self.diverged(session, diverged, warnings).await?,
         };
-        let key = match (&heap, verified) {
-            // Stored as the head, so that it is rebuilt only once.
-            (Some(heap), Some(execution)) => Some(replayer.keep(execution, heap.clone(), Some(session)).await.map_err(unprepared)?),
+        let key = match (heap, verified) {
+            (Some(heap), Some(execution)) => Some(replayer.keep(execution, heap, Some(session)).await.map_err(unprepared)?),
             (heap, _) => heap.as_ref().map(HeapImage::key),
         };
-        let notice = SessionNotice { continuity, execute_binding: None, wave: None };
-        let prepared = PreparedSession { heap: None, key, binding: None, notice, warnings: Vec::new(), reservation: None };
-        Ok(Start { heap, live: None, input_heap: key, prepared: Some(prepared) })
+        Ok(PreparedSession::without_symbols(key, continuity))
     }
 
     async fn diverged(&self, session: SessionId, diverged: Divergence, warnings: &mut Vec<String>) -> Result<Continuity, Failure> {
@@ -69,6 +109,10 @@ impl Driver {
         warnings.push(format!("the session continues from the state before {what}, which could not be repeated: {}", diverged.why));
         Ok(Continuity { stale_binding_recovered: true, reason: Some(Reason::ReplayDiverged), turn, ..Continuity::default() })
     }
+}
+
+fn is_of_another_engine(failure: &Failure) -> bool {
+    matches!(failure, Failure::HeapOfAnotherEngine { .. })
 }
 
 fn unprepared(error: crate::ServiceError) -> Failure {

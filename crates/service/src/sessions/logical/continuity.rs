@@ -27,6 +27,17 @@ pub struct Continuity {
 }
 
 impl Continuity {
+    /// The state was not in memory any more, and is what it was.
+    pub const RESUMED: Self = Self {
+        stale_binding_recovered: false,
+        new_symbol_space: false,
+        previous_execute: None,
+        discard_cached_plasm_symbols: false,
+        resumed_from_snapshot: true,
+        reason: None,
+        turn: None,
+    };
+
     /// Nothing has changed.
     pub fn is_unbroken(&self) -> bool {
         *self == Self::default()

@@ -19,7 +19,7 @@ pub use continuity::{Continuity, ExecuteBinding, Reason, SessionNotice, Wave, Wa
 pub use preparation::OnStale;
 pub use session_context::{ContextRequest, SessionContext};
 
-pub(crate) use preparation::{PreparationRequest, PreparedSession};
+pub(crate) use preparation::{KnownHead, PreparationRequest, PreparedSession};
 
 use super::Sessions;
 use crate::{Caller, ServiceError};

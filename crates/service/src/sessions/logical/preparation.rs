@@ -32,10 +32,23 @@ pub struct PreparationRequest {
     pub on_stale: OnStale,
     /// The heap that the caller chose instead of the head; the inner none is a fresh one.
     pub instead: Option<Option<HeapImage>>,
-    /// A heap that the caller has restored already, so that it is not restored again if it is still the head.
-    pub restored: Option<(HeapKey, HeapImage)>,
+    pub head: KnownHead,
     /// Under whom its jobs are scheduled.
     pub holder: BudgetHolder,
+}
+
+/// What a call knows and needs of the session's head.
+#[derive(Debug, Clone, Default)]
+pub enum KnownHead {
+    /// It has to be restored.
+    #[default]
+    Needed,
+    /// The caller has restored it. Used if it is still the head.
+    Restored(HeapKey, HeapImage),
+    /// The caller chose another heap, or the head is in the memory of a live worker.
+    NotNeeded,
+    /// It can't be restored.
+    Lost(Reason),
 }
 
 /// A logical session that is ready for its next run.
@@ -53,6 +66,12 @@ pub struct PreparedSession {
 }
 
 impl PreparedSession {
+    /// Of a session that was resumed or rebuilt, with the symbols that it had.
+    pub fn without_symbols(key: Option<HeapKey>, continuity: Continuity) -> Self {
+        let notice = SessionNotice { continuity, execute_binding: None, wave: None };
+        Self { heap: None, key, binding: None, notice, warnings: Vec::new(), reservation: None }
+    }
+
     /// Its binding was committed, and with it the record of its heap.
     pub fn recorded(&mut self) {
         if let Some(reservation) = self.reservation.take() {
@@ -125,7 +144,7 @@ impl Service {
     ) -> Result<PreparedSession, PrepareError> {
         let pending = logical.pending_notice.as_deref().and_then(|json| serde_json::from_str::<SessionNotice>(json).ok());
         let work = Preparation { service: self, principal, logical, slot, holder: request.holder.clone() };
-        let head = if request.instead.is_some() { HeadUse::Unused } else { HeadUse::Needed(request.restored.take()) };
+        let head = if request.instead.is_some() { KnownHead::NotNeeded } else { std::mem::take(&mut request.head) };
         let mut prepared = match work.check(head).await? {
             Found::Usable { execute, symbols, heap } => work.extend(execute, symbols, heap, request).await?,
             Found::Lost { reason, .. } if request.on_stale == OnStale::Fail => return Err(PrepareError::Stale(reason)),
@@ -159,20 +178,14 @@ impl Service {
         let Some(logical) = self.stores.records.logical_session(&caller.principal, id).await? else { return Ok(()) };
         let work =
             Preparation { service: self, principal: &caller.principal, logical: &logical, slot: None, holder: caller.budget_holder() };
-        let head = if matches!(request.start, StartPoint::Given(_)) { HeadUse::Unused } else { HeadUse::Needed(None) };
+        // The journal holds a state whose heap is not stored.
+        let is_needed = matches!(request.start, StartPoint::Head { .. }) && logical.head.is_none_or(|head| !head.is_state());
+        let head = if is_needed { KnownHead::Needed } else { KnownHead::NotNeeded };
         match work.check(head).await? {
             Found::Lost { reason, .. } => Err(PrepareError::Stale(reason).into()),
             Found::Usable { .. } | Found::Unbound => Ok(()),
         }
     }
-}
-
-/// What a call needs of the session's head.
-enum HeadUse {
-    /// Nothing: the caller chose another heap. The head is not restored.
-    Unused,
-    /// The heap, which may have been restored already.
-    Needed(Option<(HeapKey, HeapImage)>),
 }
 
 struct Preparation<'a> {
@@ -185,7 +198,7 @@ struct Preparation<'a> {
 }
 
 impl Preparation<'_> {
-    async fn check(&self, head: HeadUse) -> Result<Found, PrepareError> {
+    async fn check(&self, head: KnownHead) -> Result<Found, PrepareError> {
         let Some(execute) = self.logical.execute.clone() else { return Ok(Found::Unbound) };
         let lost = |execute, reason| Ok(Found::Lost { execute, reason });
         if let Some(why) = &execute.lost {
@@ -198,19 +211,29 @@ impl Preparation<'_> {
         let Some(symbols) = symbol_space::symbols(&execute).filter(|symbols| symbols.check(self.catalogs()).is_ok()) else {
             return lost(execute, Reason::CatalogChanged);
         };
-        let (Some(key), HeadUse::Needed(restored)) = (self.logical.head, head) else {
-            return Ok(Found::Usable { execute, symbols, heap: None });
+        let heap = match (self.logical.head, head) {
+            (None, _) | (_, KnownHead::NotNeeded) => return Ok(Found::Usable { execute, symbols, heap: None }),
+            (_, KnownHead::Lost(reason)) => return lost(execute, reason),
+            (Some(key), KnownHead::Restored(restored, heap)) if restored == key => Ok(heap),
+            (Some(key), _) => match self.stored(key).await {
+                Ok(key) => self.heaps().restore(key).await,
+                Err(ServiceError::Conflict { .. }) => return lost(execute, Reason::HeapCollected),
+                Err(error) => return Err(error.into()),
+            },
         };
-        if let Some((_, heap)) = restored.filter(|(restored, _)| *restored == key) {
-            return Ok(Found::Usable { execute, symbols, heap: Some(heap) });
-        }
-        match self.heaps().restore(key).await {
+        match heap {
             Ok(heap) => Ok(Found::Usable { execute, symbols, heap: Some(heap) }),
             Err(Failure::HeapNotFound { .. }) => lost(execute, Reason::HeapCollected),
             Err(Failure::HeapDamaged { .. }) => lost(execute, Reason::HeapDamaged),
             Err(Failure::HeapOfAnotherEngine { .. }) => lost(execute, Reason::EngineChanged),
             Err(other) => Err(other.into()),
         }
+    }
+
+    /// The stored heap behind a heap or state.
+    async fn stored(&self, key: HeapKey) -> Result<HeapKey, ServiceError> {
+        let slot = self.slot.map(|slot| (slot, self.service.policy().limits.heap_mb));
+        self.service.materialize(self.principal, &self.holder, slot, key).await
     }
 
     fn heaps(&self) -> HeapCache {
@@ -310,6 +333,7 @@ impl Preparation<'_> {
         };
         let symbols = symbol_space::symbols(&execute).filter(|symbols| symbols.check(self.catalogs()).is_ok());
         let (Some(symbols), Some(head)) = (symbols, execute.head) else { return Ok(None) };
+        let Ok(head) = self.stored(head).await else { return Ok(None) };
         Ok(self.heaps().restore(head).await.ok().map(|heap| (execute, symbols, heap)))
     }
 

@@ -2,7 +2,7 @@
 
 use super::continuity::{Continuity, ExecuteBinding, Wave, WaveMode};
 use super::logical_id;
-use super::preparation::{PreparationRequest, PreparedSession};
+use super::preparation::{KnownHead, PreparationRequest, PreparedSession};
 use super::symbol_space;
 use crate::executions::PreparationTurn;
 use crate::sessions::lifecycle::too_many_sessions;
@@ -179,15 +179,16 @@ impl Service {
         if !is_bound || logical.pending_notice.is_some() || !has_all {
             return Ok(Unchanged::NeedsTurn);
         }
-        let restored = match logical.head {
-            None => None,
+        let head = match logical.head {
+            None => KnownHead::NotNeeded,
+            // The journal holds it.
+            Some(head) if head.is_state() => KnownHead::NotNeeded,
             Some(head) => match self.runtime.heaps.for_owner(&caller.principal).restore(head).await {
-                Ok(image) => Some((head, image)),
+                Ok(image) => KnownHead::Restored(head, image),
                 Err(_) => return Ok(Unchanged::NeedsTurn),
             },
         };
-        let request =
-            PreparationRequest { picks: picks.to_vec(), holder: caller.budget_holder(), restored, ..PreparationRequest::default() };
+        let request = PreparationRequest { picks: picks.to_vec(), holder: caller.budget_holder(), head, ..PreparationRequest::default() };
         let prepared = self.prepare(&caller.principal, logical, None, request).await?;
         match prepared.notice.wave.as_ref().is_some_and(|wave| wave.mode == WaveMode::Noop) {
             true => Ok(Unchanged::Answered(Box::new(self.session_context_of(caller, logical, prepared).await?))),
