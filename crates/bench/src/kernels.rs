@@ -31,7 +31,7 @@ const KERNELS: [(&str, &str); 8] = [
     ),
     (
         "regular expressions",
-        "let c = 0; const re = /(\\\\w+)@(\\\\w+)\\\\.com/g; const text = 'ann@example.com, bob@test.com; '.repeat(8e3); for (const m of text.matchAll(re)) c += m[1].length; c",
+        "let c = 0; const re = /(\\w+)@(\\w+)\\.com/g; const text = 'ann@example.com, bob@test.com; '.repeat(4e4); for (const m of text.matchAll(re)) c += m[1].length; c",
     ),
     ("Map", "const map = new Map(); for (let i = 0; i < 4e5; i++) map.set(i % 50000, (map.get(i % 50000) ?? 0) + i); map.size"),
 ];

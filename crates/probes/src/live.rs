@@ -47,7 +47,7 @@ pub fn serve(channel: &Channel) {
                     }
                     _ => format!("there is no live probe `{code}`"),
                 };
-                channel.completed(run, result, None);
+                channel.completed(run, None, result, None);
             }
             (ToWorker::Commit { run }, _) => channel.send(&FromWorker::Committed { run }),
             _ => return,

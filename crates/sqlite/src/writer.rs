@@ -1,13 +1,19 @@
-//! The writer thread: transactions that wait at the same time share one commit, so that they share one sync.
+//! The writer thread: transactions that wait at the same time share one commit, so that they share one sync. The write-ahead log is copied to
+//! the database after the answers, so that no transaction waits for it unless it comes right after.
 
 use crate::SqliteError;
 use rusqlite::Connection;
+use rusqlite::hooks::Wal;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use tokio::sync::{mpsc, oneshot};
 
 /// Transactions that wait for the writer. Later callers wait until there is room.
 const QUEUED_MAX: usize = 1024;
 /// Transactions in one commit: enough to share a sync, few enough to answer soon.
 const BATCH_MAX: usize = 256;
+/// Pages in the write-ahead log after which they are copied to the database.
+const WAL_PAGES_MAX: i32 = 1000;
 
 /// What an acknowledged transaction survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,10 +68,17 @@ impl<T: Send, F: FnOnce(&Connection) -> rusqlite::Result<T> + Send> Transaction 
 }
 
 impl Writer {
-    pub fn start(name: &str, connection: Connection) -> Result<Self, SqliteError> {
+    pub fn start(name: &str, mut connection: Connection) -> Result<Self, SqliteError> {
         let (sender, queue) = mpsc::channel(QUEUED_MAX);
+        let wal_pages = Arc::new(AtomicI32::new(0));
+        let committed = wal_pages.clone();
+        // Replaces SQLite's own, which copies the log within the commit.
+        connection.wal_hook(Some(move |_: &mut Wal, pages| {
+            committed.store(pages, Relaxed);
+            Ok(())
+        }))?;
         let thread = std::thread::Builder::new().name(name.to_owned());
-        let started = thread.spawn(move || serve(&connection, queue));
+        let started = thread.spawn(move || serve(&connection, queue, &wal_pages));
         started.map_err(|error| SqliteError(format!("the writer thread can't be started: {error}")))?;
         Ok(Self(sender))
     }
@@ -92,7 +105,7 @@ fn stopped() -> SqliteError {
     SqliteError("the database writer has stopped".into())
 }
 
-fn serve(db: &Connection, mut queue: mpsc::Receiver<Box<dyn Transaction>>) {
+fn serve(db: &Connection, mut queue: mpsc::Receiver<Box<dyn Transaction>>, wal_pages: &AtomicI32) {
     while let Some(first) = queue.blocking_recv() {
         let mut batch = vec![first];
         while batch.len() < BATCH_MAX
@@ -105,6 +118,10 @@ fn serve(db: &Connection, mut queue: mpsc::Receiver<Box<dyn Transaction>>) {
             let _ = db.execute_batch("ROLLBACK");
         }
         batch.into_iter().for_each(|transaction| transaction.reply(&committed));
+        if wal_pages.swap(0, Relaxed) >= WAL_PAGES_MAX {
+            // If it fails, the next commit tries again.
+            let _ = db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+        }
     }
 }
 
@@ -130,6 +147,23 @@ fn commit(db: &Connection, batch: &mut [Box<dyn Transaction>]) -> rusqlite::Resu
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The hook replaces SQLite's own, so the log would grow without bound.
+    #[tokio::test]
+    async fn the_write_ahead_log_does_not_grow_with_the_number_of_transactions() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("test.db");
+        let connection = Connection::open(&path).expect("a database");
+        crate::configure(&connection, std::time::Duration::from_secs(5), "NORMAL").expect("configured");
+        connection.execute_batch("CREATE TABLE t (text TEXT)").expect("a table");
+        let writer = Writer::start("test", connection).expect("a writer");
+        for _ in 0..500 {
+            let insert = |db: &Connection| db.execute("INSERT INTO t VALUES (?)", ["x".repeat(64 << 10)]);
+            writer.write(Durability::Process, insert).await.expect("written");
+        }
+        let bytes = std::fs::metadata(folder.path().join("test.db-wal")).expect("the log").len();
+        assert!(bytes < 8 << 20, "{bytes} bytes after 32 MB were written");
+    }
 
     #[tokio::test]
     async fn a_transaction_that_fails_is_rolled_back_alone() {

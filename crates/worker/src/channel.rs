@@ -8,6 +8,9 @@ use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
+/// Messages up to this length are joined.
+const JOINED_BYTES_MAX: usize = 64 << 10;
+
 /// Why a request can't be accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
@@ -86,12 +89,24 @@ impl Channel {
         }
     }
 
-    /// Reports that the run has completed with this result, and the JavaScript that ran if it differs from the source.
-    pub fn completed(&self, run: RunNumber, result: String, javascript: Option<String>) {
-        if let Some(text) = javascript {
-            self.send(&FromWorker::Javascript { run, text });
+    /// Reports that the run has completed with this result, what it has read from outside, and the JavaScript that ran if it differs from the
+    /// source. In one write, unless that is long, so that the server wakes up once.
+    pub fn completed(&self, run: RunNumber, inputs: Option<&RecordedInputs>, result: String, javascript: Option<String>) {
+        let is_short = result.len() + javascript.as_ref().map_or(0, String::len) < JOINED_BYTES_MAX;
+        let javascript = javascript.map(|text| FromWorker::Javascript { run, text });
+        let ended = FromWorker::Ended { run, outcome: Ok(result) };
+        if is_short {
+            self.flush_opened();
+            let mut bytes = Vec::new();
+            // Writing to memory does not fail.
+            let _ = inputs.map(|inputs| FromWorker::write_inputs(&mut bytes, run, inputs));
+            let _ = javascript.map(|message| message.write_to(&mut bytes));
+            let _ = ended.write_to(&mut bytes);
+            self.write(&bytes);
+        } else {
+            self.inputs(run, inputs);
+            javascript.iter().chain([&ended]).for_each(|message| self.send(message));
         }
-        self.send(&FromWorker::Ended { run, outcome: Ok(result) });
         let mut state = self.state.get();
         state.complete();
         self.state.set(state);

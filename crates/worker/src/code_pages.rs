@@ -1,7 +1,7 @@
 //! Replaces the file mappings of V8's machine code and constants by anonymous memory, so that workers take no page faults on them.
 //!
-//! The host's code is copied to anonymous memory, on huge pages if the machine has them, and remapped in place of the file. So are the parts of
-//! its constants that V8 has accessed so far, because runs access the same ones. Workers inherit all of it in their page tables, and have less
+//! The code of the host and of this library is copied to anonymous memory, on huge pages if the machine has them, and remapped in place of the
+//! file. So are the parts of the host's constants that V8 has accessed so far, because runs access the same ones. Workers inherit all of it in their page tables, and have less
 //! to unmap when they exit. If a step fails, workers are only slower.
 
 use rustix::mm::{Advice, MapFlags, MprotectFlags, MremapFlags, ProtFlags};
@@ -42,16 +42,27 @@ fn replace_mappings() -> Result<()> {
             _ => {}
         }
     }
-    Ok(())
+    match maps.lines().find(|line| is_of_this_library(line)).and_then(range_of) {
+        Some(("r-xp", range)) => replace(&range, MprotectFlags::READ | MprotectFlags::EXEC),
+        _ => Ok(()),
+    }
+}
+
+fn is_of_this_library(line: &str) -> bool {
+    let this_code = is_of_this_library as *const () as usize;
+    addresses_of(line).is_some_and(|addresses| addresses.contains(&this_code))
+}
+
+fn addresses_of(line: &str) -> Option<Range<usize>> {
+    let (start, end) = line.split(' ').next()?.split_once('-')?;
+    Some(usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?)
 }
 
 /// Protection and address range of a mapping, trimmed to whole huge pages.
 fn range_of(line: &str) -> Option<(&str, Range<usize>)> {
-    let mut words = line.split(' ');
-    let (start, end) = words.next()?.split_once('-')?;
-    let start = usize::from_str_radix(start, 16).ok()?.next_multiple_of(HUGE_BYTES);
-    let end = usize::from_str_radix(end, 16).ok()? / HUGE_BYTES * HUGE_BYTES;
-    (start < end).then_some((words.next()?, start..end))
+    let Range { start, end } = addresses_of(line)?;
+    let whole = start.next_multiple_of(HUGE_BYTES)..end / HUGE_BYTES * HUGE_BYTES;
+    (!whole.is_empty()).then_some((line.split(' ').nth(1)?, whole))
 }
 
 /// Whether the kernel provides huge pages on request. With small pages, copying the constants would cost every fork more than it saves.
@@ -68,7 +79,8 @@ fn is_in_use(pages: &File, range: &Range<usize>) -> Result<bool> {
 
 fn replace(range: &Range<usize>, protection: MprotectFlags) -> Result<()> {
     let length = range.len();
-    // SAFETY: the copy has the same bytes and, when it is remapped, the same protection; neither this code nor libc is in the range.
+    // SAFETY: the copy has the same bytes and, when it is remapped, the same protection. This code itself may be in the range: there is one thread,
+    // and the instruction after the system call is the same in the copy.
     unsafe {
         // One huge page more, so that the start can be aligned.
         let room =

@@ -27,7 +27,7 @@ async fn opened_session(effort: Effort, report: &mut Report) {
     let mut chain = Rest { connection: server.connect().await, heap: Value::Null };
     let mut connection = server.connect().await;
     let opened = connection.post("/api/sessions", &json!({})).await;
-    let run = json!({ "code": CODE, "session": opened["session_id"], "wait_secs": 60 });
+    let run = json!({ "code": CODE, "session": opened["session_id"], "durability": "snapshot", "wait_secs": 60 });
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for round in 0..effort.choose(60, 400) + WARM_UP {
         let their = timed(chain.run()).await;

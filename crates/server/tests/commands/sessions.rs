@@ -1,7 +1,7 @@
 //! `heapstead sessions`: the same results from a server and from its stores.
 
 use crate::common::Place;
-use crate::fixture::{Folders, Server};
+use crate::fixture::{Folders, SNAPSHOT, Server};
 use crate::heaps::{at_stores, both, json_of_both};
 use serde_json::json;
 
@@ -15,7 +15,7 @@ async fn open(server: &Server) -> String {
 #[tokio::test]
 async fn the_turns_of_a_session_are_repeated() {
     const TURNS: usize = 52;
-    let server = Server::start();
+    let server = Server::start_with(&Folders::new(), SNAPSHOT);
     let session = open(&server).await;
     for _ in 0..TURNS {
         server.run_with(json!({ "code": "var last = [globalThis.last?.length, Math.random()]; Date.now()", "session": session })).await;
@@ -37,7 +37,7 @@ async fn the_turns_of_a_session_are_repeated() {
 
 #[tokio::test]
 async fn sessions_are_listed_shown_forked_and_ended() {
-    let server = Server::start();
+    let server = Server::start_with(&Folders::new(), SNAPSHOT);
     let session = open(&server).await;
     let first = server.run_with(json!({ "code": "let n = 1", "session": session })).await;
     server.run_with(json!({ "code": "++n", "session": session })).await;

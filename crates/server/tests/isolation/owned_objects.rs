@@ -57,13 +57,16 @@ impl OwnedObjects {
         let begun = owner.get(&format!("/api/executions/{id}/output?wait_secs=60")).await;
         assert_eq!(begun["data"], "begun\n");
         let session = owner.post("/api/sessions", json!({})).await["session_id"].clone();
-        let head = owner.run(json!({ "code": format!("let kept = '{secret}'"), "session": session })).await["heap"].clone();
+        let head =
+            owner.run(json!({ "code": format!("let kept = '{secret}'"), "session": session, "durability": "snapshot" })).await["heap"]
+                .clone();
         let ended = owner.post("/api/sessions", json!({})).await["session_id"].clone();
         owner.run(json!({ "code": format!("let lost = '{secret}'"), "session": ended })).await;
         assert_eq!(owner.ask("DELETE", &format!("/api/sessions/{}", ended.as_str().expect("an id")), None).await.0, 200);
         let opening = json!({ "intent": format!("{secret} intent"), "seeds": [{ "catalog": "statistics", "entity": "mean" }] });
         let logical = owner.post("/api/session-context", opening).await;
-        owner.run(json!({ "code": format!("let known = '{secret}'"), "session": logical["logical_session_id"] })).await;
+        let code = format!("let known = '{secret}'");
+        owner.run(json!({ "code": code, "session": logical["logical_session_id"], "durability": "snapshot" })).await;
         // Creates the contexts, because an existing context differs from that of an unused name.
         for own in [&session, &logical["logical_session_id"]] {
             owner.post("/api/context/record", json!({ "session": own, "query": "x", "results": 1 })).await;

@@ -4,6 +4,7 @@
 //! The later requests come from the table of rows, so a new operation on heaps or sessions is among them.
 
 use crate::caller::Caller;
+use crate::fixture::SNAPSHOT;
 use crate::owned_objects::ObjectKind;
 use crate::owners::{Owner, TestServers};
 use crate::rows::{Ask, Control, rows};
@@ -157,7 +158,8 @@ fn normal(text: &str) -> String {
 async fn compare(deeds: &[&str], ways: &[&str]) {
     let elsewhere = TestServers::start();
     let maker = elsewhere.anonymous();
-    let start = || TestServers::start_with(&["--retain-heaps", "1"]);
+    // A checkpoint that is written some time after the answer would be another difference.
+    let start = || TestServers::start_with(&[&["--retain-heaps", "1"], SNAPSHOT].concat());
     let (shared, alone) = (start(), start());
     let ann = shared.owner("acme/ann");
     let (mut number, mut by_way, mut differences) = (0, BTreeMap::new(), Vec::new());

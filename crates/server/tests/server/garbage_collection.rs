@@ -1,6 +1,6 @@
 //! Garbage collection keeps every heap that a running execution, a session, a recent log entry or a tag refers to, whatever its age.
 
-use crate::fixture::{Folders, Server};
+use crate::fixture::{Folders, SNAPSHOT, Server};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
@@ -70,7 +70,7 @@ async fn heaps_referenced_by_running_executions_logs_and_tags_stay() {
 #[tokio::test]
 async fn the_head_of_a_session_stays_as_long_as_the_session() {
     let folders = Folders::new();
-    let server = Server::start_with(&folders, &[]);
+    let server = Server::start_with(&folders, SNAPSHOT);
     let (_, session) = server.post("/api/sessions", json!({})).await;
     let session = session["session_id"].as_str().expect("an id");
     let before = key(&server.run_with(json!({ "code": "var x = 1", "session": session })).await);

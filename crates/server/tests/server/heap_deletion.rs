@@ -1,6 +1,6 @@
 //! Owners delete their heaps. Until now a heap stayed for its retention and counted towards the quota, whatever its owner wanted.
 
-use crate::fixture::{Folders, Server};
+use crate::fixture::{Folders, SNAPSHOT, Server};
 use crate::heap_store_state::{HeapState, settled, until};
 use crate::pause::Pause;
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ async fn a_heap_is_deleted_with_its_tags_its_file_and_its_share_of_the_quota() {
 
 #[tokio::test]
 async fn a_heap_that_is_needed_is_not_deleted() {
-    let server = Server::start();
+    let server = Server::start_with(&Folders::new(), SNAPSHOT);
     let (_, session) = server.post("/api/sessions", json!({})).await;
     let id = session["session_id"].as_str().expect("an id");
     let earlier = server.run_with(json!({ "code": "let n = 1", "session": id })).await;

@@ -61,8 +61,7 @@ async fn many_sessions_are_live_at_once() {
 /// More sessions than can be live take turns, so that each turn resumes one and evicts another. Memory, descriptors and processes stay flat.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_grows_while_sessions_are_evicted_and_resumed() {
-    let (count, at_once, time) =
-        if torture() { (10_000, "200", Duration::from_secs(600)) } else { (60, "10", Duration::from_secs(12)) };
+    let (count, at_once, time) = if torture() { (10_000, "200", Duration::from_secs(600)) } else { (60, "10", Duration::from_secs(12)) };
     let server = Server::start_with(&Folders::new(), &["--live-max-per-owner", at_once, "--log", "error"]);
     let mut sessions = Vec::new();
     for _ in 0..count {

@@ -3,7 +3,7 @@
 //! Story: the key and the checksum of a heap are hashes of its bytes, so whoever makes up the bytes makes up both. Three changed words (the
 //! lengths of typed arrays) in a heap that was uploaded, or put into the folder, gave its code reads and writes outside its arrays.
 
-use crate::fixture::{Folders, Server};
+use crate::fixture::{Folders, SNAPSHOT, Server};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::path::PathBuf;
@@ -172,7 +172,7 @@ async fn heaps_of_an_earlier_version_are_signed_by_the_operator() {
     let folders = Folders::new();
     let log = folders.path().join("log");
     let (session, key) = {
-        let server = Server::start_with(&folders, &[]);
+        let server = Server::start_with(&folders, SNAPSHOT);
         let session = server.post("/api/sessions", json!({})).await.1["session_id"].clone();
         let key = key_in(&server.run_with(json!({ "code": "let n = 41", "session": session })).await);
         (session, key)

@@ -26,7 +26,7 @@ impl Neighbour {
         assert!(status < 300, "{session}");
         let session = session["session_id"].as_str().expect("an id").to_owned();
         let mut neighbour = Self { tenant, connection, session, heap: String::new(), count: 0 };
-        neighbour.run().await.expect("the first run");
+        neighbour.heap = neighbour.run("snapshot").await.expect("the first run").expect("a heap");
         neighbour
     }
 
@@ -36,7 +36,7 @@ impl Neighbour {
             let began = Instant::now();
             let asked = async {
                 match operation {
-                    "run" => self.run().await,
+                    "run" => self.run("journal").await.map(drop),
                     "list" => self.list().await,
                     "call" => self.call().await,
                     _ => self.export().await,
@@ -49,16 +49,16 @@ impl Neighbour {
     }
 
     /// A run in the session, which continues from the one before.
-    async fn run(&mut self) -> Result<(), String> {
-        let body = json!({ "code": "globalThis.n = (globalThis.n ?? 0) + 1", "session": self.session, "wait_secs": 60 });
+    async fn run(&mut self, durability: &str) -> Result<Option<String>, String> {
+        let code = "globalThis.n = (globalThis.n ?? 0) + 1";
+        let body = json!({ "code": code, "session": self.session, "durability": durability, "wait_secs": 60 });
         let (status, record) = self.tenant.ask("POST", "/api/exec", Some(body)).await;
         let expected = self.count + 1;
         if status != 200 || record["result"].as_str() != Some(&expected.to_string()) {
             return Err(format!("expected {expected}, got {}", refusal(status, &record)));
         }
         self.count = expected;
-        self.heap = record["heap"].as_str().ok_or("no heap")?.to_owned();
-        Ok(())
+        Ok(record["heap"].as_str().map(str::to_owned))
     }
 
     async fn list(&self) -> Result<(), String> {

@@ -124,10 +124,13 @@ impl<'a> Replayer<'a> {
         }))
     }
 
-    /// A heap, or the heap of a state, for a run with this cap.
+    /// A heap, or the heap of a state, for a run with this cap. One that the owner has deleted is gone, even if another owner has the same.
     pub async fn restore(&self, key: HeapKey, heap_mb: u32) -> Result<HeapImage, Failure> {
         let stored = self.stores.records.stored_heaps(vec![key]).await.map_err(|error| Failure::Store(error.to_string()))?;
         let Some(key) = stored.first().copied().flatten() else { return Err(Failure::Unprepared("its heap is not stored".into())) };
+        if !self.stores.heaps().is_visible(self.principal, key).await.map_err(|error| Failure::Store(error.to_string()))? {
+            return Err(Failure::HeapNotFound { key });
+        }
         self.heaps().for_cap(heap_mb).restore(key).await
     }
 

@@ -36,7 +36,10 @@ impl StartPoint {
     /// session; outside of one it gets a fresh heap.
     pub fn choose(heap: Option<&str>, session: &SessionTarget, on_missing: OnMissingHeap) -> Result<Self, ServiceError> {
         Ok(match heap {
-            None if matches!(session, SessionTarget::Opened(_)) => Self::Head { on_missing },
+            None if let SessionTarget::Opened(session) = session => {
+                // A logical session whose head is lost is prepared again instead, and the loss reported.
+                Self::Head { on_missing: if session.logical.is_some() { OnMissingHeap::Fail } else { on_missing } }
+            }
             None | Some("") => Self::Given(InputHeap::Fresh),
             Some(text) => Self::Given(InputHeap::Heap { key: parse_heap_key("heap", text)?, on_missing }),
         })

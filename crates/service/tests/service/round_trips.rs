@@ -4,7 +4,8 @@
 
 use crate::fixture::{Fixture, costs};
 use heapstead_service::{
-    Caller, CatalogQuery, CollectRequest, ContextRequest, EndLogical, ListHeaps, ListRequest, LogRequest, NamesRequest, RunParameters,
+    Caller, CatalogQuery, CollectRequest, ContextRequest, Durability, EndLogical, ListHeaps, ListRequest, LogRequest, NamesRequest,
+    RunParameters,
 };
 use heapstead_store::outputs::PageRequest;
 use heapstead_store::records::{NewHeap, NewHeapEngine, TagQuery};
@@ -25,13 +26,13 @@ async fn a_run_in_a_session_reads_the_session_once() {
     fixture.run(&fixture.caller, "let x = 1", Some(&session)).await;
     let (cost, result) = fixture.cost(fixture.run(&fixture.caller, "x += 1", Some(&session))).await;
     assert_eq!(result, "2");
-    assert_eq!(cost, costs(1, 3), "resolve the session; accept, which refreshes the TTL and returns the head; reserve; end");
+    assert_eq!(cost, costs(1, 2), "resolve the session; accept, which refreshes the TTL and returns the head; end");
 }
 
 /// As over MCP, where `_meta` names the session.
 #[tokio::test]
 async fn a_request_that_enters_a_session_reads_it_once_and_knows_the_new_head() {
-    let fixture = Fixture::new().await;
+    let fixture = Fixture::with(|policy| policy.session_durability = Durability::Snapshot).await;
     let id = fixture.service.sessions().open(&fixture.caller).await.expect("opened").id;
     let request = async {
         let entered = fixture.service.sessions().enter_for_run(&fixture.caller, id).await.expect("entered");
@@ -59,7 +60,7 @@ async fn a_run_in_a_logical_session_reads_it_once_more_in_its_turn() {
         tokio::task::yield_now().await;
     }
     let (cost, _) = fixture.cost(fixture.run(&fixture.caller, "1", Some(&session))).await;
-    assert_eq!(cost, costs(2, 3), "resolve the session, read its execute session in the turn; accept, reserve, end");
+    assert_eq!(cost, costs(2, 2), "resolve the session, read its execute session in the turn; accept, end");
     let again = fixture.service.session_context(&fixture.caller, ContextRequest { intent: "task".into(), ..ContextRequest::default() });
     let (cost, again) = fixture.cost(again).await;
     assert_eq!(again.expect("found").logical_session_id, session);
@@ -82,7 +83,7 @@ async fn reading_costs_one_read() {
     assert_eq!(fixture.cost(service.execution(caller, id, Duration::ZERO)).await.0, costs(1, 0));
     assert_eq!(fixture.cost(service.executions().list(caller, ListRequest::default())).await.0, costs(1, 0));
     assert_eq!(fixture.cost(service.sessions().list_names(caller, NamesRequest::default())).await.0, costs(1, 0));
-    assert_eq!(fixture.cost(service.sessions().show(caller, &session)).await.0, costs(1, 0));
+    assert_eq!(fixture.cost(service.sessions().show(caller, &session)).await.0, costs(2, 0), "the session, its checkpoint");
     let log = async {
         let session = service.sessions().log_name(caller, Some(&session)).await.expect("resolved").expect("a session");
         service.sessions().log(caller, LogRequest { session, fields: Some(Vec::new()), limit: None, cursor: None }).await
@@ -105,7 +106,8 @@ async fn opening_and_ending_a_session_is_one_write_each() {
 #[tokio::test]
 async fn every_request_refreshes_the_ttl_once() {
     let ttl = Duration::from_secs(20);
-    let fixture = Fixture::with(|policy| policy.session_ttl = ttl).await;
+    // Checkpoints would be counted.
+    let fixture = Fixture::with(|policy| (policy.session_ttl, policy.session_durability) = (ttl, Durability::Snapshot)).await;
     let (sessions, caller) = (fixture.service.sessions(), &fixture.caller);
     let id = sessions.open(caller).await.expect("opened").id;
     let handle = id.to_string();
@@ -209,11 +211,11 @@ async fn a_page_of_heaps_costs_one_read_and_nothing_of_the_store() {
 
 #[tokio::test]
 async fn what_operations_on_sessions_cost() {
-    let fixture = Fixture::new().await;
+    let fixture = Fixture::with(|policy| policy.session_durability = Durability::Snapshot).await;
     let (sessions, caller) = (fixture.service.sessions(), &fixture.caller);
     let handle = sessions.open(caller).await.expect("opened").id.to_string();
     fixture.run(caller, "1", Some(&handle)).await;
-    assert_eq!(fixture.cost(sessions.list_opened(caller, None, None)).await.0, costs(1, 0), "list");
+    assert_eq!(fixture.cost(sessions.list_opened(caller, None, None)).await.0, costs(2, 0), "list, and the checkpoints of all");
     let (cost, forked) = fixture.cost(sessions.fork(caller, &handle, None)).await;
     assert!(forked.is_ok());
     assert_eq!(cost, costs(1, 1), "fork");

@@ -1,7 +1,7 @@
 //! Which heap a run starts from, and which session it needs: rules of the service, whatever the protocol.
 
 use crate::fixture::Fixture;
-use heapstead_service::{OnMissingHeap, RunParameters, ServiceError};
+use heapstead_service::{Durability, OnMissingHeap, RunParameters, ServiceError};
 use heapstead_types::ErrorCode;
 
 fn parameters(code: &str) -> RunParameters {
@@ -10,7 +10,7 @@ fn parameters(code: &str) -> RunParameters {
 
 #[tokio::test]
 async fn a_run_continues_from_the_head_of_its_session_unless_a_heap_is_given() {
-    let fixture = Fixture::new().await;
+    let fixture = Fixture::with(|policy| policy.session_durability = Durability::Snapshot).await;
     let session = fixture.service.sessions().open(&fixture.caller).await.expect("opened").id.to_string();
     fixture.run(&fixture.caller, "globalThis.x = 1", Some(&session)).await;
     let first = fixture.service.sessions().show(&fixture.caller, &session).await.expect("shown").head.expect("a head");

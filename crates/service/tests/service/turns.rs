@@ -2,7 +2,7 @@
 
 use crate::fixture::{Fixture, LONG};
 use heapstead_catalog::Pick;
-use heapstead_service::{Caller, ContextRequest, OnStale, RunParameters};
+use heapstead_service::{Caller, ContextRequest, Durability, OnStale, RunParameters};
 use heapstead_types::{Principal, Status};
 
 #[tokio::test]
@@ -42,7 +42,7 @@ async fn concurrent_runs_of_a_session_each_see_the_heap_of_the_one_before() {
 /// Story: `session_context` restored the heap once to see whether it could, and once more to use it.
 #[tokio::test]
 async fn preparing_a_session_restores_its_heap_once() {
-    let fixture = Fixture::new().await;
+    let fixture = Fixture::with(|policy| policy.session_durability = Durability::Snapshot).await;
     let request = ContextRequest { intent: "task".into(), ..ContextRequest::default() };
     let session = fixture.service.session_context(&fixture.caller, request.clone()).await.expect("opened").logical_session_id;
     fixture.run(&fixture.caller, "globalThis.x = 1", Some(&session)).await;

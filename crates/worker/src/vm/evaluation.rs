@@ -23,20 +23,40 @@ pub struct Program<'a> {
     pub code: &'a str,
     /// Whether later runs, or a snapshot, continue from its state.
     pub stateful: bool,
+    /// Whether the inspector stays attached for the next run.
+    pub keeps_repl: bool,
 }
 
 /// The context of an isolate, from its first run on. Must be dropped before the snapshot, because V8 can't save global handles.
 pub struct Restored {
     context: v8::Global<v8::Context>,
     base: v8::Global<v8::Object>,
+    /// Attached, if another run is expected.
+    repl: Option<Repl>,
 }
 
 impl Restored {
+    /// Does what every run does besides its code. None of it calls code of the heap's owner, or leaves anything in the heap but garbage.
+    pub fn warm_up(&self, isolate: &mut v8::Isolate) {
+        v8::scope!(let scope, isolate);
+        let context = v8::Local::new(scope, &self.context);
+        let scope = &mut v8::ContextScope::new(scope, context);
+        let realm = Realm::new(v8::Local::new(scope, &self.base));
+        realm.install(scope);
+        realm.warm_up_ends(scope);
+        if let Some(repl) = &self.repl {
+            repl.warm_up(scope);
+        }
+    }
+
     /// Prepares the context for a snapshot.
     pub fn into_snapshot(self, isolate: &mut v8::Isolate) -> UndefinedAddress {
         v8::scope!(let scope, isolate);
         let context = v8::Local::new(scope, self.context);
         let scope = &mut v8::ContextScope::new(scope, context);
+        if let Some(repl) = self.repl {
+            repl.detach(scope);
+        }
         Realm::new(v8::Local::new(scope, self.base)).add_to_snapshot(scope);
         scope.set_default_context(context);
         UndefinedAddress::of(scope)
@@ -51,7 +71,7 @@ pub fn execute(
     program: &Program<'_>,
     restored: &mut Option<Restored>,
 ) -> Result<Executed, Failure> {
-    let Program { run, settings, code, stateful } = *program;
+    let Program { run, settings, code, stateful, keeps_repl } = *program;
     let executed = {
         v8::scope!(let scope, isolate);
         let context = match restored {
@@ -70,16 +90,22 @@ pub fn execute(
         realm.share(scope);
         realm.install(scope);
         realm.begin(scope, &settings.headers);
-        let repl = Repl::attach(scope, &realm);
+        let attached = restored.as_mut().and_then(|restored| restored.repl.take());
+        let repl = attached.unwrap_or_else(|| Repl::attach(scope, &realm));
         scope.set_prepare_stack_trace_callback(prepare_stack_trace);
         let (main, javascript) = Evaluator { channel, run, realm: &realm, repl: &repl, code }.evaluate(scope)?;
         event_loop::run(scope, &realm, channel, main)?;
         let value = repl::completion_value(scope, main);
         let result = realm.describe_result(scope, value)?;
-        repl.detach();
+        let repl = if keeps_repl {
+            Some(repl)
+        } else {
+            repl.detach(scope);
+            None
+        };
         if stateful {
             realm.end(scope)?;
-            *restored = Some(Restored { context: v8::Global::new(scope, context), base: realm.global(scope) });
+            *restored = Some(Restored { context: v8::Global::new(scope, context), base: realm.global(scope), repl });
         }
         Executed { result, javascript }
     };
@@ -130,7 +156,7 @@ struct Evaluator<'a, 's> {
     channel: &'a Channel,
     run: RunNumber,
     realm: &'a Realm<'s>,
-    repl: &'a Repl<'s>,
+    repl: &'a Repl,
     code: &'a str,
 }
 

@@ -28,7 +28,12 @@ pub fn serve(channel: &Channel) -> Result<(), String> {
                 let outcome = machine.snapshot(descriptor);
                 channel.send(&FromWorker::Snapshot { run, outcome });
             }
-            ToWorker::Fork => fork(channel, descriptor)?,
+            ToWorker::Fork => {
+                if let Cloned::Clone = fork(channel, descriptor)? {
+                    machine.is_clone = true;
+                    machine.warm_up();
+                }
+            }
             // The channel has already refused these two.
             ToWorker::Open(_) | ToWorker::Reply { .. } => return Err(OrderError::NotAsked { name: request.name() }.to_string()),
             ToWorker::Close => return Ok(()),
@@ -38,16 +43,16 @@ pub fn serve(channel: &Channel) -> Result<(), String> {
 }
 
 /// Clones this process: the clone continues on the socket, this one as before.
-fn fork(channel: &Channel, socket: Option<OwnedFd>) -> Result<(), String> {
+fn fork(channel: &Channel, socket: Option<OwnedFd>) -> Result<Cloned, String> {
     // Requests that were read ahead would be served twice.
     let (Some(socket), true) = (socket, channel.is_drained()) else { return Err("requests after `Fork`".into()) };
     // The clone says for itself that it is open.
     channel.flush_opened();
-    match confine::clone_self().map_err(|error| format!("the process can't be cloned: {error}"))? {
-        Cloned::Original => {}
-        Cloned::Clone => channel.continue_on(socket),
+    let cloned = confine::clone_self().map_err(|error| format!("the process can't be cloned: {error}"))?;
+    if let Cloned::Clone = cloned {
+        channel.continue_on(socket);
     }
-    Ok(())
+    Ok(cloned)
 }
 
 /// The next request. None if the server has closed the socket.
@@ -67,6 +72,8 @@ struct Machine<'a> {
     isolate: Option<ManuallyDrop<v8::OwnedIsolate>>,
     /// None before the first stateful run.
     restored: Option<Restored>,
+    /// Whether this process is a turn of a live session, from which the next one is cloned.
+    is_clone: bool,
 }
 
 impl<'a> Machine<'a> {
@@ -81,7 +88,7 @@ impl<'a> Machine<'a> {
             false => isolate::transient(heap, open.heap_mb),
         });
         memory::watch(&mut isolate, channel, open.heap_mb);
-        Ok(Self { channel, heap_mb: open.heap_mb, stateful: open.stateful, isolate: Some(isolate), restored: None })
+        Ok(Self { channel, heap_mb: open.heap_mb, stateful: open.stateful, isolate: Some(isolate), restored: None, is_clone: false })
     }
 
     /// Runs the code. Exits if the run fails.
@@ -91,13 +98,12 @@ impl<'a> Machine<'a> {
         State::install(isolate, self.channel);
         inputs::begin(settings.seed, self.stateful, replay, !settings.headers.is_empty());
         isolate.set_host_import_module_dynamically_callback(evaluation::refuse_import);
-        let program = Program { run, settings, code, stateful: self.stateful };
+        let program = Program { run, settings, code, stateful: self.stateful, keeps_repl: self.is_clone };
         let executed = evaluation::execute(isolate, self.channel, &program, &mut self.restored);
         let inputs = inputs::end();
         match executed {
             Ok(Executed { result, javascript }) => {
-                self.channel.inputs(run, inputs.as_ref());
-                self.channel.completed(run, result, javascript);
+                self.channel.completed(run, inputs.as_ref(), result, javascript);
                 memory::complete_run();
                 if !self.stateful {
                     // The next run would find what this one has left.
@@ -112,6 +118,13 @@ impl<'a> Machine<'a> {
                 }
                 self.channel.fail_and_quit(run, failure)
             }
+        }
+    }
+
+    /// Touches what a run will change while nobody waits: each page that a clone changes is copied when that happens for the first time.
+    fn warm_up(&mut self) {
+        if let (Some(isolate), Some(restored)) = (&mut self.isolate, &self.restored) {
+            restored.warm_up(isolate);
         }
     }
 

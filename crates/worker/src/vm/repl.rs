@@ -57,23 +57,23 @@ pub enum Evaluation<'s> {
 }
 
 /// An inspector on one context, used as a console. It must be detached before a snapshot, because its objects contain raw pointers.
-pub struct Repl<'s> {
+pub struct Repl {
     raw: *mut RawRepl,
-    context: v8::Local<'s, v8::Context>,
+    context: v8::Global<v8::Context>,
 }
 
-impl<'s> Repl<'s> {
-    pub fn attach(scope: &mut v8::PinScope<'s, '_>, realm: &Realm<'s>) -> Self {
+impl Repl {
+    pub fn attach(scope: &mut v8::PinScope<'_, '_>, realm: &Realm<'_>) -> Self {
         let context = scope.get_current_context();
         realm.hide_console(scope);
         // SAFETY: isolate and context are alive and entered.
         let raw = unsafe { heapstead_repl_new(scope.as_raw_isolate_ptr(), &*context) };
         realm.show_console(scope);
-        Self { raw, context }
+        Self { raw, context: v8::Global::new(scope, context) }
     }
 
     /// Evaluates `code`. Error stacks show `name` as its file name.
-    pub fn evaluate(&self, scope: &mut v8::PinScope<'s, '_>, code: &str, name: &str) -> Evaluation<'s> {
+    pub fn evaluate<'s>(&self, scope: &mut v8::PinScope<'s, '_>, code: &str, name: &str) -> Evaluation<'s> {
         let expression = format!("{code}\n//# sourceURL={name}");
         let request = serde_json::json!({
             "id": 1,
@@ -89,7 +89,15 @@ impl<'s> Repl<'s> {
         }
     }
 
-    fn dispatch(&self, scope: &mut v8::PinScope<'s, '_>, message: &str) -> (Option<v8::Local<'s, v8::Promise>>, serde_json::Value) {
+    /// Compiles a source that does nothing, and sends a message that does nothing.
+    pub fn warm_up(&self, scope: &mut v8::PinScope<'_, '_>) {
+        if let Some(source) = v8::String::new(scope, "0") {
+            let _ = v8::Script::compile(scope, source, None);
+        }
+        let _ = self.dispatch(scope, r#"{"id":1,"method":"Runtime.nothing"}"#);
+    }
+
+    fn dispatch<'s>(&self, scope: &mut v8::PinScope<'s, '_>, message: &str) -> (Option<v8::Local<'s, v8::Promise>>, serde_json::Value) {
         let units: Vec<u16>;
         let (data, count, message_is_wide): (*const c_void, _, _) = if message.is_ascii() {
             (message.as_ptr().cast(), message.len(), false)
@@ -123,9 +131,10 @@ impl<'s> Repl<'s> {
         }
     }
 
-    pub fn detach(self) {
+    pub fn detach(self, scope: &mut v8::PinScope<'_, '_>) {
+        let context = v8::Local::new(scope, self.context);
         // SAFETY: created by `attach`, deleted once, and its context is still alive.
-        unsafe { heapstead_repl_delete(self.raw, &*self.context) }
+        unsafe { heapstead_repl_delete(self.raw, &*context) }
     }
 }
 

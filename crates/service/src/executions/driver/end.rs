@@ -38,6 +38,8 @@ impl Driver {
             Ok(EndedExecution::Ended { head }) => {
                 reservations.into_iter().flatten().for_each(HeapReservation::recorded);
                 self.report(record, output, head);
+                // Those who wait for the record come first: what follows starts processes, which would compete with them.
+                tokio::task::yield_now().await;
                 let ran = completed_at.duration_since(start.started_at).unsigned_abs();
                 return self.settle_live(live, turn.zip(state), head.is_some(), ran).await;
             }

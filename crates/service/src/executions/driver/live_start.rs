@@ -68,7 +68,8 @@ impl Driver {
             Some(hold) if hold.worker.seems_alive() => Some(hold),
             _ => None,
         };
-        let is_held = hold.is_some();
+        // A turn state was in memory before; a heap is restored for the first time.
+        let is_resumed = hold.is_none() && head.is_some_and(|head| head.is_state());
         let heap = match hold {
             Some(hold) if hold.worker.heap_mb() == heap_mb => {
                 return Ok(Start { live: Some(hold), input_heap: head, ..Start::default() });
@@ -93,7 +94,7 @@ impl Driver {
         let worker = self.service.runtime.engine.open_live(&self.holder, heap.as_ref(), heap_mb).await?;
         let state = head.filter(|_| heap.is_some());
         let start = self.live_with(session, state, HashMap::new(), worker);
-        Ok(if is_held || state.is_none() { start } else { start.resumed() })
+        Ok(if is_resumed { start.resumed() } else { start })
     }
 
     /// A start on a worker that has this state, and has had the others after its runs.
