@@ -84,6 +84,10 @@ impl Policy {
 
     /// The new expiry of a session that expires then and is used now; none if the change is too small to write.
     pub fn refreshed(&self, expires_at: Timestamp, now: Timestamp) -> Option<Timestamp> {
+        // A command on the stores does not know the TTL of the server.
+        if self.session_ttl == Duration::MAX {
+            return None;
+        }
         let later = self.expiry(now);
         (later.duration_since(expires_at) > self.ttl() / REFRESH_PART).then_some(later)
     }

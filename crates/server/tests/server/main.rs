@@ -22,6 +22,7 @@ mod hostile;
 mod javascript_environment;
 mod live;
 mod live_density;
+mod live_journal;
 mod live_monitoring;
 mod load;
 mod long_answers;

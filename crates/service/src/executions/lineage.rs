@@ -1,7 +1,7 @@
 //! Rebuilds a state that is not stored, or that this engine can't load, by repeating the runs that led to it: from the newest heap before it that
 //! can be loaded, or from a fresh one. Each replay is compared with its run; at a difference, what is verified so far is the result.
 
-use super::replay::{Replayed, Replayer};
+use super::replay::{NotRecorded, Replayed, Replayer};
 use crate::ServiceError;
 use crate::live::UnstoredTurn;
 use heapstead_engine::{HeapImage, Kind, LiveWorker, RunNumber};
@@ -69,30 +69,50 @@ pub struct Divergence {
 
 /// Nothing is known of how a heap came about.
 #[derive(Debug, thiserror::Error)]
-#[error("no run is recorded that produced heap {0}")]
-pub struct NoProducer(HeapKey);
+#[error("no run is recorded that produced heap {heap}")]
+pub struct NoProducer {
+    heap: HeapKey,
+    /// Why it can't be loaded, if it was tried.
+    pub failure: Option<Failure>,
+}
 
 impl Replayer<'_> {
     pub async fn lineage(&self, heap: HeapKey) -> Result<Result<Lineage, NoProducer>, ServiceError> {
         let (mut runs, mut seen, mut wanted, mut heap_mb) = (Vec::new(), HashSet::new(), heap, 0);
+        let mut last_failure = None;
         let base = loop {
+            let no_producer = |failure: &Option<Failure>| Ok(Err(NoProducer { heap: wanted, failure: failure.clone() }));
             let records = &self.stores.records;
-            let Some(execution) = records.producer(self.principal, wanted).await? else { return Ok(Err(NoProducer(wanted))) };
-            let Some(entry) = records.journal_entry(self.principal, &execution).await? else { return Ok(Err(NoProducer(wanted))) };
+            let Some(execution) = records.producer(self.principal, wanted).await? else { return no_producer(&last_failure) };
+            let Some(entry) = records.journal_entry(self.principal, &execution).await? else { return no_producer(&last_failure) };
             // If the first run that produced a heap was deleted, later ones may lead in a circle.
             if !seen.insert(execution.clone()) {
-                return Ok(Err(NoProducer(wanted)));
+                return no_producer(&last_failure);
             }
             runs.push(Step { execution, after: wanted });
             heap_mb = heap_mb.max(entry.limits.heap_mb);
             let Some(input) = entry.input_heap else { break None };
             match self.restore(input, entry.limits.heap_mb).await {
                 Ok(image) => break Some(image),
-                Err(_) => wanted = input,
+                Err(failure) => (wanted, last_failure) = (input, Some(failure)),
             }
         };
         runs.reverse();
         Ok(Ok(Lineage { base, runs, heap_mb }))
+    }
+
+    /// A heap or state to start from: as it is stored, otherwise by repeating the runs that led to it.
+    pub async fn restore_or_rebuild(&self, key: HeapKey, heap_mb: u32) -> Result<Result<HeapImage, NotRecorded>, ServiceError> {
+        let failure = match self.restore(key, heap_mb).await {
+            Ok(heap) => return Ok(Ok(heap)),
+            Err(failure @ (Failure::StateLost | Failure::HeapOfAnotherEngine { .. })) => failure,
+            Err(failure) => return Ok(Err(NotRecorded::Heap(failure))),
+        };
+        let Ok(lineage) = self.lineage(key).await? else { return Ok(Err(NotRecorded::Heap(failure))) };
+        Ok(match self.rebuild(lineage).await? {
+            Rebuilt { heap: Some(heap), diverged: None, .. } => Ok(heap),
+            _ => Err(NotRecorded::Heap(failure)),
+        })
     }
 
     /// Stores a rebuilt heap with the run that was repeated last; in a session, as its head.

@@ -6,7 +6,7 @@ use crate::heaps::HeapCache;
 use crate::{Caller, OwnerPermit, Service, ServiceError, Stores};
 use heapstead_engine::{Engine, Event, HeapImage, Job, Kind, LiveTurn, Outcome, Recorded, RecordedInputs, Slot};
 use heapstead_store::records::JournalEntry;
-use heapstead_types::{BudgetHolder, ErrorCode, ExecutionId, Failure, Fault, HeapKey, Principal, Status};
+use heapstead_types::{BudgetHolder, ErrorCode, ExecutionId, Failure, Fault, HeapKey, Limits, Principal, Status, limits};
 use schemars::JsonSchema;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -55,10 +55,7 @@ impl Executions<'_> {
             |why: NotRecorded| ServiceError::conflict(ErrorCode::NotRecorded, format!("execution `{id}` can't be repeated: {why}"));
         let recorded = replayer.recorded(&execution).await?.map_err(not_recorded)?;
         let heap = match recorded.entry.input_heap {
-            Some(key) => {
-                let heap = replayer.restore(key, recorded.entry.limits.heap_mb).await;
-                Some(heap.map_err(|failure| not_recorded(NotRecorded::Heap(failure)))?)
-            }
+            Some(key) => Some(replayer.restore_or_rebuild(key, recorded.entry.limits.heap_mb).await?.map_err(not_recorded)?),
             None => None,
         };
         let replayed = replayer.run(&recorded, Kind::Stateful(heap)).await?;
@@ -127,7 +124,7 @@ impl<'a> Replayer<'a> {
     /// A heap, or the heap of a state, for a run with this cap. One that the owner has deleted is gone, even if another owner has the same.
     pub async fn restore(&self, key: HeapKey, heap_mb: u32) -> Result<HeapImage, Failure> {
         let stored = self.stores.records.stored_heaps(vec![key]).await.map_err(|error| Failure::Store(error.to_string()))?;
-        let Some(key) = stored.first().copied().flatten() else { return Err(Failure::Unprepared("its heap is not stored".into())) };
+        let Some(key) = stored.first().copied().flatten() else { return Err(Failure::StateLost) };
         if !self.stores.heaps().is_visible(self.principal, key).await.map_err(|error| Failure::Store(error.to_string()))? {
             return Err(Failure::HeapNotFound { key });
         }
@@ -141,7 +138,8 @@ impl<'a> Replayer<'a> {
 
     pub async fn run(&self, recorded: &RecordedRun, kind: Kind) -> Result<Replayed, ServiceError> {
         let RecordedRun { entry, inputs } = recorded;
-        let mut limits = entry.limits;
+        // The run came to its end within its limit. How long that takes depends on the engine and on what else the machine does.
+        let mut limits = Limits { timeout_secs: limits::TIMEOUT_SECS_MAX, ..entry.limits };
         if let Kind::Live(worker) = &kind {
             // What completed with less memory does the same with more.
             limits.heap_mb = worker.heap_mb();

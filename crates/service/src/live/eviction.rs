@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 const INTERVAL: Duration = Duration::from_secs(1);
 /// How often the memory of sessions is measured.
 const MEASURE_INTERVAL: Duration = Duration::from_secs(5);
-/// How often sessions are looked for that were ended by another process on the same database.
-const ENDED_INTERVAL: Duration = Duration::from_secs(30);
+/// How often sessions are looked for that were ended, or continued, by another process on the same database.
+const ENDED_INTERVAL: Duration = Duration::from_secs(5);
 /// How long an eviction waits for a checkpoint.
 const CHECKPOINT_MAX: Duration = Duration::from_secs(60);
 /// Sessions of one owner above its limit, which wait for their checkpoint.
@@ -53,9 +53,9 @@ pub fn start(service: &Service) {
 }
 
 impl Service {
-    /// Makes room for another session of an owner: evicts its least recently used ones.
-    pub(crate) fn make_room(&self, holder: &BudgetHolder) {
-        for (session, is_urgent) in self.runtime.live.over_per_owner(holder, self.policy().live.per_owner_max) {
+    /// Makes room for so many more sessions of an owner: evicts its least recently used ones.
+    pub(crate) fn make_room(&self, holder: &BudgetHolder, coming: usize) {
+        for (session, is_urgent) in self.runtime.live.over_per_owner(holder, self.policy().live.per_owner_max, coming) {
             match is_urgent {
                 true => self.runtime.live.evict(session, EvictionReason::OwnerLimit),
                 false => self.evict(session, EvictionReason::OwnerLimit),
@@ -74,11 +74,19 @@ impl Service {
         });
     }
 
-    /// Sessions that another process has ended need no worker.
+    /// Sessions that another process has ended or continued need no worker.
     async fn drop_ended(&self) {
-        let live: Vec<_> = self.runtime.live.sessions().keys().copied().collect();
-        let Ok(heads) = self.stores.records.heads(live, Timestamp::now()).await else { return };
-        heads.into_iter().filter(|(_, head)| head.is_none()).for_each(|(session, _)| self.runtime.live.end(session));
+        let before: HashMap<_, _> = self.runtime.live.sessions().iter().map(|(session, live)| (*session, live.state)).collect();
+        let Ok(heads) = self.stores.records.heads(before.keys().copied().collect(), Timestamp::now()).await else { return };
+        for (session, head) in heads {
+            match head {
+                None => self.runtime.live.end(session),
+                Some(head) if before.get(&session).is_some_and(|state| *state != head.heap) => {
+                    self.runtime.live.end_if_idle(session, before.get(&session).copied().flatten());
+                }
+                Some(_) => {}
+            }
+        }
     }
 }
 
@@ -98,16 +106,20 @@ impl LiveSessions {
         self.by_use().into_iter().rev().filter(|session| over(session)).collect()
     }
 
-    /// The sessions of an owner that are too many if there is one more, and whether they can't wait for a checkpoint.
-    fn over_per_owner(&self, holder: &BudgetHolder, per_owner_max: usize) -> Vec<(SessionId, bool)> {
+    /// The sessions of an owner that are too many if there are so many more, and whether they can't wait for a checkpoint.
+    fn over_per_owner(&self, holder: &BudgetHolder, per_owner_max: usize, coming: usize) -> Vec<(SessionId, bool)> {
         let sessions = self.sessions();
+        if sessions.len() + coming <= per_owner_max {
+            return Vec::new();
+        }
         let mut own: Vec<(Instant, SessionId)> = sessions
             .iter()
             .filter(|(_, live)| live.holder == *holder && !live.in_turn)
             .map(|(session, live)| (live.used, *session))
             .collect();
         own.sort_unstable_by_key(|(used, _)| *used);
-        let excess = (own.len() + 1).saturating_sub(per_owner_max.max(1));
+        let in_turn = sessions.values().filter(|live| live.holder == *holder && live.in_turn).count();
+        let excess = (own.len() + in_turn + coming).saturating_sub(per_owner_max.max(1));
         own.into_iter().take(excess).enumerate().map(|(index, (_, session))| (session, index + LEAVING_MAX < excess)).collect()
     }
 

@@ -24,7 +24,13 @@ impl Service {
     pub async fn materialized_log(&self, caller: &Caller, mut request: LogRequest) -> Result<SessionEntries, ServiceError> {
         request.limit = Some(request.limit.unwrap_or(LOG_TURNS_MAX).min(LOG_TURNS_MAX));
         for execution in self.sessions().unstored_in_log(caller, &request).await? {
-            self.materialize_execution(caller, execution.as_str(), Duration::ZERO).await?;
+            // The record of the execution may be deleted; the journal of a session stays.
+            let Some(state) = self.stores.records.turn_state_of(&caller.principal, &execution).await? else { continue };
+            match self.materialize(&caller.principal, &caller.budget_holder(), None, state.id).await {
+                // A heap that can't be made is null: the others are not to be missed because of it.
+                Ok(_) | Err(ServiceError::Conflict { .. }) => {}
+                Err(error) => return Err(error),
+            }
         }
         self.sessions().log(caller, request).await
     }

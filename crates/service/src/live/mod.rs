@@ -164,6 +164,15 @@ impl LiveSessions {
         }
     }
 
+    /// Another process has continued the session from this state.
+    fn end_if_idle(&self, session: SessionId, state: Option<HeapKey>) {
+        let mut sessions = self.sessions();
+        if sessions.get(&session).is_some_and(|live| !live.in_turn && live.state == state) {
+            sessions.remove(&session);
+            self.meter.evicted(EvictionReason::Ended);
+        }
+    }
+
     pub fn count(&self) -> usize {
         self.sessions().len()
     }

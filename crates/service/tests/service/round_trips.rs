@@ -215,7 +215,7 @@ async fn what_operations_on_sessions_cost() {
     let (sessions, caller) = (fixture.service.sessions(), &fixture.caller);
     let handle = sessions.open(caller).await.expect("opened").id.to_string();
     fixture.run(caller, "1", Some(&handle)).await;
-    assert_eq!(fixture.cost(sessions.list_opened(caller, None, None)).await.0, costs(2, 0), "list, and the checkpoints of all");
+    assert_eq!(fixture.cost(sessions.list_opened(caller, None, None)).await.0, costs(1, 0), "list");
     let (cost, forked) = fixture.cost(sessions.fork(caller, &handle, None)).await;
     assert!(forked.is_ok());
     assert_eq!(cost, costs(1, 1), "fork");

@@ -205,13 +205,17 @@ pub fn append(db: &Connection, principal: &str, entry: &NewLogEntry) -> rusqlite
             )?
             .query_row(params![principal, name.as_str(), entry.timestamp.as_microsecond()], numbered)
             .map(Some)?,
-        RunSession::Opened { id, .. } => db
-            .prepare_cached(
-                "UPDATE sessions SET head = ?, next_index = next_index + 1 WHERE sid = ? AND opened = 1 AND ended_at IS NULL
-                 RETURNING id, next_index",
+        RunSession::Opened { id, .. } => {
+            let is_tail = entry.output_heap.is_state() && entry.input_heap.is_some_and(|input| input.is_state());
+            // The heap that the turns of the journal start from.
+            let checkpoint = entry.input_heap.filter(|_| entry.output_heap.is_state()).map(|key| key.to_string());
+            db.prepare_cached(
+                "UPDATE sessions SET head = ?1, checkpoint = CASE WHEN ?2 THEN checkpoint ELSE ?3 END, next_index = next_index + 1
+                 WHERE sid = ?4 AND opened = 1 AND ended_at IS NULL RETURNING id, next_index",
             )?
-            .query_row(params![entry.output_heap.to_string(), id.to_string()], numbered)
-            .optional()?,
+            .query_row(params![entry.output_heap.to_string(), is_tail, checkpoint, id.to_string()], numbered)
+            .optional()?
+        }
     };
     // A session that ended meanwhile has no log any more.
     let Some((session, next)) = numbered else { return Ok(None) };

@@ -82,6 +82,8 @@ impl Driver {
             Some(_) => {}
             None => live.unchanged(),
         }
+        // Sessions that were in a turn when others needed their place.
+        self.service.make_room(&self.holder, 0);
     }
 
     fn report(&self, record: ExecutionRecord, output: Extent, head: Option<Head>) {

@@ -85,12 +85,12 @@ impl Driver {
             _ => match self.load(self.request.start.input_heap(head), warnings).await? {
                 Ok(heap) => heap,
                 Err((head, failure)) => {
-                    self.service.make_room(&self.holder);
+                    self.service.make_room(&self.holder, 1);
                     return self.rebuild_live(slot, session, head, failure, warnings).await;
                 }
             },
         };
-        self.service.make_room(&self.holder);
+        self.service.make_room(&self.holder, 1);
         let worker = self.service.runtime.engine.open_live(&self.holder, heap.as_ref(), heap_mb).await?;
         let state = head.filter(|_| heap.is_some());
         let start = self.live_with(session, state, HashMap::new(), worker);
@@ -122,7 +122,7 @@ impl Driver {
         match &tail.failure {
             Some(why) if tail.is_full(policy) => Err(Failure::Unprepared(format!(
                 "the last {} turns of the session, {} s of run time, have no stored heap, because none can be written: {why}. Continue from \
-                 an earlier heap of the session (`heap`), or in a fork of it; the operator can raise `--journal-tail-turns` and \
+                 an earlier heap of the session (`heap`), or undo the turns since (`session_undo`); the operator can raise `--journal-tail-turns` and \
                  `--journal-tail-secs`",
                 tail.turns,
                 tail.ran.as_secs()

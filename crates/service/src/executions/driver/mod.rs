@@ -394,7 +394,11 @@ impl Driver {
 
     async fn restore_or_rebuild(&self, slot: &Slot, input: InputHeap, warnings: &mut Vec<String>) -> Result<Start, Failure> {
         match self.load(input, warnings).await? {
-            Ok(heap) => Ok(Start { heap, input_heap: input.key(), ..Start::default() }),
+            Ok(heap) => {
+                let start = Start { heap, input_heap: input.key(), ..Start::default() };
+                let is_resumed = start.heap.is_some() && start.input_heap.is_some_and(|head| head.is_state());
+                Ok(if is_resumed { start.resumed() } else { start })
+            }
             Err((head, failure)) => self.rebuild(slot, head, failure, warnings).await,
         }
     }

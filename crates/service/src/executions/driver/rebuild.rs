@@ -68,7 +68,7 @@ impl Driver {
     ) -> Result<Lineage, Failure> {
         replayer.lineage(head).await.map_err(unprepared)?.map_err(|why| {
             warnings.push(format!("the session's state can't be rebuilt: {why}"));
-            failure.clone()
+            why.failure.filter(is_of_another_engine).unwrap_or_else(|| failure.clone())
         })
     }
 
@@ -90,6 +90,11 @@ impl Driver {
             (Some(heap), Some(execution)) => Some(replayer.keep(execution, heap, Some(session)).await.map_err(unprepared)?),
             (heap, _) => heap.as_ref().map(HeapImage::key),
         };
+        if let Some(turn) = continuity.turn {
+            // The log keeps the turns that are lost, as if they had been undone.
+            let lost = self.service.stores.records.undo_turns(session, turn, key).await;
+            lost.map_err(|error| Failure::Store(error.to_string()))?;
+        }
         Ok(PreparedSession::without_symbols(key, continuity))
     }
 

@@ -1,0 +1,141 @@
+//! What the journal of a live session has to hold, and what happens to turns that can't be repeated from it.
+
+use crate::fixture::{Folders, Server};
+use crate::live::{open, result, turn};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+fn id(record: &Value) -> &str {
+    record["execution_id"].as_str().expect("an id")
+}
+
+fn database(folders: &Folders) -> rusqlite::Connection {
+    rusqlite::Connection::open(folders.database().join("heapstead.db")).expect("the database")
+}
+
+/// Story: a heap could be deleted as soon as a turn without a heap had followed it. The journal repeats such turns from that heap, so they were
+/// lost with the memory of the server.
+#[tokio::test]
+async fn the_heap_that_the_journal_starts_from_can_not_be_deleted() {
+    let folders = Folders::new();
+    let mut server = Server::start_with(&folders, &[]);
+    let session = open(&server).await;
+    result(&server, &session, "globalThis.n = 1").await;
+    let stored = turn(&server, &session, "new WeakRef({}).deref(); n += 1").await;
+    let heap = stored["heap"].as_str().expect("a heap, because the turn can't be repeated").to_owned();
+    // This value can't be saved, so there is no later checkpoint.
+    assert_eq!(result(&server, &session, "globalThis.kept = new ArrayBuffer(8, { maxByteLength: 2 ** 32 }); n += 1").await, "3");
+    let (status, refusal) = server.delete(&format!("/api/heaps/{heap}")).await;
+    assert_eq!((status, &refusal["type"]), (409, &json!("urn:heapstead:error:heap_in_use")), "{refusal}");
+    server.kill();
+    let server = Server::start_with(&folders, &[]);
+    assert_eq!(result(&server, &session, "n").await, "3");
+}
+
+/// Story: a replay had the limit of its run, so a session could not be resumed on a slower engine or a busy machine.
+#[tokio::test]
+async fn a_replay_may_take_longer_than_its_run() {
+    let folders = Folders::new();
+    let mut server = Server::start_with(&folders, &[]);
+    let session = open(&server).await;
+    result(&server, &session, "var n = 0; for (let i = 0; i < 2e9; i++) n = (n + i) | 0; 1").await;
+    let expected = result(&server, &session, "globalThis.kept = new ArrayBuffer(8, { maxByteLength: 2 ** 32 }); n").await;
+    server.kill();
+    assert_eq!(database(&folders).execute("UPDATE journal SET timeout_secs = 1", []), Ok(2));
+    let server = Server::start_with(&folders, &[]);
+    let resumed = turn(&server, &session, "n").await;
+    assert_eq!((&resumed["result"], &resumed["continuity"]["resumed_from_snapshot"]), (&json!(expected), &json!(true)), "{resumed}");
+}
+
+/// Story: the turns that a replay could not verify stayed in the log like others, so that later undos counted them.
+#[tokio::test]
+async fn turns_that_are_lost_count_as_undone() {
+    let folders = Folders::new();
+    let mut server = Server::start_with(&folders, &[]);
+    let session = open(&server).await;
+    result(&server, &session, "let n = 0; n").await;
+    for n in 1..=4 {
+        assert_eq!(result(&server, &session, "n += 1").await, n.to_string());
+    }
+    server.kill();
+    let tampered = "UPDATE journal SET result_sha256 = zeroblob(32) WHERE execution_id = (SELECT execution_id FROM log WHERE idx = 3)";
+    assert_eq!(database(&folders).execute(tampered, []), Ok(1));
+    let server = Server::start_with(&folders, &[]);
+    let refused = server.run_with(json!({ "code": "n", "session": session, "on_stale": "fail" })).await;
+    assert_eq!(refused["status"], "failed", "{refused}");
+    let recovered = turn(&server, &session, "n += 10").await;
+    let continuity = &recovered["continuity"];
+    assert_eq!(
+        (&recovered["result"], &continuity["reason"], &continuity["turn"]),
+        (&json!("12"), &json!("replay_diverged"), &json!(3)),
+        "{recovered}"
+    );
+    let (_, log) = server.get(&format!("/api/session-snapshots?session={session}&fields=index,undone")).await;
+    let undone: Vec<_> = log["entries"].as_array().expect("entries").iter().map(|entry| entry["undone"] == true).collect();
+    assert_eq!(undone, [false, false, false, true, true, false], "{log}");
+    assert_eq!(server.post(&format!("/api/sessions/{session}/undo"), json!({})).await.0, 200);
+    assert_eq!(result(&server, &session, "n").await, "2");
+}
+
+/// Story: a turn could be repeated only if the heap of the turn before it was stored.
+#[tokio::test]
+async fn every_turn_can_be_repeated_by_its_execution() {
+    let server = Server::start();
+    let session = open(&server).await;
+    let mut records = Vec::new();
+    for _ in 0..4 {
+        records.push(turn(&server, &session, "globalThis.n = (globalThis.n ?? 0) + Math.random()").await);
+    }
+    for record in &records {
+        let (status, report) = server.post(&format!("/api/executions/{}/replay", id(record)), json!({})).await;
+        assert_eq!((status, &report["identical"]), (200, &json!(true)), "{report}");
+    }
+}
+
+/// Story: one turn without a heap failed the whole request.
+#[tokio::test]
+async fn the_log_has_the_heaps_that_can_be_made() {
+    let server = Server::start();
+    let session = open(&server).await;
+    let mut records = Vec::new();
+    for code in ["var n = 1", "n += 1", "n += 1", "globalThis.kept = new ArrayBuffer(8, { maxByteLength: 2 ** 32 }); 1", "kept = 0; n += 1"]
+    {
+        records.push(turn(&server, &session, code).await);
+    }
+    assert_eq!(server.delete(&format!("/api/executions/{}", id(&records[1]))).await.0, 200);
+    let (status, log) = server.get(&format!("/api/session-snapshots?session={session}&fields=index,output_heap&materialize=true")).await;
+    assert_eq!(status, 200, "{log}");
+    let has_heap: Vec<_> = log["entries"].as_array().expect("entries").iter().map(|entry| entry["output_heap"].is_string()).collect();
+    assert_eq!(has_heap, [true, true, true, false, true], "{log}");
+}
+
+/// Story: sessions that were in a turn at the same time all stayed live, whatever the limit.
+#[tokio::test]
+async fn the_limit_per_owner_holds_after_concurrent_turns() {
+    let server = Server::start_with(&Folders::new(), &["--live-max-per-owner", "1"]);
+    let sessions = [open(&server).await, open(&server).await, open(&server).await];
+    let waits = "await new Promise(done => setTimeout(done, 500)); 1";
+    futures_util::future::join_all(sessions.iter().map(|session| result(&server, session, waits))).await;
+    let begun = Instant::now();
+    while server.get("/api/health").await.1["live_sessions"]["sessions"] != 1 {
+        assert!(begun.elapsed() < Duration::from_secs(30), "more than one stays live");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Two servers on one database: the one that a session was continued without gives up its memory.
+#[tokio::test]
+async fn a_session_that_moves_to_another_server_leaves_the_first() {
+    let folders = Folders::new();
+    let (one, other) = (Server::start_with(&folders, &[]), Server::start_with(&folders, &[]));
+    let session = open(&one).await;
+    assert_eq!(result(&one, &session, "globalThis.n = 1").await, "1");
+    assert_eq!(result(&other, &session, "n += 1").await, "2");
+    let begun = Instant::now();
+    while one.get(&format!("/api/sessions/{session}")).await.1["live"] == true {
+        assert!(begun.elapsed() < Duration::from_secs(30), "it is live on two servers");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(other.get(&format!("/api/sessions/{session}")).await.1["live"], true);
+    assert_eq!(result(&one, &session, "n += 1").await, "3");
+}
