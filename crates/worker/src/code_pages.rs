@@ -1,8 +1,8 @@
 //! Replaces the file mappings of V8's machine code and constants by anonymous memory, so that workers take no page faults on them.
 //!
 //! The code of the host and of this library is copied to anonymous memory, on huge pages if the machine has them, and remapped in place of the
-//! file. So are the parts of the host's constants that V8 has accessed so far, because runs access the same ones. Workers inherit all of it in their page tables, and have less
-//! to unmap when they exit. If a step fails, workers are only slower.
+//! file. So are the parts of the host's constants that V8 has accessed so far, because runs access the same ones. Workers inherit all of it in
+//! their page tables, and have less to unmap when they exit. If a step fails, workers are only slower.
 
 use rustix::mm::{Advice, MapFlags, MprotectFlags, MremapFlags, ProtFlags};
 use std::ffi::c_void;
