@@ -1,8 +1,9 @@
 //! Follows one worker through its run: checks its messages, turns them into events, and decides the outcome.
 
 use crate::answers::{AnswerRoom, Answers, SHORT_ANSWER_BYTES};
-use crate::engine::{Event, InputsRoom, Job, Outcome, Recorded};
+use crate::engine::{Event, InputsRoom, Job, Kind, Outcome, Recorded};
 use crate::heap_image::HeapImage;
+use crate::live::Observed;
 use crate::scheduler::Permit;
 use crate::worker::{Worker, signal_of};
 use heapstead_types::{BudgetHolder, Failure, Stage};
@@ -41,6 +42,8 @@ pub struct Follower<'a> {
     is_killed: bool,
     output_bytes_left: u64,
     output_dropped: bool,
+    /// Of a turn of a live worker, as long as it is short.
+    observed: Option<Observed>,
 }
 
 impl<'a> Follower<'a> {
@@ -73,6 +76,7 @@ impl<'a> Follower<'a> {
             is_killed: false,
             output_bytes_left: job.limits.output_bytes_max,
             output_dropped: false,
+            observed: (matches!(job.kind, Kind::Live(_)) && job.replay.is_none()).then(Observed::default),
         }
     }
 
@@ -185,7 +189,11 @@ impl<'a> Follower<'a> {
     /// What the run has read from outside. None if its worker has sent no recording, or none that can be read.
     fn recorded(&mut self) -> Option<Event> {
         let inputs = RecordedInputs::from_bytes(std::mem::take(&mut self.inputs))?;
-        Some(Event::Recorded(Recorded { seed: self.seed, inputs }, InputsRoom { _room: self.room.clone() }))
+        let recorded = Recorded { seed: self.seed, inputs };
+        if let Some(observed) = &mut self.observed {
+            observed.recorded(&recorded);
+        }
+        Some(Event::Recorded(recorded, InputsRoom { _room: self.room.clone() }))
     }
 
     /// Returns what neither the answer nor the inputs need.
@@ -221,6 +229,7 @@ impl<'a> Follower<'a> {
         let over = fitting < text.len() as u64;
         text.truncate(fitting as usize);
         self.output_bytes_left -= fitting;
+        self.observed = self.observed.take().and_then(|mut observed| observed.output(&text).then_some(observed));
         if !text.is_empty() {
             emit(Event::Output(text));
         }
@@ -231,6 +240,7 @@ impl<'a> Follower<'a> {
 
     /// Sends the notice that output is dropped, once.
     fn drop_output(&mut self, mut emit: impl FnMut(Event)) {
+        self.observed = None;
         if !std::mem::replace(&mut self.output_dropped, true) {
             emit(Event::OutputDropped);
         }
@@ -245,9 +255,9 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// The worker, once it has been followed, and what it has been asked for.
-    pub fn into_worker(self) -> (Worker, ServerState) {
-        (self.worker, self.state)
+    /// The worker, once it has been followed, and what it has been asked for; what was observed of a short turn.
+    pub fn into_worker(self) -> ((Worker, ServerState), Option<Observed>) {
+        ((self.worker, self.state), self.observed)
     }
 
     fn completed(&mut self, heap: Option<HeapImage>) -> Outcome {

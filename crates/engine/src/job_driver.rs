@@ -3,7 +3,7 @@
 use crate::cpu_shares::{CpuShare, CpuShares};
 use crate::engine::{Event, Job, Kind, Outcome, Workers};
 use crate::follower::{Followed, Follower};
-use crate::live::{LiveTurn, LiveWorker};
+use crate::live::{LiveTurn, LiveWorker, ShortTurn};
 use crate::run_requests::OneShotRequests;
 use crate::scheduler::Permit;
 use crate::worker::{Worker, reason_of};
@@ -65,16 +65,19 @@ async fn run(
             }
             Err(NotBegun::Impossible(why)) => return Ok(Outcome::Failed(why)),
         };
-        stops.deadline = Some(Instant::now() + Duration::from_secs(job.limits.timeout_secs.into()));
+        let began = Instant::now();
+        stops.deadline = Some(began + Duration::from_secs(job.limits.timeout_secs.into()));
         // The buffer has room, because no other event is sent before the first output.
         let _ = events.try_send(Event::Started);
         let mut follower = Follower::new(begun.worker, begun.state, begun.snapshot, begun.seed, job, &workers.answers, events);
         match stops.unless(follower.follow()).await {
-            Ok(Followed::Ended(outcome)) => return Ok(source.keep_turn(outcome, follower, begun.run).with_permit(permit)),
+            Ok(Followed::Ended(outcome)) => {
+                return Ok(source.keep_turn(outcome, job, follower, begun.run, began.elapsed()).with_permit(permit));
+            }
             Ok(Followed::Unread(why)) => failure = why,
             Err(stop) => {
                 follower.kill().await;
-                source.turn_failed();
+                source.turn_failed(begun.run);
                 let outcome = stop.into_outcome(job);
                 follower.drain().await;
                 return Ok(outcome);
@@ -99,20 +102,22 @@ impl Source<'_> {
     }
 
     /// A completed turn keeps its process, for the caller to commit.
-    fn keep_turn(&self, mut outcome: Outcome, follower: Follower<'_>, run: RunNumber) -> Outcome {
+    fn keep_turn(&self, mut outcome: Outcome, job: &Job, follower: Follower<'_>, run: RunNumber, ran: Duration) -> Outcome {
         match (self, &mut outcome) {
-            (Self::Live(live), Outcome::Completed { turn, .. }) => {
-                *turn = Some(LiveTurn::new((*live).clone(), follower.into_worker(), run))
+            (Self::Live(live), Outcome::Completed { turn, result, .. }) => {
+                let (worker, observed) = follower.into_worker();
+                let short = observed.and_then(|observed| ShortTurn::new(run, job, observed, result, ran));
+                *turn = Some(LiveTurn::new((*live).clone(), worker, run, short));
             }
-            _ => self.turn_failed(),
+            _ => self.turn_failed(run),
         }
         outcome
     }
 
-    /// The next turn should not have to wait for a clone because this one failed.
-    fn turn_failed(&self) {
+    /// The next turn should not have to wait because this one failed.
+    fn turn_failed(&self, run: RunNumber) {
         if let Self::Live(live) = self {
-            live.clone_ahead();
+            live.turn_failed(run);
         }
     }
 }

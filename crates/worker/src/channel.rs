@@ -75,6 +75,12 @@ impl Channel {
         !self.reader.borrow().has_more()
     }
 
+    /// Whether a request waits to be received.
+    pub fn has_request(&self) -> bool {
+        let mut watched = [PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN)];
+        !self.is_drained() || matches!(poll(&mut watched, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(1..))
+    }
+
     /// Notes that the heap is restored, so that `Opened` is sent.
     pub fn opened(&self) {
         self.opened_due.set(true);

@@ -1,11 +1,14 @@
 //! Live workers: the heap of a session stays in memory between runs, as a family of processes.
 //!
 //! ```text
-//! base (state n, idle) ── clone, ahead of need ──► turn process: runs turn n + 1
-//!                                                    ├─ fails, times out, is cancelled: killed; the base is unchanged
-//!                                                    └─ completes, and the caller commits it: is the base (state n + 1); the old one is killed
+//! base (state n) ── runs turn n + 1 ──┬─ completes, and the caller commits it: has state n + 1
+//!                                     └─ fails, times out, is cancelled, is not committed: killed; the standby takes its place
+//! base ── clone ──► standby (state m ≤ n): repeats turns m + 1 to n when it is needed; replaced when it is far behind
 //! base ── clone ──► snapshot process: writes the heap, exits
 //! ```
+//! A standby behind the base, instead of a clone for each turn, halves the processor time of short turns: most of it would be spent by the kernel
+//! on making a process and ending another.
+//!
 //! The server decides what is committed: a process of the family only answers requests, on a socket of its own. Each clone is asked for here,
 //! counted by the zygote ([`CloneCount`]), and identified by the kernel (`cloned_process.rs`), so there is no process in a family that
 //! is not known here.
@@ -13,8 +16,10 @@
 mod clone_count;
 mod cloned_process;
 mod memory;
+mod standby;
 
 pub use clone_count::CloneCount;
+pub(crate) use standby::{Observed, ShortTurn};
 
 use crate::HeapImage;
 use crate::engine::Job;
@@ -24,6 +29,7 @@ use crate::zygotes::Lease;
 use heapstead_types::{Failure, Stage};
 use heapstead_wire::{Decoder, FromWorker, RunNumber, SEED_BYTES, ServerState, ToWorker};
 use rustix::process::{Pid, setpriority_process};
+use standby::Standby;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -51,10 +57,23 @@ struct Family {
 
 #[derive(Debug)]
 struct Processes {
-    /// None while it replays a run, and after it has failed.
+    /// Has the state after the last committed turn. None while it runs code, and after that has failed.
     base: Option<Process>,
-    /// A clone of the base, for the next turn.
-    ahead: Option<Process>,
+    /// The run that it was taken for.
+    in_turn: Option<RunNumber>,
+    standby: Option<Standby>,
+}
+
+impl Processes {
+    /// Whether a turn can begin: it needs the base, and a standby for the case that it fails.
+    fn is_ready(&self) -> bool {
+        self.base.as_ref().is_some_and(|base| !base.worker.is_dead())
+            && self.standby.as_ref().is_some_and(|standby| !standby.process.worker.is_dead())
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Process> {
+        self.base.iter().chain(self.standby.as_ref().map(|standby| &standby.process))
+    }
 }
 
 /// A process of a family, and what it has been asked for.
@@ -66,12 +85,15 @@ pub struct Process {
     run: Option<RunNumber>,
 }
 
-/// A run that has completed in a process of its own. If it is dropped, the process is killed, and the run has had no effect.
+/// A run that has completed. If it is dropped, its process is killed, and the run has had no effect.
 #[derive(Debug)]
 pub struct LiveTurn {
     live: LiveWorker,
+    run: RunNumber,
     process: Option<Box<Process>>,
     is_committed: bool,
+    /// For the standby, which does not have its effects.
+    short: Option<ShortTurn>,
 }
 
 impl LiveWorker {
@@ -88,9 +110,9 @@ impl LiveWorker {
         let mut process = Process { worker, state: ServerState::default(), run: None };
         let open = run_requests::open(heap_mb, heap, true);
         process.send(&[open], heap.map(AsFd::as_fd).as_slice()).await?;
-        let processes = Mutex::new(Processes { base: Some(process), ahead: None });
+        let processes = Mutex::new(Processes { base: Some(process), in_turn: None, standby: None });
         let live = Self(Arc::new(Family { _zygote: zygote, heap_mb, group, clones, processes, last_run: AtomicU64::new(0) }));
-        live.clone_ahead();
+        live.keep_ready();
         Ok(live)
     }
 
@@ -101,14 +123,13 @@ impl LiveWorker {
 
     /// Whether it can serve another run, for tests: waits while it is being cloned.
     pub async fn is_alive(&self) -> bool {
-        let processes = self.0.processes.lock().await;
-        [&processes.base, &processes.ahead].into_iter().flatten().any(|process| !process.worker.is_dead())
+        self.0.processes.lock().await.all().any(|process| !process.worker.is_dead())
     }
 
     /// Whether it can serve another run, as far as that is known now: a worker that is being cloned is taken to be alive.
     pub fn seems_alive(&self) -> bool {
         let Ok(processes) = self.0.processes.try_lock() else { return true };
-        [&processes.base, &processes.ahead].into_iter().flatten().any(|process| !process.worker.is_dead())
+        processes.all().any(|process| !process.worker.is_dead())
     }
 
     /// Memory of all its processes, in KiB: pages that several processes share are divided between them.
@@ -118,63 +139,100 @@ impl LiveWorker {
         tokio::task::spawn_blocking(move || pids.into_iter().map(memory::proportional_kib).sum()).await.unwrap_or(0)
     }
 
-    /// Its processes: the base, and the clone for the next turn.
+    /// Its processes: the base, unless it is in a turn, and the standby.
     pub async fn pids(&self) -> Vec<i32> {
-        let processes = self.0.processes.lock().await;
-        [&processes.base, &processes.ahead].into_iter().flatten().filter_map(|process| process.worker.pid()).collect()
+        self.0.processes.lock().await.all().filter_map(|process| process.worker.pid()).collect()
     }
 
-    /// The process for the next turn, with the request to run the job. A replay runs in the base itself: if it fails, the family is of no use.
+    /// The base, with the request to run the job. A replay needs no standby: if it fails, the family is of no use.
     pub(crate) async fn begin(&self, job: &Job, seed: [u8; SEED_BYTES]) -> Result<(Process, RunNumber), Failure> {
         if job.limits.heap_mb != self.0.heap_mb {
             return Err(Failure::NoWorker(format!("the live worker has a cap of {} MB", self.0.heap_mb)));
         }
         let mut processes = self.0.processes.lock().await;
-        let mut process = match processes.ahead.take().filter(|process| !process.worker.is_dead()) {
-            _ if job.replay.is_some() => processes.base.take().ok_or_else(no_base)?,
-            Some(process) => process,
-            None => self.cloned(&mut processes).await?,
-        };
-        drop(processes);
+        if job.replay.is_none() && !processes.is_ready() {
+            drop(processes);
+            // In a task of its own, which goes on if this run is cancelled.
+            let (live, none) = (self.clone(), |_| Err(no_base()));
+            tokio::spawn(async move { live.make_ready(&mut *live.0.processes.lock().await).await }).await.unwrap_or_else(none)?;
+            processes = self.0.processes.lock().await;
+        }
+        let mut process = processes.base.take().ok_or_else(no_base)?;
         let run = RunNumber::new(self.0.last_run.fetch_add(1, Relaxed) + 1).ok_or_else(no_base)?;
+        processes.in_turn = Some(run);
+        drop(processes);
         process.send(&[RunRequest { run, job, seed }.message()], &[]).await?;
         Ok((process, run))
     }
 
-    /// Clones the base in the background, so that the next turn need not wait for it.
-    pub(crate) fn clone_ahead(&self) {
+    /// Makes sure that the next turn need not wait for a clone.
+    fn keep_ready(&self) {
         let live = self.clone();
         tokio::spawn(async move {
             let mut processes = live.0.processes.lock().await;
-            if processes.ahead.is_none() && processes.base.is_some() {
+            if processes.base.is_some() && !processes.is_ready() {
                 // Whoever needs it tries again, and gets the reason.
-                processes.ahead = live.cloned(&mut processes).await.ok();
+                let _ = live.make_ready(&mut processes).await;
             }
         });
     }
 
-    async fn cloned(&self, processes: &mut Processes) -> Result<Process, Failure> {
-        let Processes { base: Some(base), .. } = processes else { return Err(no_base()) };
-        match cloned_process::of(base, self.0.group, &self.0.clones).await {
-            Ok(process) => Ok(process),
-            Err(why) => {
-                let failure = reason_of(&base.worker).await.unwrap_or(Failure::NoWorker(why));
-                processes.base = None;
-                Err(failure)
+    /// The process of a run has failed: the standby takes its place before the next turn.
+    pub(crate) fn turn_failed(&self, run: RunNumber) {
+        let live = self.clone();
+        tokio::spawn(async move {
+            let mut processes = live.0.processes.lock().await;
+            if processes.in_turn == Some(run) {
+                let _ = live.make_ready(&mut processes).await;
             }
+        });
+    }
+
+    /// If there is no base any more, the standby takes its place. If there is no standby, one is made.
+    async fn make_ready(&self, processes: &mut Processes) -> Result<(), Failure> {
+        if processes.base.as_ref().is_none_or(|base| base.worker.is_dead()) {
+            // The turn that it was taken for has failed.
+            (processes.base, processes.in_turn) = (None, None);
+            let mut standby = processes.standby.take().ok_or_else(no_base)?;
+            standby.catch_up().await?;
+            processes.base = Some(standby.process);
+        }
+        if !processes.is_ready() {
+            let base = processes.base.as_mut().ok_or_else(no_base)?;
+            match self.cloned(base).await {
+                Ok(clone) => processes.standby = Some(Standby::new(clone)),
+                Err(failure) => {
+                    processes.base = None;
+                    return Err(failure);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn cloned(&self, original: &mut Process) -> Result<Process, Failure> {
+        match cloned_process::of(original, self.0.group, &self.0.clones).await {
+            Ok(process) => Ok(process),
+            Err(why) => Err(reason_of(&original.worker).await.unwrap_or(Failure::NoWorker(why))),
         }
     }
 
     /// Writes the state of the last committed turn, in a clone, and says which one that is. Turns go on meanwhile. None if there was no turn yet.
     pub async fn snapshot(&self) -> Result<Option<(HeapImage, RunNumber)>, Failure> {
-        let process = {
-            let mut processes = self.0.processes.lock().await;
-            if processes.base.as_ref().is_some_and(|base| base.run.is_none()) {
-                return Ok(None);
+        let mut processes = self.0.processes.lock().await;
+        let Processes { base, standby, .. } = &mut *processes;
+        let original = match (base, standby) {
+            (Some(base), _) => base,
+            // The base is in a turn, which may take long.
+            (None, Some(standby)) => {
+                standby.catch_up().await?;
+                &mut standby.process
             }
-            self.cloned(&mut processes).await?
+            (None, None) => return Err(no_base()),
         };
-        let Some(run) = process.run else { return Ok(None) };
+        let Some(run) = original.run else { return Ok(None) };
+        let process = self.cloned(original).await?;
+        drop(processes);
         process.write_snapshot(run).await.map(|heap| Some((heap, run)))
     }
 }
@@ -234,49 +292,54 @@ impl Process {
 }
 
 impl LiveTurn {
-    pub(crate) fn new(live: LiveWorker, (worker, state): (Worker, ServerState), run: RunNumber) -> Self {
-        Self { live, process: Some(Box::new(Process { worker, state, run: Some(run) })), is_committed: false }
+    pub(crate) fn new(live: LiveWorker, (worker, state): (Worker, ServerState), run: RunNumber, short: Option<ShortTurn>) -> Self {
+        let process = Some(Box::new(Process { worker, state, run: Some(run) }));
+        Self { live, run, process, is_committed: false, short }
     }
 
     /// The number of the run among those of its worker.
-    pub fn run(&self) -> Option<RunNumber> {
-        self.process.as_ref().and_then(|process| process.run)
+    pub fn run(&self) -> RunNumber {
+        self.run
     }
 
     /// Writes the state after the run, before it is committed.
     pub async fn snapshot(&mut self) -> Result<HeapImage, Failure> {
         self.tell().await?;
-        let Family { group, clones, .. } = &*self.live.0;
         let Some(process) = &mut self.process else { return Err(no_base()) };
-        let clone = cloned_process::of(process, *group, clones).await.map_err(Failure::NoWorker)?;
-        let run = clone.run.ok_or_else(no_base)?;
-        clone.write_snapshot(run).await
+        let clone = self.live.cloned(process).await?;
+        clone.write_snapshot(self.run).await
     }
 
     /// Tells the process that the effects of the run stay, once: only then can it be cloned.
     async fn tell(&mut self) -> Result<(), Failure> {
         let Some(process) = &mut self.process else { return Err(no_base()) };
-        let run = process.run.ok_or_else(no_base)?;
         match std::mem::replace(&mut self.is_committed, true) {
             true => Ok(()),
-            false => process.send(&[ToWorker::Commit { run }], &[]).await,
+            false => process.send(&[ToWorker::Commit { run: self.run }], &[]).await,
         }
     }
 
     /// Keeps the effects of the run: later ones continue from them.
-    pub async fn commit(self) -> Result<(), Failure> {
-        let live = self.live.clone();
-        self.commit_replay().await?;
-        live.clone_ahead();
+    pub async fn commit(mut self) -> Result<(), Failure> {
+        self.tell().await?;
+        let mut processes = self.live.0.processes.lock().await;
+        (processes.base, processes.in_turn) = (self.process.take().map(|process| *process), None);
+        let is_useful = match (&mut processes.standby, self.short.take()) {
+            (Some(standby), Some(turn)) => standby.note(turn),
+            _ => false,
+        };
+        if !is_useful {
+            processes.standby = None;
+            self.live.keep_ready();
+        }
         Ok(())
     }
 
-    /// As [`Self::commit`], of a run that is likely to be followed by another replay, which needs no clone.
+    /// As [`Self::commit`], of a run that is likely to be followed by another replay, which needs no standby.
     pub async fn commit_replay(mut self) -> Result<(), Failure> {
         self.tell().await?;
-        let Some(process) = self.process.take() else { return Ok(()) };
-        // The old ones are killed.
-        *self.live.0.processes.lock().await = Processes { base: Some(*process), ahead: None };
+        let base = self.process.take().map(|process| *process);
+        *self.live.0.processes.lock().await = Processes { base, in_turn: None, standby: None };
         Ok(())
     }
 }
@@ -284,7 +347,7 @@ impl LiveTurn {
 impl Drop for LiveTurn {
     fn drop(&mut self) {
         if self.process.take().is_some() {
-            self.live.clone_ahead();
+            self.live.turn_failed(self.run);
         }
     }
 }

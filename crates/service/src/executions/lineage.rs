@@ -167,7 +167,7 @@ impl Replayer<'_> {
             let began = Instant::now();
             match self.repeat(&step.execution, Kind::Live(rebuilt.worker.clone())).await? {
                 Ok(Replayed { turn: Some(turn), .. }) => {
-                    rebuilt.repeated.extend(turn.run().map(|run| (run, UnstoredTurn::new(step.after, began.elapsed()))));
+                    rebuilt.repeated.insert(turn.run(), UnstoredTurn::new(step.after, began.elapsed()));
                     turn.commit_replay().await.map_err(|failure| ServiceError::Unavailable(failure.to_string()))?;
                     rebuilt.verified = Some(step.execution.clone());
                 }

@@ -219,14 +219,10 @@ impl LiveTurnHold {
     /// The turn is recorded: the worker continues from it, and the session has this state.
     pub async fn commit(mut self, turn: LiveTurn, state: HeapKey, ran: Duration) {
         let run = turn.run();
-        match run {
-            Some(run) if state.is_state() => {
-                if let Some(live) = self.sessions.sessions().get_mut(&self.session) {
-                    live.unstored.insert(run, UnstoredTurn::new(state, ran));
-                }
-            }
-            Some(run) => self.sessions.stored(self.session, run),
-            None => {}
+        if !state.is_state() {
+            self.sessions.stored(self.session, run);
+        } else if let Some(live) = self.sessions.sessions().get_mut(&self.session) {
+            live.unstored.insert(run, UnstoredTurn::new(state, ran));
         }
         match turn.commit().await {
             Ok(()) => self.returned(Some(state)),

@@ -29,8 +29,11 @@ pub fn serve(channel: &Channel) -> Result<(), String> {
                 channel.send(&FromWorker::Snapshot { run, outcome });
             }
             ToWorker::Fork => {
-                if let Cloned::Clone = fork(channel, descriptor)? {
-                    machine.is_clone = true;
+                machine.is_live = true;
+                // The clone serves only if a turn of this process fails.
+                if let Cloned::Original = fork(channel, descriptor)?
+                    && !channel.has_request()
+                {
                     machine.warm_up();
                 }
             }
@@ -72,8 +75,8 @@ struct Machine<'a> {
     isolate: Option<ManuallyDrop<v8::OwnedIsolate>>,
     /// None before the first stateful run.
     restored: Option<Restored>,
-    /// Whether this process is a turn of a live session, from which the next one is cloned.
-    is_clone: bool,
+    /// Whether another run is expected after each one: only processes of live sessions are cloned.
+    is_live: bool,
 }
 
 impl<'a> Machine<'a> {
@@ -88,7 +91,7 @@ impl<'a> Machine<'a> {
             false => isolate::transient(heap, open.heap_mb),
         });
         memory::watch(&mut isolate, channel, open.heap_mb);
-        Ok(Self { channel, heap_mb: open.heap_mb, stateful: open.stateful, isolate: Some(isolate), restored: None, is_clone: false })
+        Ok(Self { channel, heap_mb: open.heap_mb, stateful: open.stateful, isolate: Some(isolate), restored: None, is_live: false })
     }
 
     /// Runs the code. Exits if the run fails.
@@ -98,7 +101,7 @@ impl<'a> Machine<'a> {
         State::install(isolate, self.channel);
         inputs::begin(settings.seed, self.stateful, replay, !settings.headers.is_empty());
         isolate.set_host_import_module_dynamically_callback(evaluation::refuse_import);
-        let program = Program { run, settings, code, stateful: self.stateful, keeps_repl: self.is_clone };
+        let program = Program { run, settings, code, stateful: self.stateful, keeps_repl: self.is_live };
         let executed = evaluation::execute(isolate, self.channel, &program, &mut self.restored);
         let inputs = inputs::end();
         match executed {
@@ -121,7 +124,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Touches what a run will change while nobody waits: each page that a clone changes is copied when that happens for the first time.
+    /// Touches what a run will change while nobody waits: after a clone, each page is copied when it is changed for the first time.
     fn warm_up(&mut self) {
         if let (Some(isolate), Some(restored)) = (&mut self.isolate, &self.restored) {
             restored.warm_up(isolate);
