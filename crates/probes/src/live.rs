@@ -1,6 +1,7 @@
 //! A live worker that attacks: it clones itself when it is asked to, as it should, unless its last run was to do something else.
 
 use crate::attempts;
+use heapstead_types::Failure;
 use heapstead_wire::{FromWorker, ToWorker};
 use heapstead_worker::Channel;
 use heapstead_worker::confine::{Cloned, clone_self};
@@ -16,11 +17,14 @@ enum Forks {
 }
 
 pub fn serve(channel: &Channel) {
-    let mut forks = Forks::AsAsked;
+    let (mut forks, mut made_for) = (Forks::AsAsked, None);
     while let Ok((request, descriptor)) = channel.receive() {
         match (request, descriptor) {
             (ToWorker::Open(_), _) => channel.opened(),
-            (ToWorker::Fork, Some(socket)) => fork(channel, socket, forks),
+            (ToWorker::Fork { purpose }, Some(socket)) => {
+                made_for = Some(purpose);
+                fork(channel, socket, forks);
+            }
             (ToWorker::Run { run, code, .. }, _) => {
                 channel.send(&FromWorker::Started { run });
                 let result = match code.split_once(' ').unwrap_or((&code, "")) {
@@ -37,6 +41,7 @@ pub fn serve(channel: &Channel) {
                         channel.send(&FromWorker::Committed { run });
                         "sent".into()
                     }
+                    ("purpose", _) => format!("{made_for:?}"),
                     ("pretend", _) => {
                         forks = Forks::Pretends;
                         "next time".into()
@@ -48,6 +53,9 @@ pub fn serve(channel: &Channel) {
                     _ => format!("there is no live probe `{code}`"),
                 };
                 channel.completed(run, None, result, None);
+            }
+            (ToWorker::Snapshot { run }, _) => {
+                channel.send(&FromWorker::Snapshot { run, outcome: Err(Failure::Unsaveable(format!("{made_for:?}"))) });
             }
             (ToWorker::Commit { run }, _) => channel.send(&FromWorker::Committed { run }),
             _ => return,

@@ -25,5 +25,5 @@ pub use numbers::{CallNumber, RunNumber};
 pub use order::{OrderError, ServerState, WorkerState};
 pub use reader::{ReadError, Reader};
 pub use recorded_inputs::{Gap, INPUTS_BYTES_MAX, InputRecorder, InputReplay, RecordedInputs};
-pub use to_worker::{Open, RunSettings, SEED_BYTES, ToWorker};
+pub use to_worker::{ClonePurpose, Open, RunSettings, SEED_BYTES, ToWorker};
 pub use zygote_settings::{TIMER_RESOLUTION_US_DEFAULT, TIMER_RESOLUTION_US_MAX, ZygoteSettings};

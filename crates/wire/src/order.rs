@@ -106,10 +106,10 @@ impl WorkerState {
             (Self::New, ToWorker::Open(_)) => Ok(Self::Idle),
             (Self::New, _) => Err(OrderError::TooEarly { name, missing: "Open" }),
             (_, ToWorker::Open(_)) => Err(OrderError::Repeated { name }),
-            (Self::Idle | Self::Completed { committed: true, snapshotted: false, .. }, ToWorker::Fork) => Ok(self),
-            (Self::Completed { committed: false, .. }, ToWorker::Fork) => Err(OrderError::TooEarly { name, missing: "Commit" }),
+            (Self::Idle | Self::Completed { committed: true, snapshotted: false, .. }, ToWorker::Fork { .. }) => Ok(self),
+            (Self::Completed { committed: false, .. }, ToWorker::Fork { .. }) => Err(OrderError::TooEarly { name, missing: "Commit" }),
             // A snapshot consumes the heap.
-            (_, ToWorker::Fork) => Err(OrderError::NotAsked { name }),
+            (_, ToWorker::Fork { .. }) => Err(OrderError::NotAsked { name }),
             (Self::Idle, ToWorker::Run { run, .. }) => Ok(Self::Running(*run)),
             (Self::Completed { committed: false, .. }, ToWorker::Run { .. }) => Err(OrderError::TooEarly { name, missing: "Commit" }),
             (Self::Completed { run: last, .. }, ToWorker::Run { run, .. }) if *run > last => Ok(Self::Running(*run)),
@@ -174,7 +174,7 @@ impl ServerState {
             ToWorker::Run { run, .. } => self.runs.push_back(*run),
             ToWorker::Commit { run } => self.commits.push_back(*run),
             ToWorker::Snapshot { run } => self.snapshots.push_back(*run),
-            ToWorker::Reply { .. } | ToWorker::Close | ToWorker::Fork => {}
+            ToWorker::Reply { .. } | ToWorker::Close | ToWorker::Fork { .. } => {}
         }
     }
 

@@ -8,7 +8,7 @@
 //! | 4 | `Snapshot` | empty | where to write the snapshot |
 //! | 5 | `Reply` | u64 call number, a status byte, bytes (status 0: the value; 1: UTF-8 text that says why there is none) | – |
 //! | 6 | `Close` | empty | – |
-//! | 7 | `Fork` | empty | the socket of the new process |
+//! | 7 | `Fork` | a byte that says what the clone is for: 0 a run, 1 a snapshot | the socket of the new process |
 //!
 //! Several messages may be sent with one write. Descriptors are attached to the first byte of the write, and are assigned, in order, to the
 //! messages that need one. [`crate::Reader`] reads these messages, [`crate::WorkerState`] defines their order.
@@ -52,7 +52,16 @@ pub enum ToWorker<'a> {
     /// Exit.
     Close,
     /// Clone this process. The clone continues from the same state, with the attached socket instead of this one.
-    Fork,
+    Fork {
+        purpose: ClonePurpose,
+    },
+}
+
+/// What a clone is for. It may be asked for anything all the same: this is only so that it can prepare itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClonePurpose {
+    Run = 0,
+    Snapshot = 1,
 }
 
 /// Settings for the lifetime of a worker.
@@ -88,7 +97,7 @@ const COMMIT: Kind = Kind { byte: 3, name: "Commit", payload_bytes_max: 0, of_a_
 const SNAPSHOT: Kind = Kind { byte: 4, name: "Snapshot", payload_bytes_max: 0, of_a_run: true };
 const REPLY: Kind = Kind { byte: 5, name: "Reply", payload_bytes_max: 8 + 1 + REPLY_BYTES_MAX, of_a_run: true };
 const CLOSE: Kind = Kind { byte: 6, name: "Close", payload_bytes_max: 0, of_a_run: false };
-const FORK: Kind = Kind { byte: 7, name: "Fork", payload_bytes_max: 0, of_a_run: false };
+const FORK: Kind = Kind { byte: 7, name: "Fork", payload_bytes_max: 1, of_a_run: false };
 pub(crate) static KINDS: [Kind; 7] = [OPEN, RUN, COMMIT, SNAPSHOT, REPLY, CLOSE, FORK];
 
 /// Size of each length field of a run.
@@ -112,14 +121,14 @@ impl ToWorker<'_> {
             Self::Snapshot { .. } => &SNAPSHOT,
             Self::Reply { .. } => &REPLY,
             Self::Close => &CLOSE,
-            Self::Fork => &FORK,
+            Self::Fork { .. } => &FORK,
         }
     }
 
     /// How many descriptors are attached to it.
     pub fn descriptors(&self) -> usize {
         match self {
-            Self::Open(Open { heap_bytes: Some(_), .. }) | Self::Snapshot { .. } | Self::Fork => 1,
+            Self::Open(Open { heap_bytes: Some(_), .. }) | Self::Snapshot { .. } | Self::Fork { .. } => 1,
             _ => 0,
         }
     }
@@ -142,7 +151,8 @@ impl ToWorker<'_> {
                 };
                 write_frame(writer, kind, Some(*run), &[&call.0.to_le_bytes(), &[status], bytes])
             }
-            Self::Close | Self::Fork => write_frame(writer, kind, None, &[]),
+            Self::Close => write_frame(writer, kind, None, &[]),
+            Self::Fork { purpose } => write_frame(writer, kind, None, &[&[*purpose as u8]]),
         }
     }
 
@@ -177,7 +187,13 @@ impl ToWorker<'_> {
                 };
                 ToWorker::Reply { run: head.run()?, call, outcome }
             }
-            FORK => ToWorker::Fork,
+            FORK => ToWorker::Fork {
+                purpose: match payload[..] {
+                    [0] => ClonePurpose::Run,
+                    [1] => ClonePurpose::Snapshot,
+                    _ => return Err(malformed()),
+                },
+            },
             _ => ToWorker::Close,
         })
     }

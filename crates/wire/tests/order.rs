@@ -1,7 +1,7 @@
 //! Tests of the order of messages: which are accepted, which are refused and why, and that both sides agree.
 
 use heapstead_types::Failure;
-use heapstead_wire::{CallNumber, FromWorker, Open, RunNumber, RunSettings, ServerState, ToWorker, WorkerState, Written};
+use heapstead_wire::{CallNumber, ClonePurpose, FromWorker, Open, RunNumber, RunSettings, ServerState, ToWorker, WorkerState, Written};
 use proptest::prelude::*;
 use std::borrow::Cow;
 
@@ -26,6 +26,10 @@ fn snapshot(run: u64) -> ToWorker<'static> {
     ToWorker::Snapshot { run: number(run) }
 }
 
+fn fork() -> ToWorker<'static> {
+    ToWorker::Fork { purpose: ClonePurpose::Run }
+}
+
 fn reply(run: u64) -> ToWorker<'static> {
     ToWorker::Reply { run: number(run), call: CallNumber(1), outcome: Ok(vec![]) }
 }
@@ -47,10 +51,10 @@ fn requests_out_of_order_are_refused() {
         (vec![open(), run(1), ToWorker::Close], None),
         (vec![ToWorker::Close], None),
         (vec![open(), run(1), commit(1), snapshot(1), run(2), snapshot(2), commit(2), run(7)], None),
-        (vec![open(), ToWorker::Fork, run(1), commit(1), ToWorker::Fork, ToWorker::Fork, run(2)], None),
-        (vec![ToWorker::Fork], Some("`Fork` before `Open`")),
-        (vec![open(), run(1), ToWorker::Fork], Some("`Fork` before `Commit`")),
-        (vec![open(), run(1), commit(1), snapshot(1), ToWorker::Fork], Some("`Fork` that was not asked for")),
+        (vec![open(), fork(), run(1), commit(1), fork(), fork(), run(2)], None),
+        (vec![fork()], Some("`Fork` before `Open`")),
+        (vec![open(), run(1), fork()], Some("`Fork` before `Commit`")),
+        (vec![open(), run(1), commit(1), snapshot(1), fork()], Some("`Fork` that was not asked for")),
         (vec![run(1)], Some("`Run` before `Open`")),
         (vec![snapshot(1)], Some("`Snapshot` before `Open`")),
         (vec![open(), open()], Some("`Open` a second time")),

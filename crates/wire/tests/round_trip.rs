@@ -2,7 +2,8 @@
 
 use heapstead_types::Failure;
 use heapstead_wire::{
-    CallNumber, Decoder, FromWorker, InputRecorder, Open, Reader, RunNumber, RunSettings, ToWorker, Written, send_with_descriptors,
+    CallNumber, ClonePurpose, Decoder, FromWorker, InputRecorder, Open, Reader, RunNumber, RunSettings, ToWorker, Written,
+    send_with_descriptors,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -87,7 +88,7 @@ fn to_worker() -> impl Strategy<Value = ToWorker<'static>> {
         run_number().prop_map(|run| ToWorker::Snapshot { run }),
         (run_number(), call_number(), outcome).prop_map(|(run, call, outcome)| ToWorker::Reply { run, call, outcome }),
         Just(ToWorker::Close),
-        Just(ToWorker::Fork),
+        prop_oneof![Just(ClonePurpose::Run), Just(ClonePurpose::Snapshot)].prop_map(|purpose| ToWorker::Fork { purpose }),
     ]
 }
 

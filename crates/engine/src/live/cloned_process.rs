@@ -4,8 +4,7 @@
 //! family can forge, and the process has to be in the family's group.
 
 use super::{CloneCount, Process};
-use crate::worker::Worker;
-use heapstead_wire::{FromWorker, ToWorker};
+use heapstead_wire::{ClonePurpose, FromWorker, ToWorker};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType, recvmsg, socketpair, sockopt,
 };
@@ -20,14 +19,14 @@ use tokio::io::unix::AsyncFd;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Clones a process. If it fails, the process is in an unknown state.
-pub async fn of(original: &mut Process, group: Pid, count: &CloneCount) -> Result<Process, String> {
+pub async fn of(original: &mut Process, group: Pid, count: &CloneCount, purpose: ClonePurpose) -> Result<Process, String> {
     let describe = |error: rustix::io::Errno| format!("a socket can't be made: {error}");
     let (ours, theirs) =
         socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None).map_err(describe)?;
     rustix::io::ioctl_fionbio(&theirs, false).map_err(describe)?;
     sockopt::set_socket_passcred(&ours, true).map_err(describe)?;
     count.ask();
-    original.send(&[ToWorker::Fork], &[theirs.as_fd()]).await.map_err(|failure| failure.to_string())?;
+    original.send(&[ToWorker::Fork { purpose }], &[theirs.as_fd()]).await.map_err(|failure| failure.to_string())?;
     drop(theirs);
     let sender = tokio::select! {
         greeted = tokio::time::timeout(TIMEOUT, greeting(&ours)) => greeted.map_err(|_| format!("the live worker made no clone in {} s", TIMEOUT.as_secs()))??,
@@ -41,7 +40,7 @@ pub async fn of(original: &mut Process, group: Pid, count: &CloneCount) -> Resul
     if getpgid(Some(sender)) != Ok(group) {
         return Err("the clone is not in the family".into());
     }
-    let worker = Worker::of_clone(ours, pidfd).map_err(|error| error.to_string())?;
+    let worker = original.worker.cloned(ours, pidfd).map_err(|error| error.to_string())?;
     let mut state = original.state.of_clone();
     state.accept(&FromWorker::Opened).map_err(|error| error.to_string())?;
     Ok(Process { worker, state, run: original.run })

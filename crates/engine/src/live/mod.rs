@@ -19,10 +19,10 @@ pub use clone_count::CloneCount;
 use crate::HeapImage;
 use crate::engine::Job;
 use crate::run_requests::{self, RunRequest};
-use crate::worker::{Worker, reason_of, signal_of};
+use crate::worker::{Worker, WorkerEnd, reason_of};
 use crate::zygotes::Lease;
 use heapstead_types::{Failure, Stage};
-use heapstead_wire::{Decoder, FromWorker, RunNumber, SEED_BYTES, ServerState, ToWorker};
+use heapstead_wire::{ClonePurpose, Decoder, FromWorker, RunNumber, SEED_BYTES, ServerState, ToWorker};
 use rustix::process::{Pid, setpriority_process};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -133,7 +133,7 @@ impl LiveWorker {
         let mut process = match processes.ahead.take().filter(|process| !process.worker.is_dead()) {
             _ if job.replay.is_some() => processes.base.take().ok_or_else(no_base)?,
             Some(process) => process,
-            None => self.cloned(&mut processes).await?,
+            None => self.cloned(&mut processes, ClonePurpose::Run).await?,
         };
         drop(processes);
         let run = RunNumber::new(self.0.last_run.fetch_add(1, Relaxed) + 1).ok_or_else(no_base)?;
@@ -148,14 +148,14 @@ impl LiveWorker {
             let mut processes = live.0.processes.lock().await;
             if processes.ahead.is_none() && processes.base.is_some() {
                 // Whoever needs it tries again, and gets the reason.
-                processes.ahead = live.cloned(&mut processes).await.ok();
+                processes.ahead = live.cloned(&mut processes, ClonePurpose::Run).await.ok();
             }
         });
     }
 
-    async fn cloned(&self, processes: &mut Processes) -> Result<Process, Failure> {
+    async fn cloned(&self, processes: &mut Processes, purpose: ClonePurpose) -> Result<Process, Failure> {
         let Processes { base: Some(base), .. } = processes else { return Err(no_base()) };
-        match cloned_process::of(base, self.0.group, &self.0.clones).await {
+        match cloned_process::of(base, self.0.group, &self.0.clones, purpose).await {
             Ok(process) => Ok(process),
             Err(why) => {
                 let failure = reason_of(&base.worker).await.unwrap_or(Failure::NoWorker(why));
@@ -172,7 +172,7 @@ impl LiveWorker {
             if processes.base.as_ref().is_some_and(|base| base.run.is_none()) {
                 return Ok(None);
             }
-            self.cloned(&mut processes).await?
+            self.cloned(&mut processes, ClonePurpose::Snapshot).await?
         };
         let Some(run) = process.run else { return Ok(None) };
         process.write_snapshot(run).await.map(|heap| Some((heap, run)))
@@ -212,8 +212,10 @@ impl Process {
     /// Why a process that wrote a snapshot has ended.
     async fn crashed(&mut self) -> Failure {
         self.worker.kill();
-        let status = self.worker.exit_status().await;
-        Failure::WorkerCrashed { stage: Stage::Saving, signal: status.and_then(signal_of) }
+        match self.worker.end().await {
+            WorkerEnd::WithZygote => Failure::ZygoteDied,
+            WorkerEnd::OfItsOwn { signal } => Failure::WorkerCrashed { stage: Stage::Saving, signal },
+        }
     }
 
     /// Waits for one message of a process that sends one.
@@ -248,7 +250,7 @@ impl LiveTurn {
         self.tell().await?;
         let Family { group, clones, .. } = &*self.live.0;
         let Some(process) = &mut self.process else { return Err(no_base()) };
-        let clone = cloned_process::of(process, *group, clones).await.map_err(Failure::NoWorker)?;
+        let clone = cloned_process::of(process, *group, clones, ClonePurpose::Snapshot).await.map_err(Failure::NoWorker)?;
         let run = clone.run.ok_or_else(no_base)?;
         clone.write_snapshot(run).await
     }

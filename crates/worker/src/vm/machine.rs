@@ -6,7 +6,7 @@ use super::{base_heap, evaluation, inputs, isolate, memory, platform, snapshot};
 use crate::confine::{self, Cloned};
 use crate::{Channel, RequestError};
 use heapstead_types::Failure;
-use heapstead_wire::{FromWorker, Open, OrderError, ReadError, RecordedInputs, RunNumber, RunSettings, ToWorker, Written};
+use heapstead_wire::{ClonePurpose, FromWorker, Open, OrderError, ReadError, RecordedInputs, RunNumber, RunSettings, ToWorker, Written};
 use rustix::mm::{MapFlags, ProtFlags};
 use std::borrow::Cow;
 use std::mem::ManuallyDrop;
@@ -28,10 +28,13 @@ pub fn serve(channel: &Channel) -> Result<(), String> {
                 let outcome = machine.snapshot(descriptor);
                 channel.send(&FromWorker::Snapshot { run, outcome });
             }
-            ToWorker::Fork => {
+            ToWorker::Fork { purpose } => {
                 if let Cloned::Clone = fork(channel, descriptor)? {
                     machine.is_clone = true;
-                    machine.warm_up();
+                    // What a run touches is of no use to a snapshot.
+                    if purpose == ClonePurpose::Run {
+                        machine.warm_up();
+                    }
                 }
             }
             // The channel has already refused these two.
