@@ -28,7 +28,7 @@ const FLAGS: [Flag; 75] = [
     ("execution-timeout", "300", Some(("0", "allowed are 1 to 300 seconds"))),
     ("heap-memory-limit", "4096", Some(("4097", "allowed are 8 to 4096 MB"))),
     ("execution-timeout-limit", "300", Some(("301", "allowed are 1 to 300 seconds"))),
-    ("stateful-jit", "off", Some(("false", "on, off"))),
+    ("stateful-jit", "off", Some(("perhaps", "on, off"))),
     ("jitless", "true", Some(("perhaps", "allowed are true and false"))),
     ("timer-resolution-us", "1000000", Some(("0", "allowed are 1 to 1000000"))),
     ("namespaces", "required", Some(("perhaps", "auto, required"))),

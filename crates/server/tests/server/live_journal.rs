@@ -167,11 +167,8 @@ async fn a_session_that_can_not_be_stored_returns_to_its_last_verified_state() {
         let mut server = Server::start_with(&folders, arguments);
         let recovered = turn(&server, &session, "[n += 1, kept.maxByteLength]").await;
         let continuity = &recovered["continuity"];
-        let (expected, reason, lost) = if tampered {
-            ("[13,4294967296]", json!("replay_diverged"), json!(3))
-        } else {
-            ("[113,4294967296]", Value::Null, Value::Null)
-        };
+        let (expected, reason, lost) =
+            if tampered { ("[13,4294967296]", json!("replay_diverged"), json!(3)) } else { ("[113,4294967296]", Value::Null, Value::Null) };
         assert_eq!((&recovered["result"], &continuity["reason"], &continuity["turn"]), (&json!(expected), &reason, &lost), "{recovered}");
         assert_eq!(recovered["heap_state"], "pending", "{recovered}");
         let next = turn(&server, &session, "n").await;
