@@ -131,7 +131,7 @@ async fn latency(engine: &Engine, effort: Effort, report: &mut Report) {
             Event::Output(text) => {
                 delays.extend(String::from_utf8_lossy(&text).trim().parse::<f64>().map(|written_ms| now_ms - written_ms))
             }
-            Event::Started | Event::OutputDropped | Event::Recorded(..) => {}
+            Event::Started { .. } | Event::OutputDropped | Event::Recorded(..) => {}
             Event::Ended(Outcome::Completed { .. }) => break,
             Event::Ended(other) => fail(&format!("the run for latency ended as {other:?}")),
         }

@@ -91,7 +91,10 @@ pub enum Kind {
 #[derive(Debug)]
 pub enum Event {
     /// The worker was sent its requests: the time limit counts from here. Sent again in the rare case that the worker died before it read them.
-    Started,
+    Started {
+        /// Of all randomness in the run.
+        seed: [u8; SEED_BYTES],
+    },
     /// Console output as it was written.
     Output(Vec<u8>),
     /// Output reached its cap: further output is dropped. Sent at most once.
@@ -167,7 +170,7 @@ impl Execution {
         loop {
             match self.next_event().await {
                 Some(Event::Output(text)) => output.extend_from_slice(&text),
-                Some(Event::Started | Event::OutputDropped | Event::Recorded(..)) => {}
+                Some(Event::Started { .. } | Event::OutputDropped | Event::Recorded(..)) => {}
                 Some(Event::Ended(outcome)) => return (output, outcome),
                 None => return (output, Outcome::Failed(Failure::NoWorker("the engine is shut down".into()))),
             }

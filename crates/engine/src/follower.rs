@@ -5,7 +5,7 @@ use crate::engine::{Event, InputsRoom, Job, Kind, Outcome, Recorded};
 use crate::heap_image::HeapImage;
 use crate::live::Observed;
 use crate::scheduler::Permit;
-use crate::worker::{Worker, signal_of};
+use crate::worker::{Worker, WorkerEnd};
 use heapstead_types::{BudgetHolder, Failure, Stage};
 use heapstead_wire::{ANSWER_BYTES_MAX, Decoder, FromWorker, INPUTS_BYTES_MAX, RecordedInputs, SEED_BYTES, ServerState, Written};
 use std::io::ErrorKind;
@@ -279,10 +279,10 @@ impl<'a> Follower<'a> {
     async fn death(&mut self) -> Failure {
         // The worker may have closed its socket and still be alive.
         self.worker.kill();
-        match self.worker.exit_status().await {
-            None if !self.worker.is_clone() => Failure::ZygoteDied,
-            status => {
-                let (stage, signal) = (self.stage, status.and_then(signal_of));
+        match self.worker.end().await {
+            WorkerEnd::WithZygote => Failure::ZygoteDied,
+            WorkerEnd::OfItsOwn { signal } => {
+                let stage = self.stage;
                 tracing::warn!(pid = self.worker.pid(), ?stage, ?signal, "a worker died");
                 Failure::WorkerCrashed { stage, signal }
             }

@@ -8,6 +8,7 @@ use rustix::process::{Signal, pidfd_send_signal};
 use std::io::{ErrorKind, Result};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdStream;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -20,6 +21,20 @@ pub struct Worker {
     socket: UnixStream,
     pidfd: AsyncFd<OwnedFd>,
     exit: Exit,
+    zygote: ZygoteLife,
+}
+
+/// The control socket of the zygote that forked a worker, or forked what the worker is a clone of.
+#[derive(Debug, Clone)]
+pub struct ZygoteLife(pub Arc<AsyncFd<OwnedFd>>);
+
+impl ZygoteLife {
+    /// Whether the zygote has ended. The kernel closes its socket before it kills the processes of its PID namespace, so this is known before the
+    /// end of any of them is.
+    fn is_over(&self) -> bool {
+        let mut watched = [PollFd::new(self.0.get_ref(), PollFlags::empty())];
+        matches!(poll(&mut watched, Some(&NOW)), Ok(1..)) && watched[0].revents().contains(PollFlags::HUP)
+    }
 }
 
 /// Where its exit status comes from.
@@ -32,25 +47,21 @@ enum Exit {
 }
 
 impl Worker {
-    pub fn new(socket: OwnedFd, pidfd: OwnedFd, exit: oneshot::Receiver<ExitStatus>) -> Result<Self> {
-        Self::with_exit(socket, pidfd, Exit::Reported(exit))
+    pub fn new(socket: OwnedFd, pidfd: OwnedFd, exit: oneshot::Receiver<ExitStatus>, zygote: ZygoteLife) -> Result<Self> {
+        Self::with_exit(socket, pidfd, Exit::Reported(exit), zygote)
     }
 
-    pub fn of_clone(socket: OwnedFd, pidfd: OwnedFd) -> Result<Self> {
-        Self::with_exit(socket, pidfd, Exit::OfClone)
+    /// A clone of this worker.
+    pub fn cloned(&self, socket: OwnedFd, pidfd: OwnedFd) -> Result<Self> {
+        Self::with_exit(socket, pidfd, Exit::OfClone, self.zygote.clone())
     }
 
-    fn with_exit(socket: OwnedFd, pidfd: OwnedFd, exit: Exit) -> Result<Self> {
+    fn with_exit(socket: OwnedFd, pidfd: OwnedFd, exit: Exit, zygote: ZygoteLife) -> Result<Self> {
         let socket = StdStream::from(socket);
         socket.set_nonblocking(true)?;
         // SAFETY: an owned descriptor keeps naming the same process as long as it lives.
         let pidfd = unsafe { AsyncFd::register(pidfd) }?;
-        Ok(Self { pid: pid_of(&pidfd), socket: UnixStream::from_std(socket)?, pidfd, exit })
-    }
-
-    /// Whether it is a clone of a live worker.
-    pub fn is_clone(&self) -> bool {
-        matches!(self.exit, Exit::OfClone)
+        Ok(Self { pid: pid_of(&pidfd), socket: UnixStream::from_std(socket)?, pidfd, exit, zygote })
     }
 
     /// Its process id, for the log. None if it had already exited when it was forked.
@@ -98,7 +109,20 @@ impl Worker {
     /// Whether the process has ended.
     pub fn is_dead(&self) -> bool {
         let mut watched = [PollFd::new(self.pidfd.get_ref(), PollFlags::IN)];
-        matches!(poll(&mut watched, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(1..))
+        matches!(poll(&mut watched, Some(&NOW)), Ok(1..))
+    }
+
+    /// Waits until the process has ended, and says how.
+    pub async fn end(&mut self) -> WorkerEnd {
+        let is_clone = matches!(self.exit, Exit::OfClone);
+        match self.exit_status().await {
+            None if !is_clone => WorkerEnd::WithZygote,
+            // The kernel tells the status of a clone, but not who killed it.
+            status if is_clone && status.is_none_or(|status| signal_of(status) == Some(libc::SIGKILL)) && self.zygote.is_over() => {
+                WorkerEnd::WithZygote
+            }
+            status => WorkerEnd::OfItsOwn { signal: status.and_then(signal_of) },
+        }
     }
 
     /// Waits until the process has ended. Returns its exit status, if that is known: not if the zygote is dead too, and not that of a clone on a
@@ -112,6 +136,15 @@ impl Worker {
             }
         }
     }
+}
+
+/// How a worker has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkerEnd {
+    /// By itself, or by this signal if that is known.
+    OfItsOwn { signal: Option<i32> },
+    /// Because its zygote did.
+    WithZygote,
 }
 
 impl Drop for Worker {
@@ -145,6 +178,8 @@ async fn pidfd_exit_status(pidfd: &OwnedFd) -> Option<ExitStatus> {
     None
 }
 
+/// For `poll`: does not wait.
+const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 const REAP_TRIES: usize = 1000;
 const REAP_PAUSE: Duration = Duration::from_millis(1);
 /// Read buffer for the message of a worker that refused its requests.

@@ -3,7 +3,7 @@
 use crate::cgroup::WorkerGroup;
 use crate::engine::EngineInfo;
 use crate::live::CloneCount;
-use crate::worker::Worker;
+use crate::worker::{Worker, ZygoteLife};
 use crate::zygote::{ExitStatus, ForkRequest, ZygoteError};
 use crate::{Config, Namespaces, Spares};
 use heapstead_wire::control::{self, FromZygote, OptionalLayer, StatefulJit, ToZygote};
@@ -52,7 +52,7 @@ pub struct Started {
 /// One zygote process.
 pub struct Process {
     family: Family,
-    control: AsyncFd<OwnedFd>,
+    control: Arc<AsyncFd<OwnedFd>>,
     last_worker: u64,
     /// Unanswered fork requests, in order.
     pending: BTreeMap<u64, Pending>,
@@ -92,7 +92,7 @@ impl Process {
             .map_err(|error| ZygoteError::Spawn { path: artifacts.host.display().to_string(), error: error.into() })?;
         let mut process = Self {
             family,
-            control,
+            control: Arc::new(control),
             last_worker: 0,
             pending: BTreeMap::new(),
             fork_timeout: config.fork_timeout,
@@ -219,7 +219,7 @@ impl Process {
                 let (exited, exit) = oneshot::channel();
                 self.alive.insert(worker, exited);
                 let made = match descriptor {
-                    Some(pidfd) => Worker::new(socket, pidfd, exit).map_err(|error| error.to_string()),
+                    Some(pidfd) => Worker::new(socket, pidfd, exit, ZygoteLife(self.control.clone())).map_err(|error| error.to_string()),
                     None => Err("no pidfd came with the worker".into()),
                 };
                 match (requester, made) {

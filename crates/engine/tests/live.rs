@@ -214,6 +214,19 @@ async fn a_crash_in_a_turn_names_the_signal() {
     assert_eq!(turn(&engine, &live, "1 + 1").await, "2");
 }
 
+/// Story: the turn was reported as a crash of its worker, so that its code seemed to be the reason.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_dies_with_the_zygote_says_so() {
+    let (parts, engine) = engine().await;
+    let live = open(&engine, None).await;
+    turn(&engine, &live, "1").await;
+    let mut running = submit(&engine, job("console.log(1); while (true);", Kind::Live(live)));
+    begun(&mut running).await;
+    kill(zygote_of(processes::this(), &parts.base_heap).expect("a zygote"));
+    let (_, outcome) = end_of(running).await;
+    assert!(matches!(outcome, Outcome::Failed(Failure::ZygoteDied)), "{outcome:?}");
+}
+
 /// The memory of a session does not grow with its turns.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_turns_take_no_more_memory_than_a_hundred() {

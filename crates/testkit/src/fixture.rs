@@ -134,7 +134,7 @@ async fn follow(engine: &Engine, run: Run) -> Result<ObservedRun, FixtureError> 
     let ended = async {
         loop {
             match execution.next_event().await {
-                Some(Event::Started | Event::Recorded(..)) => {}
+                Some(Event::Started { .. } | Event::Recorded(..)) => {}
                 Some(Event::Output(text)) => output.extend_from_slice(&text),
                 Some(Event::OutputDropped) => drops += 1,
                 Some(Event::Ended(outcome)) => return Ok(outcome),

@@ -60,6 +60,9 @@ pub enum Failure {
     HeapQuota(String),
     #[error("{0}")]
     Unprepared(String),
+    /// The state of the session is lost, and the caller wants no other.
+    #[error("{0}")]
+    Stale(String),
     #[error("the server was shut down before the run ended: run the code again")]
     ServerStopped,
 }
@@ -84,6 +87,7 @@ impl Failure {
             Self::Store(_) => ErrorCode::StorageFailed,
             Self::HeapQuota(_) => ErrorCode::HeapQuotaExceeded,
             Self::StateLost | Self::Unprepared(_) => ErrorCode::SessionUnprepared,
+            Self::Stale(_) => ErrorCode::SessionStale,
             Self::ServerStopped => ErrorCode::ServerStopped,
         }
     }

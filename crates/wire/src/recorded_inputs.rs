@@ -22,10 +22,14 @@ pub enum Gap {
     Headers = 2,
     /// The inputs are longer than [`INPUTS_BYTES_MAX`].
     TooLong = 4,
+    /// The run was stopped: its worker, which has the inputs, was killed.
+    Stopped = 8,
+    /// The worker or the server failed, so that the inputs are lost, or don't lead to what is recorded of the run.
+    Lost = 16,
 }
 
 impl Gap {
-    pub const ALL: [Self; 3] = [Self::WeakRef, Self::Headers, Self::TooLong];
+    pub const ALL: [Self; 5] = [Self::WeakRef, Self::Headers, Self::TooLong, Self::Stopped, Self::Lost];
 
     /// What the run did, for people.
     pub fn describe(self) -> &'static str {
@@ -33,6 +37,8 @@ impl Gap {
             Self::WeakRef => "it dereferenced a WeakRef",
             Self::Headers => "it read `mcp.headers`, whose values are not stored",
             Self::TooLong => "it read the clock so often that the readings exceed 1 MiB",
+            Self::Stopped => "it was stopped before its inputs were complete",
+            Self::Lost => "it ended by a failure of its worker or of the server, before its inputs were recorded",
         }
     }
 }
@@ -46,6 +52,13 @@ impl RecordedInputs {
     pub fn from_bytes(bytes: Vec<u8>) -> Option<Self> {
         let is_recording = bytes.len() >= HEAD_BYTES && bytes.len() <= INPUTS_BYTES_MAX && bytes[0] == FORMAT;
         is_recording.then_some(Self(bytes))
+    }
+
+    /// Of a run of which nothing is known but why.
+    pub fn missing(gap: Gap) -> Self {
+        let mut recorder = InputRecorder::new(0);
+        recorder.gap(gap);
+        recorder.finish()
     }
 
     pub fn as_bytes(&self) -> &[u8] {

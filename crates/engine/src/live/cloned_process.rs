@@ -4,7 +4,6 @@
 //! family can forge, and the process has to be in the family's group.
 
 use super::{CloneCount, Process};
-use crate::worker::Worker;
 use heapstead_wire::{FromWorker, ToWorker};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType, recvmsg, socketpair, sockopt,
@@ -41,7 +40,7 @@ pub async fn of(original: &mut Process, group: Pid, count: &CloneCount) -> Resul
     if getpgid(Some(sender)) != Ok(group) {
         return Err("the clone is not in the family".into());
     }
-    let worker = Worker::of_clone(ours, pidfd).map_err(|error| error.to_string())?;
+    let worker = original.worker.cloned(ours, pidfd).map_err(|error| error.to_string())?;
     let mut state = original.state.of_clone();
     state.accept(&FromWorker::Opened).map_err(|error| error.to_string())?;
     Ok(Process { worker, state, run: original.run })

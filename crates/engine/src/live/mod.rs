@@ -24,7 +24,7 @@ pub(crate) use standby::{Observed, ShortTurn};
 use crate::HeapImage;
 use crate::engine::Job;
 use crate::run_requests::{self, RunRequest};
-use crate::worker::{Worker, reason_of, signal_of};
+use crate::worker::{Worker, WorkerEnd, reason_of};
 use crate::zygotes::Lease;
 use heapstead_types::{Failure, Stage};
 use heapstead_wire::{Decoder, FromWorker, RunNumber, SEED_BYTES, ServerState, ToWorker};
@@ -270,8 +270,10 @@ impl Process {
     /// Why a process that wrote a snapshot has ended.
     async fn crashed(&mut self) -> Failure {
         self.worker.kill();
-        let status = self.worker.exit_status().await;
-        Failure::WorkerCrashed { stage: Stage::Saving, signal: status.and_then(signal_of) }
+        match self.worker.end().await {
+            WorkerEnd::WithZygote => Failure::ZygoteDied,
+            WorkerEnd::OfItsOwn { signal } => Failure::WorkerCrashed { stage: Stage::Saving, signal },
+        }
     }
 
     /// Waits for one message of a process that sends one.

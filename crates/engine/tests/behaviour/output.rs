@@ -11,7 +11,7 @@ async fn output_arrives_during_the_run() {
     let mut execution = engine
         .submit(job("console.log('first'); const t = Date.now(); while (Date.now() - t < 400); console.log('second')", Kind::Stateless))
         .expect("accepted");
-    assert!(matches!(execution.next_event().await, Some(Event::Started)), "nothing is written before the start");
+    assert!(matches!(execution.next_event().await, Some(Event::Started { .. })), "nothing is written before the start");
     let Some(Event::Output(first)) = execution.next_event().await else { panic!("output comes first") };
     let seen = Instant::now();
     assert_eq!(first, b"first\n");
@@ -42,7 +42,7 @@ async fn past_the_cap_the_run_continues_and_the_rest_is_dropped() {
     loop {
         match execution.next_event().await.expect("an end") {
             Event::Output(text) => output.extend(text),
-            Event::Started | Event::Recorded(..) => {}
+            Event::Started { .. } | Event::Recorded(..) => {}
             Event::OutputDropped => dropped += 1,
             Event::Ended(Outcome::Completed { result, .. }) => break assert_eq!(result, "\"done\""),
             Event::Ended(other) => panic!("{other:?}"),

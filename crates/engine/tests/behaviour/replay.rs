@@ -19,7 +19,7 @@ async fn ran(engine: &Engine, job: Job) -> Ran {
         match execution.next_event().await.expect("an end") {
             Event::Output(text) => output.extend(text),
             Event::Recorded(inputs, _) => recorded = Some(inputs),
-            Event::Started | Event::OutputDropped => {}
+            Event::Started { .. } | Event::OutputDropped => {}
             Event::Ended(outcome) => break outcome,
         }
     };
@@ -136,6 +136,19 @@ async fn what_is_not_recorded_is_reported() {
         assert_eq!(recorded.inputs.gaps().collect::<Vec<_>>(), gaps, "{code}");
     }
     assert!(ran(&engine, job("Date.now()", Kind::Stateless)).await.recorded.is_none(), "stateless runs are not recorded");
+}
+
+/// A callback that runs would depend on when garbage is collected, which is not recorded. So none does.
+#[tokio::test]
+async fn callbacks_of_finalization_registries_never_run() {
+    let engine = engine().await;
+    let code = "var ran = 0; var registry = new FinalizationRegistry(() => { ran += 1 }); \
+        for (let i = 0; i < 2e5; i++) registry.register({ i, pad: new Array(20).fill(i) }, i); \
+        await new Promise(done => setTimeout(done, 20)); ran";
+    let first = check(&engine, code, None).await;
+    assert_eq!(first.text, "0");
+    let later = "for (let i = 0; i < 2e5; i++) new Array(20).fill(i); await new Promise(done => setTimeout(done, 20)); ran";
+    assert_eq!(check(&engine, later, first.heap).await.text, "0");
 }
 
 /// The recording was sent before the heap was written. So a run that was stopped while it was saved had an entry in the journal, and its

@@ -66,7 +66,7 @@ pub fn submit(engine: &Engine, job: Job) -> Execution {
 /// Waits until the code of a run has started, which it signals by printing.
 pub async fn begun(execution: &mut Execution) {
     let started = execution.next_event().await;
-    assert!(matches!(started, Some(Event::Started)), "{started:?}");
+    assert!(matches!(started, Some(Event::Started { .. })), "{started:?}");
     let event = execution.next_event().await;
     assert!(matches!(event, Some(Event::Output(_))), "{event:?}");
 }

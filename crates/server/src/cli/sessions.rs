@@ -191,11 +191,12 @@ async fn ls(screen: &mut Screen, options: LsOptions) -> Result<(), BackendError>
     Ok(())
 }
 
-/// Memory of a session that is live on the server that was asked.
+/// Memory of a session that is live on the server that was asked. Without a server, it is not known whether the session is live.
 fn memory(session: &Value) -> String {
     match session["live"].as_bool() {
         Some(true) => session["memory_bytes"].as_u64().map_or_else(|| "yes".to_owned(), table::size),
-        _ => "-".to_owned(),
+        Some(false) => "no".to_owned(),
+        None => "-".to_owned(),
     }
 }
 

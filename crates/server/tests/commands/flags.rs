@@ -28,7 +28,7 @@ const FLAGS: [Flag; 75] = [
     ("execution-timeout", "300", Some(("0", "allowed are 1 to 300 seconds"))),
     ("heap-memory-limit", "4096", Some(("4097", "allowed are 8 to 4096 MB"))),
     ("execution-timeout-limit", "300", Some(("301", "allowed are 1 to 300 seconds"))),
-    ("stateful-jit", "false", Some(("perhaps", "allowed are true and false"))),
+    ("stateful-jit", "off", Some(("perhaps", "on, off"))),
     ("jitless", "true", Some(("perhaps", "allowed are true and false"))),
     ("timer-resolution-us", "1000000", Some(("0", "allowed are 1 to 1000000"))),
     ("namespaces", "required", Some(("perhaps", "auto, required"))),
@@ -50,7 +50,7 @@ const FLAGS: [Flag; 75] = [
     ("max-stored-mb-per-owner", "1", Some(("0", "allowed are 1 to 1073741824"))),
     ("max-heap-mb-per-owner", "1", Some(("0", "allowed are 1 to 1073741824"))),
     ("max-running-per-owner", "1", Some(("1000001", "allowed are 1 to 1000000"))),
-    ("live", "false", Some(("perhaps", "allowed are true and false"))),
+    ("live", "off", Some(("maybe", "on, off"))),
     ("session-durability", "journal", Some(("perhaps", "journal, snapshot"))),
     ("live-max-mb", "1", Some(("0", "allowed are 1 to 1073741824"))),
     ("live-max-per-owner", "1", Some(("0", "allowed are 1 to 1000000"))),
@@ -149,8 +149,6 @@ fn invalid_values_are_refused_from_every_source() {
             "config"
                 | "log"
                 | "jitless"
-                | "stateful-jit"
-                | "live"
                 | "zygote-per-owner"
                 | "stateless"
                 | "insecure-no-auth"

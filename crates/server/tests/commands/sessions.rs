@@ -3,7 +3,7 @@
 use crate::common::Place;
 use crate::fixture::{Folders, SNAPSHOT, Server};
 use crate::heaps::{at_stores, both, json_of_both};
-use serde_json::json;
+use serde_json::{Value, json};
 
 async fn open(server: &Server) -> String {
     let (status, session) = server.post("/api/sessions", json!({})).await;
@@ -60,8 +60,12 @@ async fn sessions_are_listed_shown_forked_and_ended() {
     let rows: Vec<_> = listed.out.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
     assert_eq!(rows, [session.as_str(), &logs[0], &logs[1]], "{listed:?}");
 
-    let shown = json_of_both(&server, &["sessions", "show", &session]);
-    assert_eq!(shown["runs"], 2, "{shown}");
+    // Only a server knows whether the session is live.
+    let shown = both(&server, &["sessions", "show", &session, "--json"]).map(|ran| ran.json());
+    assert_eq!((&shown[0]["live"], &shown[1]["live"]), (&Value::Null, &json!(false)), "{shown:?}");
+    let [stores, asked] =
+        shown.map(|shown| Value::from_iter(shown.as_object().cloned().into_iter().flatten().filter(|(name, _)| name != "live")));
+    assert_eq!((&stores, &stores["runs"]), (&asked, &json!(2)));
     let log = json_of_both(&server, &["sessions", "log", &session]);
     let codes: Vec<_> = log["entries"].as_array().expect("entries").iter().map(|entry| entry["code"].clone()).collect();
     assert_eq!(codes, [json!("let n = 1"), json!("++n")]);
@@ -133,7 +137,7 @@ async fn a_live_session_is_shown_with_its_checkpoint_and_its_tail() {
     let shown = Place::new().ran(["sessions", "show", &session, "--url", &server.url]);
     let line = |name: &str| shown.out.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim().to_owned();
     assert_eq!((line("checkpoint"), line("tail")), ("none yet".into(), "1 turns after the checkpoint".into()), "{shown:?}");
-    assert_ne!(line("live"), "-", "{shown:?}");
+    assert!(!["-", "no"].contains(&line("live").as_str()), "{shown:?}");
     let listed = at_stores(server.folders(), &["sessions", "ls"]);
     let rows: Vec<Vec<_>> = listed.out.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(rows[0][..5], ["SESSION", "RUNS", "CHECKPOINT", "TAIL", "LIVE"], "{listed:?}");
@@ -142,6 +146,14 @@ async fn a_live_session_is_shown_with_its_checkpoint_and_its_tail() {
         [session.as_str(), "1", "-", "1", "-"],
         "who reads the database does not see the memory of a server: {listed:?}"
     );
+    // Story: JSON said `false`, although a server had the session in its memory.
+    let listed = at_stores(server.folders(), &["sessions", "ls", "--json"]).json();
+    assert_eq!((listed["sessions"][0].get("live"), &listed["sessions"][0]["tail_turns"]), (Some(&Value::Null), &json!(1)), "{listed}");
+    let shown = at_stores(server.folders(), &["sessions", "show", &session, "--json"]).json();
+    assert_eq!((shown.get("live"), &shown["turns"]), (Some(&Value::Null), &json!(1)), "{shown}");
+    let not_live = open(&server).await;
+    let shown = Place::new().ran(["sessions", "show", &not_live, "--url", &server.url]);
+    assert!(shown.out.lines().any(|line| line.split_whitespace().eq(["live", "no"])), "a server knows: {shown:?}");
 }
 
 #[tokio::test]

@@ -72,7 +72,7 @@ async fn a_session_returns_to_the_last_state_that_repeats() {
     let server = Server::start_with(&folders, OTHER_ENGINE);
     let (session, _) = &sessions[0];
     let refused = server.run_with(json!({ "code": "n", "session": session, "on_stale": "fail" })).await;
-    assert_eq!(refused["status"], "failed", "{refused}");
+    assert_eq!((&refused["status"], &refused["error_code"]), (&json!("failed"), &json!("session_stale")), "{refused}");
     assert!(refused["error"].as_str().is_some_and(|error| error.contains("turn 2") && error.contains("its result differs")), "{refused}");
     let record = run(&server, session, "n").await;
     let continuity = &record["continuity"];

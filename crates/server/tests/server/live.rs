@@ -261,7 +261,7 @@ async fn turns_without_a_heap_are_bounded() {
 }
 
 /// Processes of the server that run code: the children of its zygotes.
-fn workers_of(server: u32) -> Vec<i32> {
+pub fn workers_of(server: u32) -> Vec<i32> {
     let children = |pid: i32| -> Vec<i32> {
         std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))
             .unwrap_or_default()
@@ -272,7 +272,7 @@ fn workers_of(server: u32) -> Vec<i32> {
     children(server as i32).into_iter().flat_map(|zygote| children(zygote).into_iter().chain([zygote])).collect()
 }
 
-fn kill(pid: i32) {
+pub fn kill(pid: i32) {
     if let Some(pid) = rustix::process::Pid::from_raw(pid) {
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
     }

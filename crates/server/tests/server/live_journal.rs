@@ -1,7 +1,8 @@
 //! What the journal of a live session has to hold, and what happens to turns that can't be repeated from it.
 
 use crate::fixture::{Folders, Server};
-use crate::live::{open, result, turn};
+use crate::live::{open, result, turn, workers_of};
+use crate::live_monitoring::metric;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -61,9 +62,14 @@ async fn turns_that_are_lost_count_as_undone() {
     let tampered = "UPDATE journal SET result_sha256 = zeroblob(32) WHERE execution_id = (SELECT execution_id FROM log WHERE idx = 3)";
     assert_eq!(database(&folders).execute(tampered, []), Ok(1));
     let server = Server::start_with(&folders, &[]);
-    let refused = server.run_with(json!({ "code": "n", "session": session, "on_stale": "fail" })).await;
-    assert_eq!(refused["status"], "failed", "{refused}");
+    // Story: the refusal had the code of a failure of the server, and was counted as another divergence.
+    for _ in 0..2 {
+        let refused = server.run_with(json!({ "code": "n", "session": session, "on_stale": "fail" })).await;
+        assert_eq!((&refused["status"], &refused["error_code"]), (&json!("failed"), &json!("session_stale")), "{refused}");
+    }
+    assert_eq!(metric(&server, "heapstead_replay_divergences_total").await, 0.0);
     let recovered = turn(&server, &session, "n += 10").await;
+    assert_eq!(metric(&server, "heapstead_replay_divergences_total").await, 1.0);
     let continuity = &recovered["continuity"];
     assert_eq!(
         (&recovered["result"], &continuity["reason"], &continuity["turn"]),
@@ -138,4 +144,100 @@ async fn a_session_that_moves_to_another_server_leaves_the_first() {
     }
     assert_eq!(other.get(&format!("/api/sessions/{session}")).await.1["live"], true);
     assert_eq!(result(&one, &session, "n += 1").await, "3");
+}
+
+/// Story: a session that held a value that can't be saved could not be recovered once a turn had diverged, because the state to return to had
+/// to be stored; nor could it be resumed by another engine.
+#[tokio::test]
+async fn a_session_that_can_not_be_stored_returns_to_its_last_verified_state() {
+    const CODES: [&str; 4] =
+        ["let n = 1; n", "globalThis.kept = new ArrayBuffer(8, { maxByteLength: 2 ** 32 }); n += 1", "n += 10", "n += 100"];
+    for (arguments, tampered) in [(&[][..], true), (&["--jitless"][..], true), (&["--jitless"][..], false)] {
+        let folders = Folders::new();
+        let mut server = Server::start_with(&folders, &[]);
+        let session = open(&server).await;
+        for code in CODES {
+            result(&server, &session, code).await;
+        }
+        server.kill();
+        if tampered {
+            let last = "UPDATE journal SET result_sha256 = zeroblob(32) WHERE execution_id = (SELECT execution_id FROM log WHERE idx = 3)";
+            assert_eq!(database(&folders).execute(last, []), Ok(1));
+        }
+        let mut server = Server::start_with(&folders, arguments);
+        let recovered = turn(&server, &session, "[n += 1, kept.maxByteLength]").await;
+        let continuity = &recovered["continuity"];
+        let (expected, reason, lost) =
+            if tampered { ("[13,4294967296]", json!("replay_diverged"), json!(3)) } else { ("[113,4294967296]", Value::Null, Value::Null) };
+        assert_eq!((&recovered["result"], &continuity["reason"], &continuity["turn"]), (&json!(expected), &reason, &lost), "{recovered}");
+        assert_eq!(recovered["heap_state"], "pending", "{recovered}");
+        let next = turn(&server, &session, "n").await;
+        assert_eq!(next["continuity"], Value::Null, "it is reported once: {next}");
+        // Whatever happens, the journal leads there again.
+        server.kill();
+        let server = Server::start_with(&folders, arguments);
+        let resumed = turn(&server, &session, "n").await;
+        assert_eq!((&resumed["result"], &resumed["continuity"]["resumed_from_snapshot"]), (&next["result"], &json!(true)), "{resumed}");
+        // Once the value is gone, there is a heap again.
+        let repaired = turn(&server, &session, "kept = null; n").await;
+        let (_, stored) = server.get(&format!("/api/executions/{}?materialize=true", id(&repaired))).await;
+        assert_eq!(stored["heap_state"], "stored", "{stored}");
+    }
+}
+
+/// Story: of a run that was stopped or whose worker died, the journal had nothing.
+#[tokio::test]
+async fn every_run_that_started_is_in_the_journal() {
+    let server = Server::start();
+    let session = open(&server).await;
+    let printed = turn(&server, &session, "console.log('begun')").await;
+    let endless = "console.log('begun'); for (;;);";
+    let (_, outside) = server.post("/api/exec", json!({ "code": endless, "execution_timeout_secs": 1, "wait_secs": 30 })).await;
+    let in_session = server.run_with(json!({ "code": endless, "session": session, "execution_timeout_secs": 1 })).await;
+    let mut runs = vec![(outside, "timed_out", "it was stopped"), (in_session, "timed_out", "it was stopped")];
+    for (is_cancelled, status, reason) in [(true, "cancelled", "it was stopped"), (false, "failed", "failure of its worker")] {
+        let (_, begun) = server.post("/api/exec", json!({ "code": endless, "session": session })).await;
+        while server.get(&format!("/api/executions/{}/output", id(&begun))).await.1["data"].as_str().is_none_or(str::is_empty) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        if is_cancelled {
+            assert_eq!(server.post(&format!("/api/executions/{}/cancel", id(&begun)), json!({})).await.0, 200);
+        } else {
+            workers_of(server.pid()).into_iter().for_each(crate::live::kill);
+        }
+        let (_, ended) = server.get(&format!("/api/executions/{}?wait_secs=30", id(&begun))).await;
+        runs.push((ended, status, reason));
+    }
+    let database = database(server.folders());
+    let entry = |record: &Value| {
+        let columns = "SELECT code, hex(output_sha256), hex(seed), input_heap, timeout_secs, engine FROM journal WHERE execution_id = ?";
+        database.query_row(columns, [id(record)], |row| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?, row.get::<_, Option<String>>(3)?))
+        })
+    };
+    let (_, output, ..) = entry(&printed).expect("an entry");
+    for (record, status, reason) in runs {
+        assert_eq!(record["status"], status, "{record}");
+        let (code, output_so_far, seed, _) = entry(&record).unwrap_or_else(|error| panic!("{error}: {record}"));
+        assert_eq!((code.as_str(), &output_so_far, seed.len()), (endless, &output, 64), "{record}");
+        let (status, refusal) = server.post(&format!("/api/executions/{}/replay", id(&record)), json!({})).await;
+        assert_eq!((status, &refusal["type"]), (409, &json!("urn:heapstead:error:not_recorded")), "{record}: {refusal}");
+        assert!(refusal["detail"].as_str().is_some_and(|detail| detail.contains(reason)), "`{reason}` is not in {refusal}");
+    }
+    assert_eq!(result(&server, &session, "1 + 1").await, "2");
+}
+
+/// A run that reads the clock more often than can be recorded is stored before it is acknowledged.
+#[tokio::test]
+async fn a_turn_with_more_than_a_mebibyte_of_inputs_is_stored_before_the_answer() {
+    let server = Server::start_with(&Folders::new(), &["--timer-resolution-us", "1"]);
+    let session = open(&server).await;
+    assert_eq!(turn(&server, &session, "var n = 0; n").await["heap_state"], "pending");
+    let reads = "for (let last = 0; n < 6e5;) { const now = performance.now(); if (now !== last) { last = now; n += 1 } } n";
+    let record = turn(&server, &session, reads).await;
+    assert_eq!((&record["result"], record["heap"].is_string(), &record["heap_state"]), (&json!("600000"), true, &Value::Null), "{record}");
+    assert!(record["warnings"][0].as_str().is_some_and(|warning| warning.contains("1 MiB")), "{record}");
+    let (status, refusal) = server.post(&format!("/api/executions/{}/replay", id(&record)), json!({})).await;
+    assert_eq!((status, &refusal["type"]), (409, &json!("urn:heapstead:error:not_recorded")), "{refusal}");
+    assert_eq!(result(&server, &session, "n += 1").await, "600001");
 }

@@ -20,7 +20,7 @@ async fn turn(server: &Server, session: &str, code: &str) -> Value {
     record
 }
 
-async fn metric(server: &Server, name: &str) -> f64 {
+pub async fn metric(server: &Server, name: &str) -> f64 {
     let page = server.client.get(format!("{}/metrics", server.url)).send().await.expect("an answer").text().await.expect("a page");
     let value = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
     value.unwrap_or_else(|| panic!("no {name}: {page}"))
@@ -166,6 +166,22 @@ async fn a_checkpoint_that_fails_is_reported_in_the_record_in_the_next_response_
     assert_eq!(skipped["heap_error"], Value::Null, "{skipped}");
     let (_, health) = server.get("/api/health").await;
     assert_eq!(health["live_sessions"]["checkpoints_failing"], 0, "{health}");
+}
+
+/// Story: only the server on which the session was live knew the reason, so it was gone after a restart.
+#[tokio::test]
+async fn the_reason_of_a_failed_checkpoint_outlives_the_server() {
+    let folders = Folders::new();
+    let mut server = Server::start_with(&folders, JOURNAL);
+    let session = open(&server).await;
+    let (unsaveable, after) = (turn(&server, &session, UNSAVEABLE).await, turn(&server, &session, "1").await);
+    let failed = record_when(&server, &after, |record| record["heap_error"].is_string()).await;
+    server.kill();
+    let server = Server::start_with(&folders, &["--live", "off"]);
+    for record in [&unsaveable, &after] {
+        let (_, now) = server.get(&format!("/api/executions/{}", record["execution_id"].as_str().expect("an id"))).await;
+        assert_eq!((&now["heap_state"], &now["heap_error"]), (&json!("pending"), &failed["heap_error"]), "{now}");
+    }
 }
 
 #[tokio::test]

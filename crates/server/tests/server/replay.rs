@@ -70,7 +70,9 @@ async fn what_was_not_recorded_is_refused_with_the_reason() {
     while server.get(&format!("/api/heaps/{key}")).await.0 != 404 {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
-    for (record, reason) in [(&running, "it was stopped"), (&with_headers, "`mcp.headers`"), (&weak, "WeakRef"), (&on_it, key)] {
+    for (record, reason) in
+        [(&running, "it was stopped before its inputs were complete"), (&with_headers, "`mcp.headers`"), (&weak, "WeakRef"), (&on_it, key)]
+    {
         let (status, refusal) = replay(&server, record).await;
         assert_eq!((status, &refusal["type"]), (409, &json!("urn:heapstead:error:not_recorded")), "{record}: {refusal}");
         assert!(refusal["detail"].as_str().is_some_and(|detail| detail.contains(reason)), "`{reason}` is not in {refusal}");

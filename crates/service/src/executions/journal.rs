@@ -1,7 +1,7 @@
 //! What of a run goes into the journal.
 
 use super::request::RunRequest;
-use heapstead_engine::{InputsRoom, Recorded};
+use heapstead_engine::{Gap, InputsRoom, Recorded, RecordedInputs};
 use heapstead_store::records::JournalEntry;
 use heapstead_types::{EngineId, HeapKey, SessionId, SharedText};
 use sha2::{Digest, Sha256};
@@ -11,6 +11,8 @@ use sha2::{Digest, Sha256};
 pub struct RunRecorder {
     output: Sha256,
     input_heap: Option<HeapKey>,
+    /// None before the code has started.
+    seed: Option<[u8; 32]>,
     recorded: Option<Recorded>,
     /// Of the recorded inputs, until this is dropped.
     _room: InputsRoom,
@@ -21,12 +23,18 @@ pub struct RunEnd<'a> {
     pub heap: Option<HeapKey>,
     /// The result, or the error.
     pub result: &'a str,
+    /// Why the run can't be repeated, if it did not come to its own end.
+    pub gap: Option<Gap>,
 }
 
 impl RunRecorder {
     /// The heap or state that the run starts from, which may be another than it named.
     pub fn starts_from(&mut self, heap: Option<HeapKey>) {
         self.input_heap = heap;
+    }
+
+    pub fn started(&mut self, seed: [u8; 32]) {
+        self.seed = Some(seed);
     }
 
     /// Whether the run can be repeated from what was recorded, or why not.
@@ -46,9 +54,15 @@ impl RunRecorder {
         (self.recorded, self._room) = (Some(recorded), room);
     }
 
-    /// The entry of a run with this result or error. None if its worker sent no recording: it was stopped, or it died.
+    /// The entry of a run with this result or error. None if its code never started. A run that did not come to its own end can't be repeated:
+    /// it would do something else.
     pub fn entry(&mut self, request: &RunRequest, session: Option<SessionId>, engine: &EngineId, end: RunEnd<'_>) -> Option<JournalEntry> {
-        let Recorded { seed, inputs } = self.recorded.take()?;
+        let seed = self.seed?;
+        let inputs = match (end.gap, self.recorded.take()) {
+            (None, Some(recorded)) => recorded.inputs,
+            // A worker that dies has sent nothing.
+            (gap, _) => RecordedInputs::missing(gap.unwrap_or(Gap::Lost)),
+        };
         Some(JournalEntry {
             session,
             code: SharedText::new(request.code.clone()),

@@ -41,6 +41,8 @@ pub struct RebuiltLive {
     /// By the numbers that the runs have on the worker.
     pub repeated: HashMap<RunNumber, UnstoredTurn>,
     pub verified: Option<ExecutionId>,
+    /// The heap or state that the journal names for what the worker has. None for a fresh one.
+    pub state: Option<HeapKey>,
     pub diverged: Option<Divergence>,
 }
 
@@ -149,7 +151,8 @@ impl Replayer<'_> {
         loop {
             let opened = self.engine.open_live(&self.holder, lineage.base.as_ref(), heap_mb).await;
             let worker = opened.map_err(|failure| ServiceError::Unavailable(failure.to_string()))?;
-            let mut rebuilt = RebuiltLive { worker, base: lineage.base.clone(), repeated: HashMap::new(), verified: None, diverged };
+            let (base, state) = (lineage.base.clone(), lineage.base.as_ref().map(HeapImage::key));
+            let mut rebuilt = RebuiltLive { worker, base, repeated: HashMap::new(), verified: None, state, diverged };
             match self.repeat_in(&mut rebuilt, &lineage.runs).await? {
                 None => return Ok(rebuilt),
                 // A worker is of no use after a turn that differs: the turns before it are repeated in another one.
@@ -169,7 +172,7 @@ impl Replayer<'_> {
                 Ok(Replayed { turn: Some(turn), .. }) => {
                     rebuilt.repeated.insert(turn.run(), UnstoredTurn::new(step.after, began.elapsed()));
                     turn.commit_replay().await.map_err(|failure| ServiceError::Unavailable(failure.to_string()))?;
-                    rebuilt.verified = Some(step.execution.clone());
+                    (rebuilt.verified, rebuilt.state) = (Some(step.execution.clone()), Some(step.after));
                 }
                 Ok(_) => return Err(ServiceError::Unavailable("a replay returned no state".into())),
                 Err(why) => return Ok(Some((index, why))),

@@ -14,7 +14,6 @@
 //! ```
 
 pub(crate) mod driver;
-mod heap_error;
 mod journal;
 mod lineage;
 mod one_shot;

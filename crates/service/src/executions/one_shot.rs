@@ -63,7 +63,7 @@ impl OneShot {
         let State::Following(execution) = &mut self.state else { return None };
         let outcome = loop {
             match execution.next_event().await {
-                Some(Event::Started) => self.start_info.started_at = Timestamp::now(),
+                Some(Event::Started { .. }) => self.start_info.started_at = Timestamp::now(),
                 Some(Event::Output(text)) => return Some(self.output.written(text)),
                 // A run without a record has no journal.
                 Some(Event::Recorded(..)) => {}

@@ -72,11 +72,6 @@ impl ListPage for ExecutionList {
 impl Executions<'_> {
     /// The record. If the execution still runs, waits for its end, at most `wait`.
     pub async fn get(&self, caller: &Caller, id: &str, wait: Duration) -> Result<ExecutionRecord, ServiceError> {
-        let record = self.record(caller, id, wait).await?;
-        self.with_heap_error(caller, record).await
-    }
-
-    async fn record(&self, caller: &Caller, id: &str, wait: Duration) -> Result<ExecutionRecord, ServiceError> {
         let deadline = Instant::now() + wait;
         let mut peer_wait = PeerWait::default();
         loop {
@@ -284,7 +279,7 @@ fn record_of(stored: records::Execution) -> ExecutionRecord {
         result: stored.result,
         heap: stored.heap,
         heap_state: stored.state_heap.map(HeapState::from),
-        heap_error: None,
+        heap_error: stored.heap_error,
         error: stored.error,
         error_code: stored.error_code,
         started_at: iso_8601(stored.started_at),

@@ -26,7 +26,7 @@ pub struct ExecutionRecord {
     /// turn was stored instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heap_state: Option<HeapState>,
-    /// Why a `pending` heap could not be stored, as far as this server knows; it is tried again with the next turn. Absent if nothing failed.
+    /// Why a `pending` heap could not be stored; it is tried again with the next turn. Absent if nothing failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heap_error: Option<String>,
     /// What went wrong if `failed`, `timed_out` or `cancelled`, else null.

@@ -77,7 +77,7 @@ impl Executions<'_> {
 /// Why a run can't be repeated.
 #[derive(Debug, thiserror::Error)]
 pub enum NotRecorded {
-    #[error("its inputs were not recorded, because it was stopped or an earlier version ran it")]
+    #[error("nothing of it was recorded, because its code never started, its server died, or an earlier version ran it")]
     NoEntry,
     #[error("its recording can't be read")]
     Unreadable,
@@ -166,7 +166,7 @@ impl<'a> Replayer<'a> {
         loop {
             match replay.next_event().await {
                 Some(Event::Output(bytes)) => output.update(&bytes),
-                Some(Event::Started | Event::OutputDropped | Event::Recorded(..)) => {}
+                Some(Event::Started { .. } | Event::OutputDropped | Event::Recorded(..)) => {}
                 Some(Event::Ended(outcome)) => return Replayed::new(outcome, output),
                 None => return Err(ServiceError::shutting_down()),
             }

@@ -83,7 +83,7 @@ impl Stateless {
         let end = tokio::time::timeout(self.wait_max, async {
             loop {
                 match execution.next_event().await {
-                    Some(Event::Started) => {
+                    Some(Event::Started { .. }) => {
                         self.meter.queue.record(accepted.elapsed());
                         began = Some(Instant::now());
                     }

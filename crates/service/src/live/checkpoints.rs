@@ -117,6 +117,9 @@ impl Service {
             Ok(state) => Some(state),
             Err(failure) => {
                 tracing::warn!(%session, why = failure.why, "a checkpoint of a live session can't be written; its journal holds the turns");
+                if let Err(error) = self.stores.records.checkpoint_failed(&principal, failure.state, &failure.why).await {
+                    tracing::warn!(%session, %error, "the reason can't be recorded");
+                }
                 self.runtime.live.failed(session, failure);
                 None
             }

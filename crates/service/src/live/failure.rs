@@ -41,21 +41,6 @@ impl LiveSessions {
         Some(format!("the heap of the session could not be stored: {}; the journal holds its turns", failure.why))
     }
 
-    pub fn has_failures(&self) -> bool {
-        self.sessions().values().any(|live| live.failure.is_some())
-    }
-
-    /// Why this state has no stored heap, if an attempt to store it or a later one has failed.
-    pub fn failure_of(&self, state: HeapKey) -> Option<String> {
-        let sessions = self.sessions();
-        let mut failures = sessions.values().filter_map(|live| live.failure.as_ref().map(|failure| (live, failure)));
-        let (_, failure) = failures.find(|(live, failure)| {
-            let run_of = |wanted: HeapKey| live.unstored.iter().find(|(_, turn)| turn.state == wanted).map(|(run, _)| *run);
-            failure.state == state || run_of(state).is_some_and(|run| run_of(failure.state).is_some_and(|failed| run <= failed))
-        })?;
-        Some(failure.why.clone())
-    }
-
     /// Whether the newest state of a session is neither the one that was stored last nor the one that failed last.
     pub(super) fn has_untried(&self, session: SessionId, stored: Option<HeapKey>) -> bool {
         let sessions = self.sessions();

@@ -78,9 +78,13 @@ impl LiveMeter {
     }
 
     /// Turns were repeated to resume a session.
-    pub fn replayed(&self, turns: u64, has_diverged: bool) {
+    pub fn replayed(&self, turns: u64) {
         self.replayed_turns.inc_by(turns);
-        self.divergences.inc_by(has_diverged.into());
+    }
+
+    /// A session continues from an earlier state, because a turn did something else when it was repeated.
+    pub fn diverged(&self) {
+        self.divergences.inc();
     }
 
     pub fn labelled_counters(&self) -> [IntCounterVec; 2] {

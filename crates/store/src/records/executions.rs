@@ -125,6 +125,8 @@ pub struct Execution {
     pub heap: Option<HeapKey>,
     /// Of a turn that was acknowledged before its heap was stored.
     pub state_heap: Option<StateHeap>,
+    /// Why it is still pending.
+    pub heap_error: Option<String>,
     pub error: Option<String>,
     pub error_code: Option<ErrorCode>,
     pub warnings: Vec<String>,

@@ -41,7 +41,7 @@ pub struct RebuiltHeap {
 
 #[async_trait]
 pub trait JournalRecords: Send + Sync {
-    /// None if the owner has no such execution, or if it was not recorded: it is running, it was stopped, or an earlier version ran it.
+    /// None if the owner has no such execution, or if it was not recorded: it is running, its code never started, its server died, or an earlier version ran it.
     async fn journal_entry(&self, principal: &Principal, id: &ExecutionId) -> Result<Option<JournalEntry>, RecordsError>;
 
     /// The first recorded run of the owner that produced this heap, or whose state was rebuilt as this heap. It is older than all runs that

@@ -55,6 +55,9 @@ pub trait TurnStateRecords: Send + Sync {
     /// The state after this run.
     async fn turn_state_of(&self, principal: &Principal, execution: &ExecutionId) -> Result<Option<TurnState>, RecordsError>;
 
+    /// Records why the heap of a state could not be stored: with the state, and with earlier ones of the session that wait for it.
+    async fn checkpoint_failed(&self, principal: &Principal, id: HeapKey, why: &str) -> Result<(), RecordsError>;
+
     /// Records that the heap of a state is stored: with the state, with its execution, and as what its session is resumed from if no later one
     /// is. Earlier states of the session that are pending are skipped. False if the state is gone.
     async fn add_checkpoint(&self, principal: &Principal, id: HeapKey, heap: NewHeap, at: Timestamp) -> Result<bool, RecordsError>;

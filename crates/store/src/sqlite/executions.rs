@@ -153,7 +153,8 @@ fn find(db: &Connection, principal: &Principal, id: &ExecutionId, result_bytes_m
         .prepare_cached(
             "SELECT id, process, status, started_at, completed_at, heap, error, warnings, output_bytes, output_lines, continuity, error_code,
              octet_length(result), CASE WHEN octet_length(result) <= ?3 THEN result END, seq,
-             (SELECT heap IS NULL AND skipped FROM turn_states WHERE execution_id = executions.id)
+             (SELECT heap IS NULL AND skipped FROM turn_states WHERE execution_id = executions.id),
+             (SELECT heap_error FROM turn_states WHERE execution_id = executions.id AND heap IS NULL AND skipped = 0)
              FROM executions INDEXED BY executions_of_owner WHERE id = ?1 AND principal = ?2",
         )?
         .query_row(params![id.as_str(), principal.as_str(), bytes_max], |row| Ok((read_execution(row)?, row.get(14)?)))
@@ -344,5 +345,6 @@ fn read_execution(row: &Row<'_>) -> rusqlite::Result<Execution> {
             (_, true) => StateHeap::Skipped,
             (_, false) => StateHeap::Pending,
         }),
+        heap_error: row.get(16)?,
     })
 }

@@ -53,6 +53,19 @@ impl TurnStateRecords for Sqlite {
         .await
     }
 
+    async fn checkpoint_failed(&self, principal: &Principal, id: HeapKey, why: &str) -> Result<(), RecordsError> {
+        let (principal, why) = (principal.clone(), why.to_owned());
+        self.write(Durability::Process, move |db| {
+            db.prepare_cached(
+                "UPDATE turn_states SET heap_error = ?3 FROM (SELECT session, seq FROM turn_states WHERE id = ?1 AND principal = ?2) AS failed
+                 WHERE turn_states.session = failed.session AND turn_states.seq <= failed.seq AND heap IS NULL AND skipped = 0",
+            )?
+            .execute(params![id.to_string(), principal.as_str(), why])
+            .map(drop)
+        })
+        .await
+    }
+
     async fn add_checkpoint(&self, principal: &Principal, id: HeapKey, heap: NewHeap, at: Timestamp) -> Result<bool, RecordsError> {
         let principal = principal.clone();
         self.write(Durability::Power, move |db| add_checkpoint(db, &principal, id, &heap, at)).await

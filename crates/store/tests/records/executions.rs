@@ -136,6 +136,7 @@ pub async fn an_execution_is_stored_with_every_field(place: &dyn Place) {
         started_at,
         completed_at: Some(completed_at),
         state_heap: None,
+        heap_error: None,
         heap: Some(heap(1)),
         error: None,
         error_code: None,

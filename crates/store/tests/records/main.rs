@@ -124,6 +124,7 @@ macro_rules! contract {
                 turn_states: a_turn_leaves_a_state_that_is_the_head
                 turn_states: a_checkpoint_stores_the_heap_of_a_state_and_skips_earlier_ones
                 turn_states: the_newest_checkpoint_of_a_session_is_in_use
+                turn_states: the_reason_of_a_failed_checkpoint_stays_until_it_is_stored
                 turn_states: the_tail_of_a_head_goes_back_to_the_newest_stored_heap
                 turn_states: a_run_outside_of_an_opened_session_leaves_no_state
                 turns: runs_of_a_session_take_turns_in_order_of_acceptance

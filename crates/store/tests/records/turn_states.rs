@@ -101,6 +101,28 @@ pub async fn the_newest_checkpoint_of_a_session_is_in_use(place: &dyn Place) {
     assert_eq!(records.turn_state(&ann(), state(101)).await.expect("read"), None, "states go with their session");
 }
 
+/// Story: only the memory of the server knew the reason.
+pub async fn the_reason_of_a_failed_checkpoint_stays_until_it_is_stored(place: &dyn Place) {
+    let records = with_turns(place).await;
+    records.checkpoint_failed(&bob(), state(103), "not theirs").await.expect("answered");
+    records.checkpoint_failed(&ann(), state(102), "a full disk").await.expect("recorded");
+    drop(records);
+    let records = place.open();
+    let reasons = async || {
+        let mut reasons = Vec::new();
+        for number in 1..=3 {
+            reasons.push(records.execution(&ann(), &id(number)).await.expect("read").expect("an execution").heap_error);
+        }
+        reasons
+    };
+    let reason = Some("a full disk".to_owned());
+    assert_eq!(reasons().await, [reason.clone(), reason, None], "earlier turns wait for it too");
+    records.checkpoint_failed(&ann(), state(103), "a quota").await.expect("recorded");
+    assert_eq!(reasons().await, vec![Some("a quota".to_owned()); 3], "the last one counts");
+    assert!(records.add_checkpoint(&ann(), state(102), stored(heap(8), 700), now()).await.expect("answered"));
+    assert_eq!(reasons().await, [None, None, Some("a quota".to_owned())]);
+}
+
 pub async fn the_tail_of_a_head_goes_back_to_the_newest_stored_heap(place: &dyn Place) {
     let records = place.open();
     records.open_session(NewSession { principal: ann(), ..new_session(1) }, None).await.expect("opened");

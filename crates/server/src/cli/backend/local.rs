@@ -12,6 +12,7 @@ use heapstead_service::{
 use heapstead_store::outputs::PageRequest;
 use heapstead_types::{HeapKey, Principal};
 use serde::Serialize;
+use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
 
@@ -100,7 +101,9 @@ impl Local {
     }
 
     pub async fn sessions(&self, limit: u32, cursor: Option<String>) -> Answer {
-        answer(self.stores.sessions().list_opened_of(&self.caller.principal, None, cursor.as_deref(), Some(limit)).await)
+        let mut page = answer(self.stores.sessions().list_opened_of(&self.caller.principal, None, cursor.as_deref(), Some(limit)).await)?;
+        page["sessions"].as_array_mut().into_iter().flatten().for_each(forget_live);
+        Ok(page)
     }
 
     pub async fn session_names(&self) -> Answer {
@@ -108,7 +111,9 @@ impl Local {
     }
 
     pub async fn session(&self, handle: &str) -> Answer {
-        answer(self.stores.sessions().show(&self.caller, handle).await)
+        let mut session = answer(self.stores.sessions().show(&self.caller, handle).await)?;
+        forget_live(&mut session);
+        Ok(session)
     }
 
     pub async fn session_log(&self, handle: &str) -> Answer {
@@ -171,6 +176,11 @@ impl Local {
     pub async fn cancel(&self, id: &str) -> Answer {
         answer(self.stores.executions().cancel(&self.caller, id).await.map(|()| Done::OK))
     }
+}
+
+/// Who reads the database does not know what is in the memory of a server.
+fn forget_live(session: &mut Value) {
+    session["live"] = Value::Null;
 }
 
 fn answer(answer: Result<impl Serialize, ServiceError>) -> Answer {

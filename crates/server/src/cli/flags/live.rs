@@ -1,6 +1,6 @@
 //! Flags of live sessions: opened sessions whose heap stays in memory between turns.
 
-use super::values::{between, boolish};
+use super::values::{OnOff, between};
 use heapstead_engine::memory_mb_of_machine;
 use heapstead_service::{Durability, LivePolicy};
 use std::time::Duration;
@@ -10,8 +10,8 @@ const LIVE: &str = "Live sessions";
 #[derive(clap::Args)]
 pub struct LiveOptions {
     /// Keep the heap of an opened session in memory between its turns, where the kernel allows it
-    #[arg(long, value_name = "on|off", env = "HEAPSTEAD_LIVE", default_value = "on", value_parser = boolish, action = clap::ArgAction::Set, help_heading = LIVE)]
-    live: bool,
+    #[arg(long, value_name = "on|off", env = "HEAPSTEAD_LIVE", default_value = "on", hide_possible_values = true, help_heading = LIVE)]
+    live: OnOff,
     /// What a turn of an opened session waits for before it is acknowledged; a call may ask for the other
     #[arg(long, value_name = "WHAT", env = "HEAPSTEAD_SESSION_DURABILITY", default_value = "journal", help_heading = LIVE)]
     session_durability: DurabilityChoice,
@@ -46,7 +46,7 @@ enum DurabilityChoice {
 impl LiveOptions {
     pub fn policy(&self) -> LivePolicy {
         LivePolicy {
-            is_on: self.live,
+            is_on: self.live.is_on(),
             memory_mb_max: self.memory_mb_max(),
             per_owner_max: self.live_max_per_owner as usize,
             idle: Duration::from_secs(self.live_idle_secs),

@@ -48,6 +48,20 @@ pub fn duration(text: &str) -> Result<Duration, &'static str> {
     Ok(Duration::from_secs(number * unit_secs))
 }
 
+/// A flag whose values are documented as `on` and `off`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "lower")]
+pub enum OnOff {
+    On,
+    Off,
+}
+
+impl OnOff {
+    pub fn is_on(self) -> bool {
+        self == Self::On
+    }
+}
+
 pub fn boolish(text: &str) -> Result<bool, String> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "yes" | "on" | "1" => Ok(true),

@@ -8,10 +8,10 @@ use crate::executions::record::{ExecutionRecord, HeapState};
 use crate::executions::turn_across_servers::RETRY_PAUSE;
 use crate::heaps::HeapReservation;
 use crate::live::LiveTurnHold;
-use heapstead_engine::LiveTurn;
+use heapstead_engine::{Gap, LiveTurn};
 use heapstead_store::outputs::Extent;
 use heapstead_store::records::{ContinuityReport, EndedExecution, ExecutionEnd, Head, NewHeap, NewHeapEngine, NewLogEntry, RunSession};
-use heapstead_types::{Failure, Fault, HeapKey, SharedText};
+use heapstead_types::{Failure, Fault, HeapKey, SharedText, Status};
 use jiff::Timestamp;
 use std::time::Duration;
 
@@ -112,14 +112,11 @@ impl Driver {
         let run_end = RunEnd {
             heap: completed.map(|completed| completed.heap),
             result: record.result.as_deref().or(record.error.as_deref()).unwrap_or_default(),
+            gap: gap_of(record),
         };
         let engine = self.service.runtime.heaps.engine_id();
         ExecutionEnd {
-            // A run that the server failed would do something else when it is repeated.
-            journal: ended
-                .recorder
-                .entry(&self.request, opened, engine, run_end)
-                .filter(|_| record.error_code.is_none_or(|code| code.fault() == Fault::Code)),
+            journal: ended.recorder.entry(&self.request, opened, engine, run_end),
             status: record.status,
             started_at: Some(started_at),
             completed_at,
@@ -143,5 +140,14 @@ impl Driver {
             binding: ended.prepared.as_ref().and_then(|prepared| prepared.binding.clone()),
             continuity,
         }
+    }
+}
+
+/// Why a run can't be repeated, if it did not come to its own end.
+fn gap_of(record: &ExecutionRecord) -> Option<Gap> {
+    match record.status {
+        Status::TimedOut | Status::Cancelled => Some(Gap::Stopped),
+        _ if record.error_code.is_some_and(|code| code.fault() != Fault::Code) => Some(Gap::Lost),
+        _ => None,
     }
 }

@@ -244,7 +244,7 @@ impl Driver {
                 // A run that failed or was stopped keeps its outcome; one that completed did not.
                 let is_completed = completed.is_some();
                 let outcome = if is_completed { ExecutionOutcome::Failed(Failure::Store(error.to_string())) } else { outcome };
-                Ended { outcome, output: readable, completed: None, recorder: RunRecorder::default(), prepared, live, _turn: turn }
+                Ended { outcome, output: readable, completed: None, recorder, prepared, live, _turn: turn }
             }
         }
     }
@@ -468,7 +468,8 @@ impl Driver {
                 meter.run.record(began.elapsed());
             }
             let bytes = match event {
-                Some(Event::Started) => {
+                Some(Event::Started { seed }) => {
+                    recorder.started(seed);
                     *began = Instant::now();
                     is_started = true;
                     meter.queue.record(Timestamp::now().duration_since(self.running.start.started_at).unsigned_abs());

@@ -101,6 +101,7 @@ impl From<PrepareError> for Failure {
         match error {
             PrepareError::Heap(failure) => failure,
             PrepareError::Exposure(failure) => Self::Unprepared(format!("the catalogs could not be imported into the session: {failure}")),
+            PrepareError::Stale(_) => Self::Stale(error.to_string()),
             other => Self::Unprepared(other.to_string()),
         }
     }
