@@ -124,7 +124,7 @@ fn a_missing_heap_starts_fresh_with_one_warning_or_fails() {
     assert_eq!(fresh.err.matches("was not found: the run began with a fresh heap").count(), 1, "{fresh:?}");
     let failed = session(&place, &["--heap", &key, "--on-missing-heap", "fail"], &["1"]);
     assert_eq!(failed.out, "");
-    assert!(failed.err.contains(&format!("error: heap {key} was not found")), "{failed:?}");
+    assert!(failed.err.contains(&format!("error: heap `{key}` is not known")), "{failed:?}");
 }
 
 /// The state is in memory while the REPL runs. When it is resumed without its heap, it must not look as if it had been empty.
@@ -136,7 +136,7 @@ fn a_session_whose_heap_is_gone_says_so_when_it_is_resumed() {
     std::fs::remove_file(place.heap_file(key)).expect("remove");
     let resumed = session(&place, &["--session", "s"], &["typeof x"]);
     assert_eq!(resumed.out, "\"undefined\"\n", "{resumed:?}");
-    assert!(resumed.err.contains("warning: the state of session `s` is gone (heap collected)"), "{resumed:?}");
+    assert!(resumed.err.contains("warning: the state of the session is gone (heap collected): it starts with a fresh heap"), "{resumed:?}");
     assert_eq!(session(&place, &["--session", "s"], &["1"]).err, "");
 }
 

@@ -9,7 +9,7 @@ use crate::startup::{self, StartupError};
 use heapstead_catalog::Catalogs;
 use heapstead_engine::memory_mb_of_machine;
 use heapstead_service::{
-    Caller, ContextRequest, EntryField, InputHeap, LogRequest, Noun, OnMissingHeap, OnStale, Policy, RunParameters, Service, ServiceError,
+    Caller, ContextRequest, EntryField, InputHeap, LogRequest, Noun, OnMissingHeap, Policy, RunParameters, Service, ServiceError,
 };
 use heapstead_types::{Limits, Principal};
 use serde_json::json;
@@ -102,14 +102,13 @@ impl Runner {
                     heap,
                     session: Some(session.to_owned()),
                     on_missing_heap: on_missing,
-                    on_stale: OnStale::Fail,
                     ..RunParameters::default()
                 };
                 let execution = service.run(caller, parameters).await?;
                 Ok(json!({ "execution_id": execution.id().to_string() }))
             }
             Place::Server(remote) => {
-                let mut body = json!({ "code": code, "session": session, "on_stale": "fail" });
+                let mut body = json!({ "code": code, "session": session });
                 if let Some(heap) = heap {
                     body["heap"] = heap.into();
                 }

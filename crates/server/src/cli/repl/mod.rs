@@ -98,7 +98,7 @@ impl Repl {
             Some(name) => OpenedSession::find(&runner, name).await?,
             None => OpenedSession::invent(&runner).await?,
         };
-        let session = ReplSession { runner, opened, limits, start: options.input.chosen() };
+        let session = ReplSession::new(runner, opened, limits, options.input.chosen());
         Ok(Self { session, interrupts, screen: Screen::new() })
     }
 
@@ -117,8 +117,8 @@ impl Repl {
                 opened.name
             ));
         }
-        if let Some(reason) = &opened.lost {
-            self.screen.warning(&format!("the state of session `{}` is gone ({reason}): it starts with a fresh heap", opened.name));
+        if let Some(lost) = &opened.lost {
+            self.screen.warning(lost);
         }
     }
 
@@ -173,10 +173,10 @@ impl Repl {
             Input::Save(file) => self.save(file).await,
             Input::Load(file) => self.load(file).await,
             Input::Heap => self.session.heap().await.map(|heap| self.screen.result(&described(heap))),
-            Input::Help => Ok(self.screen.result(HELP)),
-            Input::Incomplete(needs) => Ok(self.screen.error(needs)),
-            Input::Unknown(line) => Ok(self.screen.error(&format!("`{line}` is not a command: .help lists them"))),
-            Input::Exit | Input::Code => Ok(()),
+            Input::Help => return self.screen.result(HELP),
+            Input::Incomplete(needs) => return self.screen.error(needs),
+            Input::Unknown(line) => return self.screen.error(&format!("`{line}` is not a command: .help lists them")),
+            Input::Exit | Input::Code => return,
         };
         if let Err(error) = done {
             show_error(&self.screen, &error);

@@ -5,6 +5,7 @@ use crate::cli::backend::{BackendError, Runner};
 use crate::cli::heaps::text;
 use heapstead_service::{EndLogical, logical_id};
 use heapstead_types::SessionId;
+use serde_json::Value;
 
 /// Names are invented until one is free; with a number, the second almost always is.
 const ATTEMPTS_MAX: u32 = 8;
@@ -19,7 +20,7 @@ pub struct OpenedSession {
     /// Completed turns, undone ones included.
     pub turns: u64,
     pub is_new: bool,
-    /// Why its state is gone.
+    /// What the user has to know if state is gone.
     pub lost: Option<String>,
 }
 
@@ -62,10 +63,22 @@ impl OpenedSession {
         let has_names = text(&context["logical_session_ref"]) != handle;
         let is_new = context["wave"]["mode"] == "open";
         let turns = if is_new { 0 } else { turns(runner, &handle).await? };
-        let continuity = &context["continuity"];
-        let lost = (continuity["stale_binding_recovered"] == true).then(|| text(&continuity["reason"]).replace('_', " "));
+        let lost = loss(&context["continuity"]);
         Ok(Self { name: if has_names { intent.to_owned() } else { handle.clone() }, handle, turns, is_new, lost })
     }
+}
+
+/// What a session has lost, by the `continuity` of an answer.
+pub fn loss(continuity: &Value) -> Option<String> {
+    if continuity["stale_binding_recovered"] != true {
+        return None;
+    }
+    Some(match continuity["turn"].as_u64() {
+        Some(turn) => format!("the session continues from before turn {turn}, which did something else when it was repeated"),
+        None => {
+            format!("the state of the session is gone ({}): it starts with a fresh heap", text(&continuity["reason"]).replace('_', " "))
+        }
+    })
 }
 
 async fn turns(runner: &Runner, handle: &str) -> Result<u64, BackendError> {

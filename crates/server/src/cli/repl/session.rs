@@ -1,6 +1,6 @@
 //! The session of a REPL: every input is a turn in it. Its state is with whoever runs it, so nothing is lost with the REPL.
 
-use super::opened::OpenedSession;
+use super::opened::{OpenedSession, loss};
 use crate::cli::backend::{BackendError, Runner, SessionRun};
 use crate::cli::heaps::text;
 use crate::cli::interrupts::{Cancellation, Interrupts};
@@ -20,9 +20,16 @@ const FOLLOW_WAIT: Duration = Duration::from_secs(30);
 pub struct ReplSession {
     pub runner: Runner,
     pub opened: OpenedSession,
-    pub limits: Limits,
-    /// What the next turn starts from instead of the head. None as soon as one has completed.
-    pub start: Option<InputHeap>,
+    limits: Limits,
+    /// From which heap the user started, instead of the head.
+    start: Option<Start>,
+}
+
+/// A heap that takes the place of the head. The session knows it only from its first turn on, and an undo of that turn goes back to the heap.
+struct Start {
+    heap: InputHeap,
+    /// Turns since then that were not undone.
+    turns: u32,
 }
 
 /// How a run ended.
@@ -38,11 +45,12 @@ pub struct Turn {
 impl Turn {
     fn of(record: &Value) -> Self {
         let string = |member: &str| record[member].as_str().map(str::to_owned);
+        let warnings = record["warnings"].as_array().into_iter().flatten().map(|warning| text(warning).to_owned());
         Self {
             result: string("result").filter(|_| record["status"] == Status::Completed.as_str()),
             error: string("error"),
             error_code: record["error_code"].as_str().and_then(ErrorCode::from_name),
-            warnings: record["warnings"].as_array().into_iter().flatten().map(|warning| text(warning).to_owned()).collect(),
+            warnings: loss(&record["continuity"]).into_iter().chain(warnings).collect(),
         }
     }
 }
@@ -54,13 +62,29 @@ pub struct Terminal<'a> {
 }
 
 impl ReplSession {
+    pub fn new(runner: Runner, opened: OpenedSession, limits: Limits, start: Option<InputHeap>) -> Self {
+        Self { runner, opened, limits, start: start.map(|heap| Start { heap, turns: 0 }) }
+    }
+
+    /// What the next turn starts from instead of the head.
+    fn instead_of_head(&self) -> Option<InputHeap> {
+        self.start.as_ref().filter(|start| start.turns == 0).map(|start| start.heap)
+    }
+
     /// Runs code as the next turn. Only if it completes, the state of the session changes.
     pub async fn run(&mut self, code: &str, terminal: Terminal<'_>) -> Result<Turn, BackendError> {
-        let run = SessionRun { session: &self.opened.handle, code: format!("{code}{KEEP_RESULT}"), heap: self.start, limits: self.limits };
+        let run = SessionRun {
+            session: &self.opened.handle,
+            code: format!("{code}{KEEP_RESULT}"),
+            heap: self.instead_of_head(),
+            limits: self.limits,
+        };
         let turn = self.finish(run, terminal).await?;
         if turn.result.is_some() {
-            self.start = None;
             self.opened.turns += 1;
+            if let Some(start) = &mut self.start {
+                start.turns += 1;
+            }
         }
         Ok(turn)
     }
@@ -68,14 +92,15 @@ impl ReplSession {
     /// Undoes turns. Returns the heap that the next turn starts from; none for a fresh one.
     pub async fn undo(&mut self, turns: u32) -> Result<Option<HeapKey>, BackendError> {
         let undone = self.runner.undo(&self.opened.handle, turns).await?;
-        self.start = None;
-        Ok(key(&undone["head"]))
+        // Before the first turn since the start, there is what the session had before.
+        self.start = self.start.take().and_then(|Start { heap, turns: since }| Some(Start { heap, turns: since.checked_sub(turns)? }));
+        Ok(self.instead_of_head().map_or(key(&undone["head"]), InputHeap::key))
     }
 
     /// The stored heap that the next turn starts from; none for a fresh one.
     pub async fn heap(&self) -> Result<Option<HeapKey>, BackendError> {
-        if let Some(start) = self.start {
-            return Ok(start.key());
+        if let Some(heap) = self.instead_of_head() {
+            return Ok(heap.key());
         }
         let view = self.runner.backend.session(&self.opened.handle).await?;
         match (key(&view["head"]), view["tail_turns"].as_u64(), view["runs"].as_u64()) {
