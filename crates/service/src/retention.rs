@@ -57,7 +57,7 @@ async fn delete_executions(stores: &Stores, before: Timestamp) -> Result<(), Ser
         })
         .await?;
     }
-    let (outputs, age) = (stores.outputs.clone(), stores.policy.retain_executions + STRAY_OUTPUT_AGE);
+    let (outputs, age) = (stores.outputs.clone(), stores.policy.retain_executions.saturating_add(STRAY_OUTPUT_AGE));
     let strays = tokio::task::spawn_blocking(move || outputs.remove_older_than(age)).await;
     if let Ok(Err(error)) = strays {
         tracing::warn!(%error, "old output could not be removed");

@@ -217,11 +217,15 @@ pub async fn heaps(options: HeapsOptions) -> ExitCode {
 
 /// Prints the error and the next step.
 pub fn failed(screen: &Screen, error: &BackendError) -> ExitCode {
+    show_error(screen, error);
+    if error.is_bad_input() { ExitCode::from(EXIT_BAD_INPUT) } else { ExitCode::FAILURE }
+}
+
+pub fn show_error(screen: &Screen, error: &BackendError) {
     screen.error(&error.to_string());
     if let Some(hint) = error.next_step() {
         screen.next_step(&hint);
     }
-    if error.is_bad_input() { ExitCode::from(EXIT_BAD_INPUT) } else { ExitCode::FAILURE }
 }
 
 pub fn print_json(screen: &mut Screen, value: &Value) {

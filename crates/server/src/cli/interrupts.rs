@@ -4,6 +4,7 @@ use heapstead_engine::Canceller;
 use heapstead_types::Failure;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
 /// Exit code of an interrupted program by shell convention: 128 plus the signal number.
 pub const EXIT_INTERRUPTED: u8 = 130;
@@ -23,9 +24,17 @@ pub struct Interrupts(Arc<Mutex<Activity>>);
 enum Activity {
     #[default]
     Idle,
-    Run(Canceller),
+    Run(Cancellation),
     /// Cancelled, but not yet ended.
     Cancelled,
+}
+
+/// How a run is cancelled.
+pub enum Cancellation {
+    /// By ending its worker.
+    Worker(Canceller),
+    /// By whoever follows it.
+    Request(CancellationToken),
 }
 
 /// Guard for one run: while it exists, an interrupt cancels the run.
@@ -41,7 +50,8 @@ impl Interrupts {
             while signals.recv().await.is_some() {
                 let activity = std::mem::replace(&mut *listening.activity(), Activity::Cancelled);
                 match activity {
-                    Activity::Run(canceller) => drop(canceller.cancel().await),
+                    Activity::Run(Cancellation::Worker(canceller)) => drop(canceller.cancel().await),
+                    Activity::Run(Cancellation::Request(token)) => token.cancel(),
                     Activity::Idle if when_idle == WhenIdle::Ignore => *listening.activity() = Activity::Idle,
                     Activity::Idle | Activity::Cancelled => std::process::exit(EXIT_INTERRUPTED.into()),
                 }
@@ -51,7 +61,7 @@ impl Interrupts {
     }
 
     /// Until the guard is dropped, an interrupt cancels this run.
-    pub fn watch(&self, run: Option<Canceller>) -> Watch<'_> {
+    pub fn watch(&self, run: Option<Cancellation>) -> Watch<'_> {
         *self.activity() = run.map_or(Activity::Idle, Activity::Run);
         Watch(self)
     }

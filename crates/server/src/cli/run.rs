@@ -2,7 +2,7 @@
 
 use super::EXIT_BAD_INPUT;
 use super::flags::{ConfinementOptions, DatabaseOptions, FlagError, HeapStoreOptions, LimitOptions, OriginOptions};
-use super::interrupts::{EXIT_INTERRUPTED, Interrupts, WhenIdle};
+use super::interrupts::{Cancellation, EXIT_INTERRUPTED, Interrupts, WhenIdle};
 use super::screen::Screen;
 use super::source::{SourceError, SourceOptions};
 use crate::startup::{self, StartupError};
@@ -126,7 +126,7 @@ async fn execute(plan: Plan, mut output: impl FnMut(&[u8])) -> FinishedRun {
         Err(failure) => return FinishedRun::never_began(failure),
     };
     let mut run = OneShot::begin(&engine, OneShotRequest { code: plan.code, mode, limits: plan.limits }).await;
-    let watch = interrupts.watch(run.canceller());
+    let watch = interrupts.watch(run.canceller().map(Cancellation::Worker));
     while let Some(bytes) = run.next_output().await {
         output(&bytes);
     }

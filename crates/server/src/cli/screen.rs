@@ -3,6 +3,7 @@
 use super::colours::Colours;
 use super::hints;
 use heapstead_service::FinishedRun;
+use heapstead_types::ErrorCode;
 use std::io::{self, Write};
 
 pub struct Screen {
@@ -44,15 +45,24 @@ impl Screen {
 
     /// Prints the error with a hint, and warnings.
     pub fn error_and_warnings(&self, finished: &FinishedRun) {
-        for warning in &finished.record.warnings {
-            self.note(&format!("{} {warning}", self.err.yellow("warning:")));
+        self.problems(&finished.record.warnings, finished.record.error.as_deref(), finished.end.error_code());
+    }
+
+    /// As [`Self::error_and_warnings`], of a run that was recorded elsewhere.
+    pub fn problems(&self, warnings: &[String], error: Option<&str>, error_code: Option<ErrorCode>) {
+        for warning in warnings {
+            self.warning(warning);
         }
-        if let Some(error) = &finished.record.error {
+        if let Some(error) = error {
             self.error(error);
         }
-        if let Some(hint) = hints::next_step(&finished.end) {
+        if let Some(hint) = error_code.and_then(hints::next_step) {
             self.next_step(&hint);
         }
+    }
+
+    pub fn warning(&self, text: &str) {
+        self.note(&format!("{} {text}", self.err.yellow("warning:")));
     }
 
     pub fn next_step(&self, hint: &str) {

@@ -242,7 +242,7 @@ fn show_session(screen: &mut Screen, session: &Value, json: bool) {
 }
 
 async fn log(screen: &mut Screen, options: OneOptions) -> Result<(), BackendError> {
-    let log = Backend::open(&options.common.place, Needs::Database).await?.session_log(&options.session).await?;
+    let log = Backend::open(&options.common.place, Needs::Database).await?.session_log(&options.session, None).await?;
     if options.common.json {
         print_json(screen, &log);
         return Ok(());

@@ -8,6 +8,8 @@ mod fixture;
 #[path = "../../../store/tests/contract/s3_server.rs"]
 #[allow(dead_code, reason = "the store has its own uses for it")]
 mod s3_server;
+#[path = "../common/terminal.rs"]
+mod terminal;
 
 mod config;
 mod executions;
@@ -15,6 +17,7 @@ mod flags;
 mod heaps;
 mod peers;
 mod reference;
+mod repl;
 mod s3;
 mod sessions;
 mod start;

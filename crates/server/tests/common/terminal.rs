@@ -70,6 +70,13 @@ impl Terminal {
         }
     }
 
+    /// Kills the command with SIGKILL.
+    #[allow(dead_code, reason = "only some tests need it")]
+    pub fn kill(mut self) {
+        self.child.kill().expect("killed");
+        self.child.wait().expect("it ends");
+    }
+
     /// Waits for the end. Returns the remaining output.
     pub fn end(mut self) -> (ExitStatus, String) {
         let status = self.child.wait().expect("it ends");

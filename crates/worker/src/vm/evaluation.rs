@@ -7,7 +7,7 @@ use super::state::State;
 use super::{event_loop, internals, memory};
 use crate::Channel;
 use heapstead_javascript::{Goal, Stripped, as_object_literal, could_be_typescript, strip_types};
-use heapstead_types::{Failure, digest};
+use heapstead_types::{Failure, digest, without_keep_result};
 use heapstead_wire::{FromWorker, RunNumber, RunSettings};
 
 /// The file name of the code in error stacks.
@@ -93,10 +93,16 @@ pub fn execute(
         let attached = restored.as_mut().and_then(|restored| restored.repl.take());
         let repl = attached.unwrap_or_else(|| Repl::attach(scope, &realm));
         scope.set_prepare_stack_trace_callback(prepare_stack_trace);
+        let kept = without_keep_result(code);
+        let code = kept.unwrap_or(code);
         let (main, javascript) = Evaluator { channel, run, realm: &realm, repl: &repl, code }.evaluate(scope)?;
         event_loop::run(scope, &realm, channel, main)?;
         let value = repl::completion_value(scope, main);
         let result = realm.describe_result(scope, value)?;
+        if kept.is_some() {
+            realm.keep_result(scope, value);
+        }
+        let javascript = javascript.or_else(|| kept.map(str::to_owned));
         let repl = if keeps_repl {
             Some(repl)
         } else {

@@ -176,6 +176,11 @@ impl<'s> Realm<'s> {
         }
     }
 
+    /// Makes the completion value available to later runs, as `_`. Heaps of earlier builds can't, and code may have made it impossible.
+    pub fn keep_result<'c>(&self, scope: &mut v8::PinScope<'c, '_>, value: v8::Local<'c, v8::Value>) {
+        self.call(scope, "keepResult", &[value]);
+    }
+
     /// Converts a thrown value to text, with its stack.
     pub fn describe_error<'c>(&self, scope: &mut v8::PinScope<'c, '_>, thrown: v8::Local<'c, v8::Value>) -> String {
         match self.call(scope, "describeError", &[thrown]) {

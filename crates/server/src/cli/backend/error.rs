@@ -19,6 +19,10 @@ pub enum BackendError {
     BadUrl { url: String, why: String },
     #[error("`{what}` works only on the local stores, not through a server")]
     OnlyLocal { what: &'static str },
+    #[error("`{name}` can't be the name of the session: this server does not know its callers, so it can't remember names for them")]
+    NoNames { name: String },
+    #[error("there is a session `{name}` already")]
+    SessionExists { name: String },
     #[error("{count} of the heaps were not signed; the reasons are above")]
     NotSigned { count: usize },
     #[error("the token is empty or has invalid characters")]
@@ -30,6 +34,8 @@ pub enum BackendError {
     Refused { status: u16, detail: String },
     #[error("the response of {url} is not from a Heapstead server: {why}")]
     NotHeapstead { url: String, why: String },
+    #[error("the heap of the last turn can't be stored; the next turn gets a warning with the reason")]
+    NotStored,
     #[error("the heap was not received completely: {0}")]
     Damaged(Defect),
     #[error("{} can't be {what}: {error}", path.display())]
@@ -47,6 +53,8 @@ impl BackendError {
                 | Self::BadUrl { .. }
                 | Self::BadToken
                 | Self::OnlyLocal { .. }
+                | Self::NoNames { .. }
+                | Self::SessionExists { .. }
                 | Self::BadSidecar { .. }
                 | Self::Service(ServiceError::BadInput(_))
                 | Self::Refused { status: 400, .. }
@@ -63,7 +71,12 @@ impl BackendError {
             Self::Startup(StartupError::Heaps(_) | StartupError::Database(_)) => {
                 "`heapstead doctor` checks the stores; give it the same flags".into()
             }
+            Self::Startup(StartupError::Artifacts(_) | StartupError::Engine(_)) => {
+                "`heapstead doctor` shows what is missing and how to fix it".into()
+            }
             Self::OnlyLocal { .. } => "omit `--url` and run it on the machine that has the stores".into(),
+            Self::NoNames { .. } => "omit the name: the id that the session can be resumed with is printed at the end".into(),
+            Self::SessionExists { name } => format!("choose another name, or continue that one: `heapstead repl --session {name}`"),
             Self::BadUrl { .. } => "give the address that the server printed when it started, e.g. `--url http://127.0.0.1:8420`".into(),
             Self::BadToken | Self::Refused { status: 401, .. } => {
                 "give a token for this server: `--token TOKEN`, HEAPSTEAD_TOKEN or `--token-file FILE`; on its machine, `heapstead auth add` creates one".into()

@@ -2,12 +2,12 @@
 
 use super::{Answer, BackendError, ExecutionQuery, HeapFile, Needs};
 use crate::api::{Done, to_json};
-use crate::cli::flags::{HeapPlace, StoreOptions, context_database};
+use crate::cli::flags::{DatabaseOptions, HeapPlace, StoreOptions, context_database};
 use crate::startup;
 use heapstead_engine::Engine;
 use heapstead_service::{
-    Caller, CollectRequest, EndLogical, ListHeaps, ListRequest, LogRequest, NamesRequest, Noun, Policy, ServiceError, SignRequest, Stores,
-    TurnRange,
+    Caller, CollectRequest, EndLogical, EntryField, ListHeaps, ListRequest, LogRequest, NamesRequest, Noun, Policy, ServiceError,
+    SignRequest, Stores, TurnRange,
 };
 use heapstead_store::outputs::PageRequest;
 use heapstead_types::{HeapKey, Principal};
@@ -48,9 +48,17 @@ impl Local {
                 _ => Principal::local(),
             },
         };
-        let stores = Stores::open(options.heaps.open()?, database, policy);
-        stores.use_contexts_of(context_database(&options.database.session_db_path));
-        Ok(Self { stores, caller: Caller { principal, names_sessions: true, ..Caller::default() } })
+        Ok(Self::of(Stores::open(options.heaps.open()?, database, policy), principal, &options.database))
+    }
+
+    /// On stores that are open.
+    pub fn of(stores: Stores, principal: Principal, database: &DatabaseOptions) -> Self {
+        stores.use_contexts_of(context_database(&database.session_db_path));
+        Self { stores, caller: Caller { principal, names_sessions: true, ..Caller::default() } }
+    }
+
+    pub fn caller(&self) -> &Caller {
+        &self.caller
     }
 
     pub async fn heaps(&self, limit: Option<u32>, cursor: Option<HeapKey>) -> Answer {
@@ -116,10 +124,11 @@ impl Local {
         Ok(session)
     }
 
-    pub async fn session_log(&self, handle: &str) -> Answer {
+    pub async fn session_log(&self, handle: &str, fields: Option<&str>) -> Answer {
         let session = self.stores.sessions().log_name(&self.caller, Some(handle)).await?;
         let session = session.ok_or_else(|| ServiceError::not_found(Noun::Session, handle))?;
-        let request = LogRequest { session, fields: None, limit: None, cursor: None };
+        let fields = fields.map(EntryField::parse_list).transpose()?;
+        let request = LogRequest { session, fields, limit: None, cursor: None };
         answer(self.stores.sessions().log(&self.caller, request).await)
     }
 
@@ -183,6 +192,6 @@ fn forget_live(session: &mut Value) {
     session["live"] = Value::Null;
 }
 
-fn answer(answer: Result<impl Serialize, ServiceError>) -> Answer {
+pub fn answer(answer: Result<impl Serialize, ServiceError>) -> Answer {
     Ok(to_json(&answer?))
 }

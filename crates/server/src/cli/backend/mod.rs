@@ -1,12 +1,14 @@
-//! The backend of `heapstead heaps`, `executions`, `sessions` and `usage`: a running server or the local stores. Both return the JSON of the REST
-//! API.
+//! The backend of `heapstead heaps`, `executions`, `sessions`, `usage` and `repl`: a running server or the local stores. Both return the JSON of
+//! the REST API.
 
 mod error;
 mod local;
 mod remote;
 mod replays;
+mod runner;
 
 pub use error::BackendError;
+pub use runner::{Runner, RunnerOptions, SessionRun};
 
 use super::flags::WhereOptions;
 use heapstead_service::{CollectRequest, EndLogical, SignRequest};
@@ -57,7 +59,7 @@ impl ExecutionQuery {
 impl Backend {
     pub async fn open(options: &WhereOptions, needs: Needs) -> Result<Self, BackendError> {
         Ok(match &options.url {
-            Some(url) => Self::Remote(Remote::new(url, token(options)?.as_deref())?),
+            Some(_) => Self::Remote(Remote::of(options)?),
             None => Self::Local(Box::new(Local::open(&options.stores, options.owner.clone(), needs).await?)),
         })
     }
@@ -216,13 +218,14 @@ impl Backend {
         }
     }
 
-    pub async fn session_log(&self, handle: &str) -> Answer {
+    /// With these fields, separated by commas, or the default ones.
+    pub async fn session_log(&self, handle: &str, fields: Option<&str>) -> Answer {
         match self {
-            Self::Local(local) => local.session_log(handle).await,
+            Self::Local(local) => local.session_log(handle, fields).await,
             Self::Remote(remote) => {
                 let (mut entries, mut cursor) = (Vec::new(), None);
                 loop {
-                    let parameters = [("session", Some(handle.to_owned())), ("cursor", cursor)];
+                    let parameters = [("session", Some(handle.to_owned())), ("fields", text(fields)), ("cursor", cursor)];
                     let mut page = remote.get("/api/session-snapshots", &parameters).await?;
                     entries.extend(page["entries"].as_array_mut().map(std::mem::take).unwrap_or_default());
                     cursor = page["next_cursor"].as_str().map(str::to_owned);
@@ -279,13 +282,6 @@ impl Backend {
             Self::Remote(remote) => remote.post(&remote::execution(id, "/cancel"), Value::Null).await,
         }
     }
-}
-
-/// The token for the server, from the flag or from the file.
-fn token(options: &WhereOptions) -> Result<Option<String>, BackendError> {
-    let Some(file) = options.token_file.as_ref().filter(|_| options.token.is_none()) else { return Ok(options.token.clone()) };
-    let text = std::fs::read_to_string(file).map_err(|error| BackendError::File { what: "read", path: file.clone(), error })?;
-    Ok(Some(text.trim().to_owned()))
 }
 
 fn text(value: Option<impl ToString>) -> Option<String> {

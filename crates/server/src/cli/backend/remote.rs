@@ -1,6 +1,7 @@
 //! A remote server, through its REST API.
 
 use super::{Answer, BackendError, HeapFile};
+use crate::cli::flags::WhereOptions;
 use crate::rest::ENGINE_HEADER;
 use heapstead_store::verify;
 use heapstead_types::HeapKey;
@@ -16,13 +17,19 @@ const READ_TIMEOUT: Duration = Duration::from_secs(120);
 /// Characters of an unexpected response that the error repeats.
 const SHOWN_CHARS_MAX: usize = 200;
 
+#[derive(Clone)]
 pub struct Remote {
     client: Client,
     url: Url,
 }
 
 impl Remote {
-    pub fn new(text: &str, token: Option<&str>) -> Result<Self, BackendError> {
+    /// The server that the options name.
+    pub fn of(options: &WhereOptions) -> Result<Self, BackendError> {
+        Self::new(options.url.as_deref().unwrap_or_default(), token(options)?.as_deref())
+    }
+
+    fn new(text: &str, token: Option<&str>) -> Result<Self, BackendError> {
         let bad = |why: &str| BackendError::BadUrl { url: text.to_owned(), why: why.to_owned() };
         let url = Url::parse(text).map_err(|error| bad(&format!("it is not a URL: {error}")))?;
         if !matches!(url.scheme(), "http" | "https") {
@@ -117,6 +124,13 @@ impl Remote {
     fn not_heapstead(&self, text: &str) -> BackendError {
         BackendError::NotHeapstead { url: self.url.to_string(), why: text.chars().take(SHOWN_CHARS_MAX).collect() }
     }
+}
+
+/// The token for the server, from the flag or from the file.
+fn token(options: &WhereOptions) -> Result<Option<String>, BackendError> {
+    let Some(file) = options.token_file.as_ref().filter(|_| options.token.is_none()) else { return Ok(options.token.clone()) };
+    let text = std::fs::read_to_string(file).map_err(|error| BackendError::File { what: "read", path: file.clone(), error })?;
+    Ok(Some(text.trim().to_owned()))
 }
 
 /// Marked as sensitive, so that it is not shown in debug output.

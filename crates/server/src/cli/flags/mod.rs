@@ -150,6 +150,11 @@ pub struct OriginOptions {
 }
 
 impl OriginOptions {
+    /// None if the flag is not given.
+    pub fn chosen(&self) -> Option<InputHeap> {
+        self.heap.as_ref().map(|_| self.input())
+    }
+
     pub fn input(&self) -> InputHeap {
         match self.heap {
             None | Some(HeapChoice::Fresh) => InputHeap::Fresh,
