@@ -69,8 +69,7 @@ impl Service {
                 return Ok(key);
             }
         }
-        let mut replayer = Replayer::new(&self.stores, &self.runtime.engine, principal, holder.clone()).await;
-        replayer.slot = slot;
+        let replayer = Replayer::in_slot(&self.stores, &self.runtime.engine, principal, holder.clone(), slot).await;
         let impossible = |why: String| {
             ServiceError::conflict(ErrorCode::NotRecorded, format!("the heap after execution `{}` can't be made: {why}", state.execution))
         };
@@ -85,7 +84,7 @@ impl Service {
             (heap, diverged)
         };
         match (heap, diverged) {
-            (_, Some(diverged)) => Err(impossible(format!("execution `{}`: {}", diverged.execution, diverged.why))),
+            (_, Some(diverged)) => Err(impossible(format!("{}: {}", diverged.what(), diverged.why))),
             (Some(heap), None) => self.store_checkpoint(principal, state.id, heap).await,
             (None, None) => Err(impossible("no run led to it".into())),
         }

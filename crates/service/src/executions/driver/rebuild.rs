@@ -1,11 +1,12 @@
 //! The start of a run in a session whose head this engine can't load: the state is rebuilt by repeating the turns, and stored.
 
 use super::{Driver, Start};
-use crate::executions::{Divergence, Lineage, Rebuilt, RebuiltLive, Replayer};
-use crate::sessions::{Continuity, OnStale, PreparedSession, Reason};
-use heapstead_engine::{HeapImage, Slot};
+use crate::executions::rebuilt_session::{is_of_another_engine, unprepared};
+use crate::executions::{Lineage, Rebuilt, RebuiltLive, Replayer};
+use crate::sessions::PreparedSession;
+use heapstead_engine::Slot;
 use heapstead_store::records::RunSession;
-use heapstead_types::{ExecutionId, Failure, HeapKey, SessionId};
+use heapstead_types::{Failure, HeapKey, SessionId};
 use std::collections::HashMap;
 
 impl Driver {
@@ -15,12 +16,13 @@ impl Driver {
         let replayer = self.replayer(slot);
         let lineage = self.lineage(&replayer, head, &failure, warnings).await?;
         let runs = lineage.runs() as u64;
-        let Rebuilt { heap, verified, diverged } = replayer.rebuild(lineage).await.map_err(unprepared)?;
-        self.service.runtime.live.meter.replayed(runs, diverged.is_some());
-        if diverged.is_none() && !is_of_another_engine(&failure) {
+        let rebuilt = replayer.rebuild(lineage).await.map_err(unprepared)?;
+        self.service.runtime.live.meter.replayed(runs, rebuilt.diverged.is_some());
+        let heap = rebuilt.heap.clone();
+        if rebuilt.diverged.is_none() && !is_of_another_engine(&failure) {
             return Ok(Start { heap, input_heap: Some(head), ..Start::default() }.resumed());
         }
-        let prepared = self.keep_rebuilt(&replayer, session, heap.clone(), verified, diverged, warnings).await?;
+        let prepared = self.keep_rebuilt(&replayer, session, rebuilt, warnings).await?;
         Ok(Start { heap, input_heap: prepared.key, prepared: Some(prepared), ..Start::default() })
     }
 
@@ -36,16 +38,39 @@ impl Driver {
         let replayer = self.replayer(slot);
         let lineage = self.lineage(&replayer, head, &failure, warnings).await?;
         let runs = lineage.runs() as u64;
-        let rebuilt = replayer.rebuild_live(lineage, self.request.limits.heap_mb).await.map_err(unprepared)?;
+        // An import may have had more memory than this run has.
+        let (heap_mb, wanted_mb) = (lineage.heap_mb.clamp(self.request.limits.heap_mb, self.slot_mb()), self.request.limits.heap_mb);
+        let rebuilt = replayer.rebuild_live(lineage, heap_mb).await.map_err(unprepared)?;
+        let is_logical = self.run_session.as_ref().and_then(RunSession::logical).is_some();
+        if rebuilt.diverged.is_some() && is_logical {
+            // Its symbols may have been imported since. The preparation of the session imports them again.
+            return Err(Failure::StateLost);
+        }
         self.service.runtime.live.meter.replayed(runs, rebuilt.diverged.is_some());
-        if rebuilt.diverged.is_none() && !is_of_another_engine(&failure) {
+        if rebuilt.diverged.is_none() && !is_of_another_engine(&failure) && heap_mb == wanted_mb {
             return Ok(self.live_with(session, Some(head), rebuilt.repeated, rebuilt.worker).resumed());
         }
         let heap = rebuilt.heap().await?;
         let RebuiltLive { worker, verified, diverged, .. } = rebuilt;
-        let prepared = self.keep_rebuilt(&replayer, session, heap, verified, diverged, warnings).await?;
+        let worker = match heap_mb == wanted_mb {
+            true => worker,
+            false => self.service.runtime.engine.open_live(&self.holder, heap.as_ref(), wanted_mb).await?,
+        };
+        let rebuilt = Rebuilt { heap, state: None, verified, diverged };
+        let prepared = self.keep_rebuilt(&replayer, session, rebuilt, warnings).await?;
         let start = self.live_with(session, prepared.key, HashMap::new(), worker);
         Ok(Start { prepared: Some(prepared), ..start })
+    }
+
+    async fn keep_rebuilt(
+        &self,
+        replayer: &Replayer<'_>,
+        session: SessionId,
+        rebuilt: Rebuilt,
+        warnings: &mut Vec<String>,
+    ) -> Result<PreparedSession, Failure> {
+        let (key, continuity) = replayer.keep_in_session(session, rebuilt, self.request.on_stale, warnings).await?;
+        Ok(PreparedSession::without_symbols(key, continuity))
     }
 
     fn replayer<'a>(&'a self, slot: &'a Slot) -> Replayer<'a> {
@@ -54,7 +79,7 @@ impl Driver {
             engine: &self.service.runtime.engine,
             principal: &self.running.principal,
             holder: self.holder.clone(),
-            slot: Some((slot, self.request.limits.heap_mb)),
+            slot: Some((slot, self.slot_mb())),
             _permit: None,
         }
     }
@@ -71,55 +96,4 @@ impl Driver {
             why.failure.filter(is_of_another_engine).unwrap_or_else(|| failure.clone())
         })
     }
-
-    /// Stores a rebuilt state as the head, so that it is rebuilt only once, and says what became of the session.
-    async fn keep_rebuilt(
-        &self,
-        replayer: &Replayer<'_>,
-        session: SessionId,
-        heap: Option<HeapImage>,
-        verified: Option<ExecutionId>,
-        diverged: Option<Divergence>,
-        warnings: &mut Vec<String>,
-    ) -> Result<PreparedSession, Failure> {
-        let continuity = match diverged {
-            None => Continuity::RESUMED,
-            Some(diverged) => self.diverged(session, diverged, warnings).await?,
-        };
-        let key = match (heap, verified) {
-            (Some(heap), Some(execution)) => Some(replayer.keep(execution, heap, Some(session)).await.map_err(unprepared)?),
-            (heap, _) => heap.as_ref().map(HeapImage::key),
-        };
-        if let Some(turn) = continuity.turn {
-            // The log keeps the turns that are lost, as if they had been undone.
-            let lost = self.service.stores.records.undo_turns(session, turn, key).await;
-            lost.map_err(|error| Failure::Store(error.to_string()))?;
-        }
-        Ok(PreparedSession::without_symbols(key, continuity))
-    }
-
-    async fn diverged(&self, session: SessionId, diverged: Divergence, warnings: &mut Vec<String>) -> Result<Continuity, Failure> {
-        let turn =
-            self.service.stores.records.turn_of(session, &diverged.execution).await.map_err(|error| Failure::Store(error.to_string()))?;
-        let what = match turn {
-            Some(turn) => format!("turn {turn}, execution `{}`", diverged.execution),
-            None => format!("execution `{}`", diverged.execution),
-        };
-        if self.request.on_stale == OnStale::Fail {
-            return Err(Failure::Unprepared(format!(
-                "the session's state can't be rebuilt on this engine: {what}: {}. Omit `on_stale` to continue from the state before it",
-                diverged.why
-            )));
-        }
-        warnings.push(format!("the session continues from the state before {what}, which could not be repeated: {}", diverged.why));
-        Ok(Continuity { stale_binding_recovered: true, reason: Some(Reason::ReplayDiverged), turn, ..Continuity::default() })
-    }
-}
-
-fn is_of_another_engine(failure: &Failure) -> bool {
-    matches!(failure, Failure::HeapOfAnotherEngine { .. })
-}
-
-fn unprepared(error: crate::ServiceError) -> Failure {
-    Failure::Unprepared(error.to_string())
 }
