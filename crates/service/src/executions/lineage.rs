@@ -3,7 +3,7 @@
 
 use super::replay::{NotRecorded, Replayed, Replayer};
 use crate::ServiceError;
-use crate::live::UnstoredTurn;
+use crate::live::{LivePolicy, UnstoredTurn, is_available};
 use heapstead_engine::{HeapImage, Kind, LiveWorker, RunNumber};
 use heapstead_store::records::RebuiltHeap;
 use heapstead_types::{ErrorCode, ExecutionId, Failure, HeapKey, SessionId, Status};
@@ -46,6 +46,8 @@ impl Lineage {
 pub struct RebuiltLive {
     pub worker: LiveWorker,
     base: Option<KnownState>,
+    /// As the journal names the state.
+    pub state: Option<HeapKey>,
     /// By the numbers that the runs have on the worker.
     pub repeated: HashMap<RunNumber, UnstoredTurn>,
     pub verified: Option<ExecutionId>,
@@ -172,6 +174,17 @@ impl Replayer<'_> {
         Ok(key)
     }
 
+    /// On a live worker if there are any: a state between two runs may be one that can't be stored.
+    pub async fn rebuild_stored(&self, lineage: Lineage, live: &LivePolicy) -> Result<Rebuilt, ServiceError> {
+        if !is_available(self.engine, live) {
+            return self.rebuild(lineage).await;
+        }
+        let heap_mb = lineage.heap_mb;
+        let rebuilt = self.rebuild_live(lineage, heap_mb).await?;
+        let heap = rebuilt.heap().await.map_err(|failure| ServiceError::conflict(failure.code(), failure.to_string()))?;
+        Ok(Rebuilt { heap, state: rebuilt.state, verified: rebuilt.verified, diverged: rebuilt.diverged })
+    }
+
     /// Each run on a worker of its own.
     pub async fn rebuild(&self, lineage: Lineage) -> Result<Rebuilt, ServiceError> {
         let (state, heap) = lineage.base.map(|base| (base.recorded, base.image)).unzip();
@@ -199,7 +212,8 @@ impl Replayer<'_> {
             let base = lineage.base.as_ref().map(|base| &base.image);
             let opened = self.engine.open_live(&self.holder, base, heap_mb).await;
             let worker = opened.map_err(|failure| ServiceError::Unavailable(failure.to_string()))?;
-            let mut rebuilt = RebuiltLive { worker, base: lineage.base.clone(), repeated: HashMap::new(), verified: None, diverged };
+            let (base, state) = (lineage.base.clone(), lineage.base.as_ref().map(|base| base.recorded));
+            let mut rebuilt = RebuiltLive { worker, base, state, repeated: HashMap::new(), verified: None, diverged };
             match self.repeat_in(&mut rebuilt, &lineage.runs).await? {
                 None => return Ok(rebuilt),
                 // A worker is of no use after a turn that differs: the turns before it are repeated in another one.
@@ -218,7 +232,7 @@ impl Replayer<'_> {
                 Ok(Replayed { turn: Some(turn), .. }) => {
                     rebuilt.repeated.extend(turn.run().map(|run| (run, UnstoredTurn::new(step.after, began.elapsed()))));
                     turn.commit_replay().await.map_err(|failure| ServiceError::Unavailable(failure.to_string()))?;
-                    rebuilt.verified = Some(step.execution.clone());
+                    (rebuilt.state, rebuilt.verified) = (Some(step.after), Some(step.execution.clone()));
                 }
                 Ok(_) => return Err(ServiceError::Unavailable("a replay returned no state".into())),
                 Err(why) => return Ok(Some((index, why))),

@@ -27,7 +27,7 @@ impl JournalRecords for Sqlite {
         let principal = principal.clone();
         let sql = "SELECT execution_id, rowid FROM journal WHERE output_heap = ?1 AND principal = ?2
             UNION ALL SELECT execution_id, rowid FROM journal WHERE rebuilt_heap = ?1 AND principal = ?2
-            UNION ALL SELECT journal.execution_id, journal.rowid FROM turn_states JOIN journal USING (execution_id)
+            UNION ALL SELECT execution_id, coalesce(journal.rowid, seq) FROM turn_states LEFT JOIN journal USING (execution_id)
               WHERE heap = ?1 AND turn_states.principal = ?2
             ORDER BY rowid LIMIT 1";
         self.read(move |db| {

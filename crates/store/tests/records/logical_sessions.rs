@@ -50,7 +50,7 @@ async fn open(records: &Arc<dyn Records>, new: NewLogicalSession, sessions_max: 
 }
 
 /// A logical session of ann, whose turn has been released.
-pub async fn opened(records: &Arc<dyn Records>, number: u8) -> LogicalSession {
+pub(crate) async fn opened(records: &Arc<dyn Records>, number: u8) -> LogicalSession {
     assert_eq!(open(records, new_logical(number, &ann(), &format!("intent {number}")), None).await, OpenedLogicalSession::Opened);
     for (turn, _) in records.turns_without_execution().await.expect("read") {
         records.release_turn(&turn).await.expect("released");
@@ -58,7 +58,7 @@ pub async fn opened(records: &Arc<dyn Records>, number: u8) -> LogicalSession {
     found(records, number).await
 }
 
-pub async fn found(records: &Arc<dyn Records>, number: u8) -> LogicalSession {
+pub(crate) async fn found(records: &Arc<dyn Records>, number: u8) -> LogicalSession {
     records.logical_session(&ann(), uuid(number)).await.expect("read").expect("known")
 }
 

@@ -51,12 +51,12 @@ impl Driver {
             return Ok(self.live_with(session, Some(head), rebuilt.repeated, rebuilt.worker).resumed());
         }
         let heap = rebuilt.heap().await?;
-        let RebuiltLive { worker, verified, diverged, .. } = rebuilt;
+        let RebuiltLive { worker, state, verified, diverged, .. } = rebuilt;
         let worker = match heap_mb == wanted_mb {
             true => worker,
             false => self.service.runtime.engine.open_live(&self.holder, heap.as_ref(), wanted_mb).await?,
         };
-        let rebuilt = Rebuilt { heap, state: None, verified, diverged };
+        let rebuilt = Rebuilt { heap, state, verified, diverged };
         let prepared = self.keep_rebuilt(&replayer, session, rebuilt, warnings).await?;
         let start = self.live_with(session, prepared.key, HashMap::new(), worker);
         Ok(Start { prepared: Some(prepared), ..start })
