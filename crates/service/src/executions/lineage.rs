@@ -101,7 +101,7 @@ impl Divergence {
 
 /// Nothing is known of how a heap came about.
 #[derive(Debug, thiserror::Error)]
-#[error("no run or import is recorded that produced heap {heap}")]
+#[error("no run is recorded that produced heap {heap}")]
 pub struct NoProducer {
     heap: HeapKey,
     /// Why it can't be loaded, if it was tried.
