@@ -125,7 +125,7 @@ enum Found {
     Usable {
         execute: ExecuteSession,
         symbols: Symbols,
-        head: SessionHead,
+        head: Box<SessionHead>,
     },
     Lost {
         execute: ExecuteSession,
@@ -147,7 +147,7 @@ impl Service {
         let work = Preparation { service: self, principal, logical, slot, holder: request.holder.clone(), on_stale: request.on_stale };
         let head = if request.instead.is_some() { KnownHead::NotNeeded } else { std::mem::take(&mut request.head) };
         let mut prepared = match work.check(head, Rebuilding::Now).await? {
-            Found::Usable { execute, symbols, head } => work.extend(execute, symbols, head, request).await?,
+            Found::Usable { execute, symbols, head } => work.extend(execute, symbols, *head, request).await?,
             Found::Lost { reason, .. } if request.on_stale == OnStale::Fail => return Err(PrepareError::Stale(reason)),
             Found::Lost { execute, reason } => work.recover(&execute, reason, request).await?,
             Found::Unbound => work.open(request).await?,
@@ -265,7 +265,7 @@ impl Preparation<'_> {
                 Err(reason) => return lost(execute, reason),
             },
         };
-        Ok(Found::Usable { execute, symbols, head })
+        Ok(Found::Usable { execute, symbols, head: Box::new(head) })
     }
 
     pub(super) fn catalogs(&self) -> &heapstead_catalog::Catalogs {
