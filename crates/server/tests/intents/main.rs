@@ -14,4 +14,5 @@ mod names;
 mod owner;
 mod previews;
 mod quotas;
+mod upgrade;
 mod waves;

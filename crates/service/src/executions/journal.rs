@@ -1,9 +1,8 @@
-//! What of a run goes into the journal.
+//! What of a run, or of an import of catalog entities, goes into the journal.
 
-use super::request::RunRequest;
 use heapstead_engine::{Gap, InputsRoom, Recorded, RecordedInputs};
 use heapstead_store::records::JournalEntry;
-use heapstead_types::{EngineId, HeapKey, SessionId, SharedText};
+use heapstead_types::{EngineId, HeapKey, Limits, SessionId, SharedText};
 use sha2::{Digest, Sha256};
 
 /// Gathered while the run goes on.
@@ -18,8 +17,13 @@ pub struct RunRecorder {
     _room: InputsRoom,
 }
 
-/// What a run has produced.
+/// What was run, and what it has produced.
 pub struct RunEnd<'a> {
+    pub code: SharedText,
+    pub limits: Limits,
+    pub engine: &'a EngineId,
+    pub session: Option<SessionId>,
+    pub is_import: bool,
     pub heap: Option<HeapKey>,
     /// The result, or the error.
     pub result: &'a str,
@@ -56,7 +60,7 @@ impl RunRecorder {
 
     /// The entry of a run with this result or error. None if its code never started. A run that did not come to its own end can't be repeated:
     /// it would do something else.
-    pub fn entry(&mut self, request: &RunRequest, session: Option<SessionId>, engine: &EngineId, end: RunEnd<'_>) -> Option<JournalEntry> {
+    pub fn entry(&mut self, end: RunEnd<'_>) -> Option<JournalEntry> {
         let seed = self.seed?;
         let inputs = match (end.gap, self.recorded.take()) {
             (None, Some(recorded)) => recorded.inputs,
@@ -64,12 +68,13 @@ impl RunRecorder {
             (gap, _) => RecordedInputs::missing(gap.unwrap_or(Gap::Lost)),
         };
         Some(JournalEntry {
-            session,
-            code: SharedText::new(request.code.clone()),
+            session: end.session,
+            is_import: end.is_import,
+            code: end.code,
             input_heap: self.input_heap,
             output_heap: end.heap,
-            limits: request.limits,
-            engine: engine.clone(),
+            limits: end.limits,
+            engine: end.engine.clone(),
             seed,
             inputs: inputs.into_bytes(),
             output_sha256: self.output.finalize_reset().into(),

@@ -3,7 +3,7 @@
 
 use super::replay::{NotRecorded, Replayed, Replayer};
 use crate::ServiceError;
-use crate::live::UnstoredTurn;
+use crate::live::{LivePolicy, UnstoredTurn, is_available};
 use heapstead_engine::{HeapImage, Kind, LiveWorker, RunNumber};
 use heapstead_store::records::RebuiltHeap;
 use heapstead_types::{ErrorCode, ExecutionId, Failure, HeapKey, SessionId, Status};
@@ -13,18 +13,26 @@ use std::time::Instant;
 
 /// The runs that lead to a heap or state.
 pub struct Lineage {
-    /// The heap that the first of them starts from; none for a fresh one.
-    base: Option<HeapImage>,
+    /// What the first of them starts from; none for a fresh heap.
+    base: Option<KnownState>,
     /// In their order.
     runs: Vec<Step>,
     /// The largest cap of the runs.
     pub heap_mb: u32,
 }
 
-/// A run, and the heap or state that it led to.
+/// A run or an import, and the heap or state that it led to.
 struct Step {
     execution: ExecutionId,
+    is_import: bool,
     after: HeapKey,
+}
+
+/// A heap or state as the journal names it, and as this engine loads it.
+#[derive(Clone)]
+pub struct KnownState {
+    pub recorded: HeapKey,
+    pub image: HeapImage,
 }
 
 impl Lineage {
@@ -37,12 +45,12 @@ impl Lineage {
 /// As [`Rebuilt`], in the memory of a worker.
 pub struct RebuiltLive {
     pub worker: LiveWorker,
-    base: Option<HeapImage>,
+    base: Option<KnownState>,
+    /// As the journal names the state.
+    pub state: Option<HeapKey>,
     /// By the numbers that the runs have on the worker.
     pub repeated: HashMap<RunNumber, UnstoredTurn>,
     pub verified: Option<ExecutionId>,
-    /// The heap or state that the journal names for what the worker has. None for a fresh one.
-    pub state: Option<HeapKey>,
     pub diverged: Option<Divergence>,
 }
 
@@ -50,7 +58,7 @@ impl RebuiltLive {
     pub async fn heap(&self) -> Result<Option<HeapImage>, Failure> {
         match self.worker.snapshot().await? {
             Some((heap, _)) => Ok(Some(heap)),
-            None => Ok(self.base.clone()),
+            None => Ok(self.base.as_ref().map(|base| base.image.clone())),
         }
     }
 }
@@ -58,15 +66,37 @@ impl RebuiltLive {
 /// The state after the last run that was verified.
 pub struct Rebuilt {
     pub heap: Option<HeapImage>,
+    /// As the journal names it.
+    pub state: Option<HeapKey>,
     /// None if not even the first run was verified.
     pub verified: Option<ExecutionId>,
     pub diverged: Option<Divergence>,
 }
 
-/// The first run that did something else when it was repeated, or can't be repeated.
+/// The first run or import that did something else when it was repeated, or can't be repeated.
 pub struct Divergence {
     pub execution: ExecutionId,
+    pub is_import: bool,
     pub why: String,
+    /// The runs and imports after it.
+    pub after: Vec<ExecutionId>,
+}
+
+impl Divergence {
+    /// Of the first of these steps.
+    fn of(steps: impl IntoIterator<Item = Step>, why: String) -> Option<Self> {
+        let mut steps = steps.into_iter();
+        let Step { execution, is_import, .. } = steps.next()?;
+        Some(Self { execution, is_import, why, after: steps.map(|step| step.execution).collect() })
+    }
+
+    /// What differed, in words.
+    pub fn what(&self) -> String {
+        match self.is_import {
+            true => "an import of catalog entities".into(),
+            false => format!("execution `{}`", self.execution),
+        }
+    }
 }
 
 /// Nothing is known of how a heap came about.
@@ -79,7 +109,13 @@ pub struct NoProducer {
 }
 
 impl Replayer<'_> {
+    /// The runs and imports that lead to a heap or state.
     pub async fn lineage(&self, heap: HeapKey) -> Result<Result<Lineage, NoProducer>, ServiceError> {
+        self.lineage_since(heap, None).await
+    }
+
+    /// As `lineage`; it goes back no further than to a state that has been rebuilt already.
+    async fn lineage_since(&self, heap: HeapKey, known: Option<KnownState>) -> Result<Result<Lineage, NoProducer>, ServiceError> {
         let (mut runs, mut seen, mut wanted, mut heap_mb) = (Vec::new(), HashSet::new(), heap, 0);
         let mut last_failure = None;
         let base = loop {
@@ -91,11 +127,14 @@ impl Replayer<'_> {
             if !seen.insert(execution.clone()) {
                 return no_producer(&last_failure);
             }
-            runs.push(Step { execution, after: wanted });
+            runs.push(Step { execution, is_import: entry.is_import, after: wanted });
             heap_mb = heap_mb.max(entry.limits.heap_mb);
             let Some(input) = entry.input_heap else { break None };
+            if let Some(known) = known.as_ref().filter(|known| known.recorded == input) {
+                break Some(known.clone());
+            }
             match self.restore(input, entry.limits.heap_mb).await {
-                Ok(image) => break Some(image),
+                Ok(image) => break Some(KnownState { recorded: input, image }),
                 Err(failure) => (wanted, last_failure) = (input, Some(failure)),
             }
         };
@@ -104,15 +143,21 @@ impl Replayer<'_> {
     }
 
     /// A heap or state to start from: as it is stored, otherwise by repeating the runs that led to it.
-    pub async fn restore_or_rebuild(&self, key: HeapKey, heap_mb: u32) -> Result<Result<HeapImage, NotRecorded>, ServiceError> {
+    pub async fn restore_or_rebuild(
+        &self,
+        key: HeapKey,
+        heap_mb: u32,
+        known: Option<KnownState>,
+    ) -> Result<Result<HeapImage, NotRecorded>, ServiceError> {
         let failure = match self.restore(key, heap_mb).await {
             Ok(heap) => return Ok(Ok(heap)),
             Err(failure @ (Failure::StateLost | Failure::HeapOfAnotherEngine { .. })) => failure,
             Err(failure) => return Ok(Err(NotRecorded::Heap(failure))),
         };
-        let Ok(lineage) = self.lineage(key).await? else { return Ok(Err(NotRecorded::Heap(failure))) };
+        let Ok(lineage) = self.lineage_since(key, known).await? else { return Ok(Err(NotRecorded::Heap(failure))) };
         Ok(match self.rebuild(lineage).await? {
             Rebuilt { heap: Some(heap), diverged: None, .. } => Ok(heap),
+            Rebuilt { diverged: Some(diverged), .. } => Err(NotRecorded::Before(diverged.what(), diverged.why)),
             _ => Err(NotRecorded::Heap(failure)),
         })
     }
@@ -129,15 +174,30 @@ impl Replayer<'_> {
         Ok(key)
     }
 
+    /// On a live worker if there are any: a state between two runs may be one that can't be stored.
+    pub async fn rebuild_stored(&self, lineage: Lineage, live: &LivePolicy) -> Result<Rebuilt, ServiceError> {
+        if !is_available(self.engine, live) {
+            return self.rebuild(lineage).await;
+        }
+        let heap_mb = lineage.heap_mb;
+        let rebuilt = self.rebuild_live(lineage, heap_mb).await?;
+        let heap = rebuilt.heap().await.map_err(|failure| ServiceError::conflict(failure.code(), failure.to_string()))?;
+        Ok(Rebuilt { heap, state: rebuilt.state, verified: rebuilt.verified, diverged: rebuilt.diverged })
+    }
+
     /// Each run on a worker of its own.
     pub async fn rebuild(&self, lineage: Lineage) -> Result<Rebuilt, ServiceError> {
-        let mut rebuilt = Rebuilt { heap: lineage.base, verified: None, diverged: None };
-        for Step { execution, .. } in lineage.runs {
-            match self.repeat(&execution, Kind::Stateful(rebuilt.heap.clone())).await? {
-                Ok(Replayed { heap: Some(heap), .. }) => (rebuilt.heap, rebuilt.verified) = (Some(heap), Some(execution)),
+        let (state, heap) = lineage.base.map(|base| (base.recorded, base.image)).unzip();
+        let mut rebuilt = Rebuilt { heap, state, verified: None, diverged: None };
+        let mut steps = lineage.runs.into_iter();
+        while let Some(step) = steps.next() {
+            match self.repeat(&step.execution, Kind::Stateful(rebuilt.heap.clone())).await? {
+                Ok(Replayed { heap: Some(heap), .. }) => {
+                    (rebuilt.heap, rebuilt.state, rebuilt.verified) = (Some(heap), Some(step.after), Some(step.execution));
+                }
                 Ok(_) => return Err(ServiceError::Unavailable("a replay returned no heap".into())),
                 Err(why) => {
-                    rebuilt.diverged = Some(Divergence { execution, why });
+                    rebuilt.diverged = Divergence::of(std::iter::once(step).chain(steps), why);
                     break;
                 }
             }
@@ -149,16 +209,16 @@ impl Replayer<'_> {
     pub async fn rebuild_live(&self, mut lineage: Lineage, heap_mb: u32) -> Result<RebuiltLive, ServiceError> {
         let mut diverged = None;
         loop {
-            let opened = self.engine.open_live(&self.holder, lineage.base.as_ref(), heap_mb).await;
+            let base = lineage.base.as_ref().map(|base| &base.image);
+            let opened = self.engine.open_live(&self.holder, base, heap_mb).await;
             let worker = opened.map_err(|failure| ServiceError::Unavailable(failure.to_string()))?;
-            let (base, state) = (lineage.base.clone(), lineage.base.as_ref().map(HeapImage::key));
-            let mut rebuilt = RebuiltLive { worker, base, repeated: HashMap::new(), verified: None, state, diverged };
+            let (base, state) = (lineage.base.clone(), lineage.base.as_ref().map(|base| base.recorded));
+            let mut rebuilt = RebuiltLive { worker, base, state, repeated: HashMap::new(), verified: None, diverged };
             match self.repeat_in(&mut rebuilt, &lineage.runs).await? {
                 None => return Ok(rebuilt),
                 // A worker is of no use after a turn that differs: the turns before it are repeated in another one.
                 Some((step, why)) => {
-                    let rest = lineage.runs.split_off(step);
-                    diverged = rest.into_iter().next().map(|step| Divergence { execution: step.execution, why });
+                    diverged = Divergence::of(lineage.runs.split_off(step), why);
                 }
             }
         }
@@ -172,7 +232,7 @@ impl Replayer<'_> {
                 Ok(Replayed { turn: Some(turn), .. }) => {
                     rebuilt.repeated.insert(turn.run(), UnstoredTurn::new(step.after, began.elapsed()));
                     turn.commit_replay().await.map_err(|failure| ServiceError::Unavailable(failure.to_string()))?;
-                    (rebuilt.verified, rebuilt.state) = (Some(step.execution.clone()), Some(step.after));
+                    (rebuilt.state, rebuilt.verified) = (Some(step.after), Some(step.execution.clone()));
                 }
                 Ok(_) => return Err(ServiceError::Unavailable("a replay returned no state".into())),
                 Err(why) => return Ok(Some((index, why))),

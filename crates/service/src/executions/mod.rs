@@ -9,7 +9,7 @@
 //! queries.rs, result_part.rs, output.rs   records, lists, results and output as callers see them
 //! journal.rs      what has to be known to repeat a run
 //! replay.rs       repeats a run
-//! lineage.rs      rebuilds a heap from the runs that led to it
+//! lineage.rs      rebuilds a heap from the runs that led to it; rebuilt_session.rs: what becomes of its session
 //! orphans.rs      executions of servers that died
 //! ```
 
@@ -24,6 +24,7 @@ mod output_quota;
 mod output_text;
 pub(crate) mod peer_questions;
 mod queries;
+pub(crate) mod rebuilt_session;
 mod record;
 mod replay;
 mod request;
@@ -34,7 +35,8 @@ mod stateless;
 mod turn_across_servers;
 mod turn_queue;
 
-pub(crate) use lineage::{Divergence, Lineage, Rebuilt, RebuiltLive};
+pub(crate) use journal::{RunEnd, RunRecorder};
+pub(crate) use lineage::{KnownState, Lineage, Rebuilt, RebuiltLive};
 pub use one_shot::{OneShot, OneShotMode, OneShotRequest};
 pub use outcome::{ExecutionOutcome, FinishedRun};
 pub use output::ExecutionOutput;

@@ -55,7 +55,7 @@ impl Executions<'_> {
             |why: NotRecorded| ServiceError::conflict(ErrorCode::NotRecorded, format!("execution `{id}` can't be repeated: {why}"));
         let recorded = replayer.recorded(&execution).await?.map_err(not_recorded)?;
         let heap = match recorded.entry.input_heap {
-            Some(key) => Some(replayer.restore_or_rebuild(key, recorded.entry.limits.heap_mb).await?.map_err(not_recorded)?),
+            Some(key) => Some(replayer.restore_or_rebuild(key, recorded.entry.limits.heap_mb, None).await?.map_err(not_recorded)?),
             None => None,
         };
         let replayed = replayer.run(&recorded, Kind::Stateful(heap)).await?;
@@ -85,6 +85,9 @@ pub enum NotRecorded {
     Gap(&'static str),
     #[error("{0}")]
     Heap(Failure),
+    /// What led to its heap does something else.
+    #[error("the heap it started from can't be rebuilt: {0}: {1}")]
+    Before(String, String),
 }
 
 /// A run that can be repeated, if its heap exists.
@@ -110,6 +113,20 @@ impl<'a> Replayer<'a> {
     pub async fn new(stores: &'a Stores, engine: &'a Engine, principal: &'a Principal, holder: BudgetHolder) -> Self {
         let _permit = Some(stores.replaying.acquire(holder.clone()).await);
         Self { stores, engine, principal, holder, slot: None, _permit }
+    }
+
+    /// For a run that needs the replays first, if it has a slot: it does not wait for the others, which may wait for slots.
+    pub async fn in_slot(
+        stores: &'a Stores,
+        engine: &'a Engine,
+        principal: &'a Principal,
+        holder: BudgetHolder,
+        slot: Option<(&'a Slot, u32)>,
+    ) -> Self {
+        match slot {
+            Some(_) => Self { stores, engine, principal, holder, slot, _permit: None },
+            None => Self::new(stores, engine, principal, holder).await,
+        }
     }
 
     pub async fn recorded(&self, execution: &ExecutionId) -> Result<Result<RecordedRun, NotRecorded>, ServiceError> {

@@ -48,7 +48,7 @@ impl Heaps<'_> {
         let runs = lineage.runs();
         match replayer.rebuild(lineage).await? {
             Rebuilt { diverged: Some(diverged), .. } => {
-                Err(refused(ErrorCode::ReplayDiverged, format!("execution `{}`: {}", diverged.execution, diverged.why)))
+                Err(refused(ErrorCode::ReplayDiverged, format!("{}: {}", diverged.what(), diverged.why)))
             }
             Rebuilt { heap: Some(heap), verified: Some(execution), .. } => Ok(upgraded(replayer.keep(execution, heap, None).await?, runs)),
             Rebuilt { .. } => Err(refused(ErrorCode::NotRecorded, "no run led to it".to_owned())),

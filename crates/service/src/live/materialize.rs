@@ -69,23 +69,18 @@ impl Service {
                 return Ok(key);
             }
         }
-        let mut replayer = Replayer::new(&self.stores, &self.runtime.engine, principal, holder.clone()).await;
-        replayer.slot = slot;
+        let replayer = Replayer::in_slot(&self.stores, &self.runtime.engine, principal, holder.clone(), slot).await;
         let impossible = |why: String| {
             ServiceError::conflict(ErrorCode::NotRecorded, format!("the heap after execution `{}` can't be made: {why}", state.execution))
         };
         let lineage = replayer.lineage(state.id).await?.map_err(|error| impossible(error.to_string()))?;
-        let (heap, diverged) = if super::is_available(&self.runtime.engine, &self.policy().live) {
-            let heap_mb = lineage.heap_mb;
-            let rebuilt = replayer.rebuild_live(lineage, heap_mb).await?;
-            let heap = rebuilt.heap().await.map_err(|failure| impossible(failure.to_string()))?;
-            (heap, rebuilt.diverged)
-        } else {
-            let Rebuilt { heap, diverged, .. } = replayer.rebuild(lineage).await?;
-            (heap, diverged)
-        };
+        let rebuilt = replayer.rebuild_stored(lineage, &self.policy().live).await.map_err(|error| match error {
+            ServiceError::Conflict { .. } => impossible(error.to_string()),
+            other => other,
+        })?;
+        let Rebuilt { heap, diverged, .. } = rebuilt;
         match (heap, diverged) {
-            (_, Some(diverged)) => Err(impossible(format!("execution `{}`: {}", diverged.execution, diverged.why))),
+            (_, Some(diverged)) => Err(impossible(format!("{}: {}", diverged.what(), diverged.why))),
             (Some(heap), None) => self.store_checkpoint(principal, state.id, heap).await,
             (None, None) => Err(impossible("no run led to it".into())),
         }

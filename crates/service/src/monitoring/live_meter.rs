@@ -1,5 +1,6 @@
 //! What is counted of live sessions since the process started.
 
+use crate::sessions::{Continuity, Reason};
 use prometheus::{IntCounter, IntCounterVec, Opts};
 
 /// Why a session is not live any more.
@@ -82,9 +83,11 @@ impl LiveMeter {
         self.replayed_turns.inc_by(turns);
     }
 
-    /// A session continues from an earlier state, because a turn did something else when it was repeated.
-    pub fn diverged(&self) {
-        self.divergences.inc();
+    /// Counts sessions that continue from an earlier state, because a turn did something else when it was repeated.
+    pub fn continued(&self, continuity: &Continuity) {
+        if continuity.reason == Some(Reason::ReplayDiverged) {
+            self.divergences.inc();
+        }
     }
 
     pub fn labelled_counters(&self) -> [IntCounterVec; 2] {

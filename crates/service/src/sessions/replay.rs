@@ -1,11 +1,11 @@
 //! Repeats the turns of a session from the journal, one after the other, each on the heap of the one before, and compares.
 
 use super::{Sessions, session_not_found};
-use crate::executions::{NotRecorded, RecordedRun, Replayer};
+use crate::executions::{KnownState, NotRecorded, RecordedRun, Replayer};
 use crate::{Caller, Service, ServiceError};
 use heapstead_engine::{Engine, HeapImage, Kind};
 use heapstead_store::records::{LogEntry, LogRange};
-use heapstead_types::{ErrorCode, HeapKey, SessionName, Status};
+use heapstead_types::{ErrorCode, SessionName, Status};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -98,22 +98,16 @@ struct Chain<'a> {
     session: SessionName,
 }
 
-/// The heap after a turn, as it was recorded and as the replay has produced it.
-struct Step {
-    recorded: HeapKey,
-    replayed: HeapImage,
-}
-
 impl Chain<'_> {
     /// The last turn at or before this one that starts fresh, or from a heap that this engine can load, with that heap; otherwise this one.
-    async fn start(&self, from: u64) -> Result<(u64, Option<Step>), ServiceError> {
+    async fn start(&self, from: u64) -> Result<(u64, Option<KnownState>), ServiceError> {
         for turn in (0..=from).rev() {
             let Some(entry) = self.entry(turn).await? else { continue };
             let Ok(recorded) = self.replayer.recorded(&entry.execution_id).await? else { continue };
             let Some(key) = recorded.entry.input_heap else { return Ok((turn, None)) };
             // Kept, because a heap that was deleted may still be there for a moment.
-            if let Ok(replayed) = self.replayer.restore(key, recorded.entry.limits.heap_mb).await {
-                return Ok((turn, entry.before.map(|recorded| Step { recorded, replayed })));
+            if let Ok(image) = self.replayer.restore(key, recorded.entry.limits.heap_mb).await {
+                return Ok((turn, entry.before.map(|recorded| KnownState { recorded, image })));
             }
         }
         Ok((from, None))
@@ -133,9 +127,9 @@ impl Chain<'_> {
         Ok(self.replayer.stores.records.session_log(self.replayer.principal, &self.session, range).await?)
     }
 
-    async fn repeat(&self, entries: &[LogEntry], mut before: Option<Step>) -> Result<Vec<ReplayedTurn>, ServiceError> {
+    async fn repeat(&self, entries: &[LogEntry], mut before: Option<KnownState>) -> Result<Vec<ReplayedTurn>, ServiceError> {
         let mut turns = Vec::new();
-        for entry in entries {
+        for (index, entry) in entries.iter().enumerate() {
             let turn = |outcome, differs, reason| ReplayedTurn {
                 turn: entry.index,
                 execution_id: entry.execution_id.to_string(),
@@ -143,7 +137,7 @@ impl Chain<'_> {
                 differs,
                 reason,
             };
-            match self.heap_of(entry, before.take()).await? {
+            match self.heap_of(entry, before.take(), index == 0).await? {
                 Err(why) => turns.push(turn(TurnOutcome::NotRepeated, Vec::new(), Some(why.to_string()))),
                 Ok((recorded, heap)) => {
                     let replayed = self.replayer.run(&recorded, Kind::Stateful(heap)).await?;
@@ -154,7 +148,7 @@ impl Chain<'_> {
                     before = replayed
                         .heap
                         .filter(|_| outcome == TurnOutcome::Identical)
-                        .map(|replayed| Step { recorded: entry.after, replayed });
+                        .map(|image| KnownState { recorded: entry.after, image });
                     turns.push(turn(outcome, differs, replayed.error));
                 }
             }
@@ -162,11 +156,13 @@ impl Chain<'_> {
         Ok(turns)
     }
 
-    /// The recording of a turn and the heap to repeat it on: that of the replay before, if the turn continued from there.
+    /// The recording of a turn and the heap to repeat it on: that of the replay before, if the turn continued from there. If catalog entities
+    /// were imported in between, the import is repeated, unless this engine can load its heap.
     async fn heap_of(
         &self,
         entry: &LogEntry,
-        before: Option<Step>,
+        before: Option<KnownState>,
+        is_first: bool,
     ) -> Result<Result<(RecordedRun, Option<HeapImage>), NotRecorded>, ServiceError> {
         let recorded = match self.replayer.recorded(&entry.execution_id).await? {
             Ok(recorded) => recorded,
@@ -174,10 +170,15 @@ impl Chain<'_> {
         };
         let heap = match (recorded.entry.input_heap, before) {
             (None, _) => None,
-            (Some(_), Some(before)) if entry.before == Some(before.recorded) => Some(before.replayed),
-            (Some(key), _) => match self.replayer.restore(key, recorded.entry.limits.heap_mb).await {
+            (Some(_), Some(before)) if entry.before == Some(before.recorded) => Some(before.image),
+            // After a difference, repeating what led to the turn differs too.
+            (Some(key), None) if !is_first => match self.replayer.restore(key, recorded.entry.limits.heap_mb).await {
                 Ok(heap) => Some(heap),
                 Err(failure) => return Ok(Err(NotRecorded::Heap(failure))),
+            },
+            (Some(key), before) => match self.replayer.restore_or_rebuild(key, recorded.entry.limits.heap_mb, before).await? {
+                Ok(heap) => Some(heap),
+                Err(why) => return Ok(Err(why)),
             },
         };
         Ok(Ok((recorded, heap)))

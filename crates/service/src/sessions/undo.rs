@@ -1,10 +1,10 @@
 //! Undo: moves the head of an opened session back by some turns. The log keeps them, marked as undone.
 
 use super::session_not_found;
-use crate::executions::PreparationTurn;
+use crate::executions::{KnownState, PreparationTurn, Replayer};
 use crate::{Caller, Service, ServiceError};
 use heapstead_store::records::LastTurn;
-use heapstead_types::{ErrorCode, Failure, HeapKey};
+use heapstead_types::{BudgetHolder, ErrorCode, Failure, HeapKey, Principal, SessionId};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -38,11 +38,22 @@ impl Service {
             let current = turn.wait(in_line).await?;
             let records = &this.stores.records;
             let last = records.last_turns(session.id, turns).await?;
-            // A preparation may have changed the heap between two turns.
-            let can_undo = if session.logical.is_some() { connected(&last, current) } else { last.len() };
-            let [.., first] = &last[..] else { return Err(not_enough(turns, can_undo)) };
-            if can_undo < turns as usize {
-                return Err(not_enough(turns, can_undo));
+            // An import of catalog entities may have changed the heap between two turns.
+            let undoable = match session.logical {
+                Some(_) => this.undoable(session.id, &last, current).await?,
+                None => Undoable { turns: last.len(), is_over_import: false },
+            };
+            let [.., first] = &last[..] else { return Err(not_enough(turns, undoable.turns)) };
+            if undoable.turns < turns as usize {
+                return Err(not_enough(turns, undoable.turns));
+            }
+            let undone = last.iter().rev().map(|turn| turn.index).collect();
+            if let Some(logical) = session.logical.filter(|_| undoable.is_over_import) {
+                let to = this.state_before(&principal, &holder, first).await?;
+                let head = this.undo_import(&principal, &holder, logical, to, first.index).await?;
+                this.runtime.live.remove(session.id);
+                this.events().check_heads(vec![session.id]).await;
+                return Ok(UndoneTurns { session_id: session.id.to_string(), undone, head });
             }
             // What the session continues from is stored, before the head moves.
             let stored = match first.before {
@@ -58,21 +69,51 @@ impl Service {
             records.undo_turns(session.id, first.index, first.before).await?.ok_or_else(|| session_not_found(&handle))?;
             this.runtime.live.remove(session.id);
             this.events().check_heads(vec![session.id]).await;
-            let undone = last.iter().rev().map(|turn| turn.index).collect();
             Ok(UndoneTurns { session_id: session.id.to_string(), undone, head: stored })
         });
         work.await.unwrap_or_else(|error| Err(ServiceError::Unavailable(error.to_string())))
     }
+
+    /// How many turns, newest first, follow each other with nothing but imports in between.
+    async fn undoable(&self, session: SessionId, last: &[LastTurn], mut head: Option<HeapKey>) -> Result<Undoable, ServiceError> {
+        let mut undoable = Undoable { turns: 0, is_over_import: false };
+        for turn in last {
+            let mut is_over_import = undoable.is_over_import;
+            while let Some(key) = head.filter(|head| *head != turn.after) {
+                // One that changed nothing would lead to itself.
+                let input = self.stores.records.import_input(session, key).await?.filter(|input| *input != head);
+                let Some(input) = input else { return Ok(undoable) };
+                (head, is_over_import) = (input, true);
+            }
+            if head.is_none() {
+                return Ok(undoable);
+            }
+            undoable = Undoable { turns: undoable.turns + 1, is_over_import };
+            head = turn.before;
+        }
+        Ok(undoable)
+    }
+
+    /// What a turn started from; none for a fresh heap.
+    async fn state_before(
+        &self,
+        principal: &Principal,
+        holder: &BudgetHolder,
+        turn: &LastTurn,
+    ) -> Result<Option<KnownState>, ServiceError> {
+        let Some(recorded) = turn.before else { return Ok(None) };
+        let replayer = Replayer::new(&self.stores, &self.runtime.engine, principal, holder.clone()).await;
+        let image = replayer.restore_or_rebuild(recorded, self.policy().limits.heap_mb, None).await?;
+        let refused = |why| ServiceError::conflict(ErrorCode::NotRecorded, format!("turn {} can't be undone: {why}", turn.index));
+        Ok(Some(KnownState { recorded, image: image.map_err(refused)? }))
+    }
 }
 
-/// How many turns, newest first, follow each other without another change of the head.
-fn connected(last: &[LastTurn], mut head: Option<HeapKey>) -> usize {
-    let follows = |turn: &&LastTurn| {
-        let is_next = head == Some(turn.after);
-        head = turn.before;
-        is_next
-    };
-    last.iter().take_while(follows).count()
+/// The newest turns of a session that can be undone.
+struct Undoable {
+    turns: usize,
+    /// Entities were imported since the first of them: the state before it does not have them.
+    is_over_import: bool,
 }
 
 fn not_enough(turns: u32, can_undo: usize) -> ServiceError {

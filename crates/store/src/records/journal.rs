@@ -1,17 +1,22 @@
 //! The journal: for each stateful run what has to be known to repeat it exactly. An entry stays as long as its execution, and in an opened
 //! session as long as the session.
+//!
+//! Imports of catalog entities into a session are in it too: they change the heap of the session between two turns. An import is no execution.
+//! It has an id of the same kind, under which only the journal knows it.
 
 use super::{NewHeap, RecordsError};
 use async_trait::async_trait;
 use heapstead_types::{EngineId, ExecutionId, HeapKey, Limits, Principal, SessionId, SharedText};
 use jiff::Timestamp;
 
-/// Written in the transaction that ends the run.
+/// Written in the transaction that ends the run, or that binds what was imported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalEntry {
     /// The opened session that the run was in.
     pub session: Option<SessionId>,
-    /// The source that was sent.
+    /// Whether it is an import of catalog entities.
+    pub is_import: bool,
+    /// The source that was sent, or the script of the import.
     pub code: SharedText,
     /// None for a run that started fresh.
     pub input_heap: Option<HeapKey>,
@@ -29,6 +34,13 @@ pub struct JournalEntry {
     pub result_sha256: [u8; 32],
 }
 
+/// An import of catalog entities, as it is recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewImport {
+    pub id: ExecutionId,
+    pub entry: JournalEntry,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RebuiltHeap {
     /// The run that was repeated last.
@@ -44,9 +56,12 @@ pub trait JournalRecords: Send + Sync {
     /// None if the owner has no such execution, or if it was not recorded: it is running, its code never started, its server died, or an earlier version ran it.
     async fn journal_entry(&self, principal: &Principal, id: &ExecutionId) -> Result<Option<JournalEntry>, RecordsError>;
 
-    /// The first recorded run of the owner that produced this heap, or whose state was rebuilt as this heap. It is older than all runs that
+    /// The first recorded run or import of the owner that produced this heap, or whose state was rebuilt as this heap. It is older than all runs that
     /// started from the heap, unless it was deleted.
     async fn producer(&self, principal: &Principal, heap: HeapKey) -> Result<Option<ExecutionId>, RecordsError>;
+
+    /// What the last import of a session that produced this heap was imported into; the inner none is a fresh heap. None if no import did.
+    async fn import_input(&self, session: SessionId, heap: HeapKey) -> Result<Option<Option<HeapKey>>, RecordsError>;
 
     /// Records a heap that another engine has produced by repeating a run. In an opened session it takes the place of that run's heap in the log,
     /// and becomes the head. False if the run is not recorded any more, or the session has ended.

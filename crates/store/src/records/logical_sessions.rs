@@ -1,7 +1,7 @@
 //! Logical sessions, which hosts name by intent and which never expire, and the execute sessions they are bound to: a symbol space each, and
 //! the heap that holds it.
 
-use super::{NewHeap, NewSession, NewTurn, RecordsError};
+use super::{NewHeap, NewImport, NewSession, NewTurn, RecordsError};
 use async_trait::async_trait;
 use heapstead_types::{ExecutionId, HeapKey, Principal, ServerId, SessionId};
 use jiff::Timestamp;
@@ -71,6 +71,10 @@ pub struct Binding {
     /// The new head of the session. If none, an execute session that continues keeps the head, a reused one gets the
     /// heap that it was set aside with, and a new one has no head until a run completes.
     pub head: Option<NewHeap>,
+    /// The import that produced it.
+    pub import: Option<NewImport>,
+    /// The first turn of the session that its new head does not contain. It and those after it count as undone.
+    pub undone_from: Option<u64>,
     /// A notice to store until a caller receives it, as JSON.
     pub pending_notice: Option<String>,
 }

@@ -28,7 +28,7 @@ pub use heap_reservations::{
 pub use heaps::{
     CollectedHeap, DeletedHeap, FoundHeap, HeapRange, HeapRecords, HeapUse, NewHeap, NewHeapEngine, OwnedHeap, RecordedEngine, UnusedHeap,
 };
-pub use journal::{JournalEntry, JournalRecords, RebuiltHeap};
+pub use journal::{JournalEntry, JournalRecords, NewImport, RebuiltHeap};
 pub use logical_sessions::{Binding, ExecuteSession, LogicalSession, LogicalSessionRecords, NewLogicalSession, OpenedLogicalSession};
 pub use owners::{OwnerRecords, StoredElsewhere, Totals, Usage};
 pub use server_keys::{KeyPurpose, ServerKey, ServerKeyRecords};

@@ -5,7 +5,7 @@ use super::owners::ROW_BYTES;
 use super::{Durability, Sqlite, heaps};
 use crate::records::{JournalEntry, JournalRecords, RebuiltHeap, RecordsError};
 use async_trait::async_trait;
-use heapstead_types::{ExecutionId, HeapKey, Limits, Principal};
+use heapstead_types::{ExecutionId, HeapKey, Limits, Principal, SessionId};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 #[async_trait]
@@ -15,7 +15,7 @@ impl JournalRecords for Sqlite {
         self.read(move |db| {
             db.prepare_cached(
                 "SELECT code, input_heap, heap_mb, timeout_secs, output_bytes_max, engine, seed, inputs, output_sha256, result_sha256,
-                 session, output_heap FROM journal WHERE execution_id = ? AND principal = ?",
+                 session, output_heap, is_import FROM journal WHERE execution_id = ? AND principal = ?",
             )?
             .query_row(params![id.as_str(), principal.as_str()], entry)
             .optional()
@@ -27,10 +27,24 @@ impl JournalRecords for Sqlite {
         let principal = principal.clone();
         let sql = "SELECT execution_id, rowid FROM journal WHERE output_heap = ?1 AND principal = ?2
             UNION ALL SELECT execution_id, rowid FROM journal WHERE rebuilt_heap = ?1 AND principal = ?2
-            UNION ALL SELECT execution_id, seq FROM turn_states WHERE heap = ?1 AND principal = ?2 ORDER BY rowid LIMIT 1";
+            UNION ALL SELECT execution_id, coalesce(journal.rowid, seq) FROM turn_states LEFT JOIN journal USING (execution_id)
+              WHERE heap = ?1 AND turn_states.principal = ?2
+            ORDER BY rowid LIMIT 1";
         self.read(move |db| {
             let bindings = params![heap.to_string(), principal.as_str()];
             db.prepare_cached(sql)?.query_row(bindings, |row| execution_id(row, 0)).optional()
+        })
+        .await
+    }
+
+    async fn import_input(&self, session: SessionId, heap: HeapKey) -> Result<Option<Option<HeapKey>>, RecordsError> {
+        self.read(move |db| {
+            db.prepare_cached(
+                "SELECT input_heap FROM journal WHERE session = ?1 AND ?2 IN (output_heap, rebuilt_heap) AND is_import = 1
+                 ORDER BY rowid DESC LIMIT 1",
+            )?
+            .query_row(params![session.to_string(), heap.to_string()], |row| heap_key(row, 0))
+            .optional()
         })
         .await
     }
@@ -74,6 +88,7 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<JournalEntry> {
     let engine: String = row.get(5)?;
     Ok(JournalEntry {
         session: session(row, 10)?,
+        is_import: row.get(12)?,
         code: row.get::<_, String>(0)?.into(),
         input_heap: heap_key(row, 1)?,
         output_heap: heap_key(row, 11)?,
@@ -86,11 +101,11 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<JournalEntry> {
     })
 }
 
-/// Adds the entry of an execution that ends.
+/// Adds the entry of an execution that ends, or of an import.
 pub fn insert(db: &Connection, id: &ExecutionId, principal: &str, entry: &JournalEntry) -> rusqlite::Result<()> {
     db.prepare_cached(
         "INSERT INTO journal (execution_id, principal, session, input_heap, output_heap, heap_mb, timeout_secs, output_bytes_max, engine,
-         seed, output_sha256, result_sha256, bytes, code, inputs) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+         seed, output_sha256, result_sha256, bytes, code, inputs, is_import) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     )?
     .execute(params![
         id.as_str(),
@@ -108,6 +123,7 @@ pub fn insert(db: &Connection, id: &ExecutionId, principal: &str, entry: &Journa
         ROW_BYTES + (entry.code.len() + entry.inputs.len()) as i64,
         &*entry.code,
         entry.inputs,
+        entry.is_import,
     ])
     .map(drop)
 }

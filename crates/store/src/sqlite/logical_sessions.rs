@@ -2,7 +2,7 @@
 
 use super::columns::{heap_key, server_id, session_id, timestamp, uuid};
 use super::turns::{self, Holder};
-use super::{Durability, Sqlite, heaps, retention, sessions};
+use super::{Durability, Sqlite, heaps, journal, retention, session_log, sessions};
 use crate::records::{
     Binding, ExecuteSession, LogicalSession, LogicalSessionRecords, NewLogicalSession, NewTurn, OpenedLogicalSession, RecordsError,
 };
@@ -276,6 +276,9 @@ pub fn bind(db: &Connection, principal: &str, server: &ServerId, binding: &Bindi
     if let Some(heap) = &binding.head {
         heaps::record(db, principal, heap, at)?;
     }
+    if let Some(import) = &binding.import {
+        journal::insert(db, &import.id, principal, &import.entry)?;
+    }
     if is_same && is_lost {
         // It was lost while this change was prepared, for example because its session was ended. It stays lost.
         return Ok(());
@@ -327,6 +330,9 @@ pub fn bind(db: &Connection, principal: &str, server: &ServerId, binding: &Bindi
     if let Some(head) = head {
         db.prepare_cached("UPDATE sessions SET head = ? WHERE id = (SELECT session FROM logical_sessions WHERE id = ?)")?
             .execute(params![head, logical])?;
+    }
+    if let Some(from) = binding.undone_from {
+        session_log::mark_undone(db, &logical, from)?;
     }
     Ok(())
 }

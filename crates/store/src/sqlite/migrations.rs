@@ -18,6 +18,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0011_turn_states.sql"),
     include_str!("../../migrations/0012_undo.sql"),
     include_str!("../../migrations/0013_heap_errors.sql"),
+    include_str!("../../migrations/0014_imports.sql"),
 ];
 
 pub fn run(connection: &mut Connection, path: &Path) -> Result<(), RecordsError> {

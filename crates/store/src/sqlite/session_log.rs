@@ -173,6 +173,15 @@ fn undo(db: &Connection, session: SessionId, from: u64, head: Option<HeapKey>) -
     Ok(Some(Head { sequence: next as u64, heap: head }))
 }
 
+/// Marks turns of a logical session as undone whose head has been moved to a stored heap.
+pub fn mark_undone(db: &Connection, logical: &str, from: u64) -> rusqlite::Result<()> {
+    const SESSION: &str = "(SELECT session FROM logical_sessions WHERE id = ?)";
+    db.prepare_cached(&format!("UPDATE sessions SET checkpoint = NULL WHERE id = {SESSION}"))?.execute([logical])?;
+    db.prepare_cached(&format!("UPDATE log SET undone = 1 WHERE session = {SESSION} AND idx >= ? AND undone = 0"))?
+        .execute(params![logical, from as i64])
+        .map(drop)
+}
+
 /// Deletes entries of a session until none are left, or `bytes_left` is used up. Returns whether none are left.
 pub fn delete(db: &Connection, session: i64, principal: &str, bytes_left: &mut i64) -> rusqlite::Result<bool> {
     let mut entries = db.prepare_cached("SELECT rowid, octet_length(code) FROM log WHERE session = ? ORDER BY idx")?;

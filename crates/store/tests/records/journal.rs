@@ -3,13 +3,15 @@
 use crate::common::{
     Place, ann, anyone, bob, end, heap, hours, id, in_session, logged, logged_in, new, new_session, now, session_id, stored,
 };
-use heapstead_store::records::{ExecutionEnd, JournalEntry, LogRange, NewExecution, RebuiltHeap};
+use crate::logical_sessions::{binding, execute, found, opened, run_in, uuid};
+use heapstead_store::records::{Binding, ExecutionEnd, JournalEntry, LogRange, NewExecution, NewImport, RebuiltHeap};
 use heapstead_types::{Limits, Status};
 
 /// Of a run outside sessions.
 pub fn entry() -> JournalEntry {
     JournalEntry {
         session: None,
+        is_import: false,
         code: "Math.random() // é".into(),
         input_heap: Some(heap(7)),
         output_heap: Some(heap(8)),
@@ -110,4 +112,63 @@ pub async fn a_rebuilt_heap_becomes_the_head_of_its_session(place: &dyn Place) {
     let late = RebuiltHeap { heap: stored(heap(23), 50), ..rebuilt };
     assert!(!records.add_rebuilt(&anyone(), late).await.expect("answered"), "the session has ended");
     assert_eq!(records.producer(&anyone(), heap(23)).await.expect("read"), None);
+}
+
+/// An import is no execution: it is in the journal alone, as long as its session.
+pub async fn an_import_is_recorded_with_its_binding_and_goes_with_its_session(place: &dyn Place) {
+    let records = place.open();
+    opened(&records, 1).await;
+    let stored_bytes = async || records.usage(&ann()).await.expect("read").other_bytes;
+    let before = stored_bytes().await;
+    let entry = |input, output| JournalEntry {
+        session: Some(session_id(1)),
+        is_import: true,
+        input_heap: input,
+        output_heap: Some(heap(output)),
+        ..entry()
+    };
+    let import = |number, input, output| Binding {
+        head: Some(stored(heap(output), 10)),
+        import: Some(NewImport { id: id(number), entry: entry(input, output) }),
+        ..binding(1, execute(1))
+    };
+    records.bind(&ann(), import(1, None, 1), now()).await.expect("bound");
+    assert_eq!(records.journal_entry(&ann(), &id(1)).await.expect("read"), Some(entry(None, 1)));
+    assert_eq!(records.journal_entry(&bob(), &id(1)).await.expect("read"), None, "it is not theirs");
+    assert_eq!(records.execution(&ann(), &id(1)).await.expect("read"), None, "it is no execution");
+    assert_eq!(records.producer(&ann(), heap(1)).await.expect("read"), Some(id(1)));
+    let bytes = 512 + (entry(None, 1).code.len() + entry(None, 1).inputs.len()) as u64;
+    assert_eq!(stored_bytes().await, before + bytes, "it counts towards the quota");
+
+    // The end of a run binds what was imported for it, whatever becomes of the run.
+    records.accept_execution(run_in(2, 1, now() + hours(1)), None).await.expect("accepted");
+    let ended = ExecutionEnd { binding: Some(import(3, Some(heap(1)), 3)), ..end(Status::Failed) };
+    records.end_execution(id(2), ended).await.expect("ended");
+    let rebuilt = RebuiltHeap { execution: id(3), heap: stored(heap(33), 50), session: Some(session_id(1)), at: now() };
+    assert!(records.add_rebuilt(&ann(), rebuilt).await.expect("added"));
+    assert_eq!(found(&records, 1).await.head, Some(heap(33)));
+    let input = async |session, number| records.import_input(session_id(session), heap(number)).await.expect("read");
+    assert_eq!((input(1, 33).await, input(1, 3).await, input(1, 1).await), (Some(Some(heap(1))), Some(Some(heap(1))), Some(None)));
+    assert_eq!((input(1, 7).await, input(2, 1).await), (None, None));
+
+    assert!(records.forget_logical_session(&ann(), uuid(1), None, now()).await.expect("answered"));
+    while records.delete_sessions(now() + hours(24)).await.expect("deleted") {}
+    for number in [1, 3] {
+        assert_eq!(records.journal_entry(&ann(), &id(number)).await.expect("read"), None);
+    }
+}
+
+/// The turns that a new head does not contain stay in the log, as undone.
+pub async fn an_import_into_an_earlier_state_undoes_the_turns_after_it(place: &dyn Place) {
+    let records = place.open();
+    opened(&records, 1).await;
+    for number in 1..=3 {
+        records.accept_execution(run_in(number, 1, now() + hours(1)), None).await.expect("accepted");
+        records.end_execution(id(number), logged_in(&id(number), 1, number)).await.expect("ended");
+    }
+    let back = Binding { head: Some(stored(heap(9), 10)), undone_from: Some(1), ..binding(1, execute(1)) };
+    records.bind(&ann(), back, now()).await.expect("bound");
+    assert_eq!(found(&records, 1).await.head, Some(heap(9)));
+    let turns = records.last_turns(session_id(1), 9).await.expect("read");
+    assert_eq!(turns.iter().map(|turn| turn.index).collect::<Vec<_>>(), [0]);
 }

@@ -14,12 +14,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use uuid::Uuid;
 
-fn uuid(number: u8) -> Uuid {
+pub fn uuid(number: u8) -> Uuid {
     Uuid::from_u128(number.into())
 }
 
 /// An execute session that expires in an hour.
-fn execute(number: u8) -> ExecuteSession {
+pub fn execute(number: u8) -> ExecuteSession {
     ExecuteSession {
         id: format!("{number:032x}"),
         reuse_key: format!("reuse {number}"),
@@ -32,8 +32,8 @@ fn execute(number: u8) -> ExecuteSession {
     }
 }
 
-fn binding(logical: u8, execute: ExecuteSession) -> Binding {
-    Binding { logical: uuid(logical), execute, replaces: None, head: None, pending_notice: None }
+pub fn binding(logical: u8, execute: ExecuteSession) -> Binding {
+    Binding { logical: uuid(logical), execute, replaces: None, head: None, import: None, undone_from: None, pending_notice: None }
 }
 
 /// A logical session with its number as id, session and execute session.
@@ -50,7 +50,7 @@ async fn open(records: &Arc<dyn Records>, new: NewLogicalSession, sessions_max: 
 }
 
 /// A logical session of ann, whose turn has been released.
-async fn opened(records: &Arc<dyn Records>, number: u8) -> LogicalSession {
+pub(crate) async fn opened(records: &Arc<dyn Records>, number: u8) -> LogicalSession {
     assert_eq!(open(records, new_logical(number, &ann(), &format!("intent {number}")), None).await, OpenedLogicalSession::Opened);
     for (turn, _) in records.turns_without_execution().await.expect("read") {
         records.release_turn(&turn).await.expect("released");
@@ -58,11 +58,11 @@ async fn opened(records: &Arc<dyn Records>, number: u8) -> LogicalSession {
     found(records, number).await
 }
 
-async fn found(records: &Arc<dyn Records>, number: u8) -> LogicalSession {
+pub(crate) async fn found(records: &Arc<dyn Records>, number: u8) -> LogicalSession {
     records.logical_session(&ann(), uuid(number)).await.expect("read").expect("known")
 }
 
-fn run_in(number: u64, logical: u8, expires_at: Timestamp) -> NewExecution {
+pub fn run_in(number: u64, logical: u8, expires_at: Timestamp) -> NewExecution {
     let session = RunSession::Opened { id: session_id(logical), logical: Some(uuid(logical)), expires_at };
     NewExecution { principal: ann(), session: Some(session), ..new(&id(number)) }
 }

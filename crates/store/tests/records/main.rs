@@ -67,6 +67,8 @@ macro_rules! contract {
                 journal: an_entry_of_a_session_stays_as_long_as_the_session
                 journal: the_first_producer_of_a_heap_leads_back_to_its_beginning
                 journal: a_rebuilt_heap_becomes_the_head_of_its_session
+                journal: an_import_is_recorded_with_its_binding_and_goes_with_its_session
+                journal: an_import_into_an_earlier_state_undoes_the_turns_after_it
                 logical_sessions: an_intent_has_one_logical_session_per_owner_and_scope
                 logical_sessions: servers_that_open_an_intent_at_once_get_one_session
                 logical_sessions: a_logical_session_of_another_owner_does_not_exist

@@ -95,7 +95,7 @@ async fn open_logical(records: &Arc<dyn Records>, random: &mut Random, number: u
     let session = NewSession { principal: owner.clone(), expires_at: None, ..new_session(number) };
     let new = NewLogicalSession { id: logical, session, scope: String::new(), intent: format!("plan {}", random.below(6)) };
     let turn = NewTurn { id: TurnId::new(), session: session_id(number) };
-    let binding = Binding { logical, execute, replaces: None, head: None, pending_notice: None };
+    let binding = Binding { logical, execute, replaces: None, head: None, import: None, undone_from: None, pending_notice: None };
     // Ids and intents that are taken are refused.
     let _ = records.open_logical_session(new, binding, turn, None).await;
 }

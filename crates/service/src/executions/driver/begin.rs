@@ -1,9 +1,11 @@
 //! The way of a run to a worker: its slot, what it starts from, and the start of its code.
 
 use super::Driver;
+use crate::Service;
 use crate::executions::outcome::ExecutionOutcome;
+use crate::executions::request::RunRequest;
 use crate::live::LiveTurnHold;
-use crate::sessions::{PreparedSession, Reason};
+use crate::sessions::PreparedSession;
 use heapstead_engine::{Execution, HeapImage, Job, Kind, Place, ReservedPlace};
 use heapstead_types::{Failure, HeapKey};
 
@@ -37,7 +39,18 @@ pub(super) struct Begun {
     pub(super) input_heap: Option<HeapKey>,
 }
 
+/// The cap of a run's slot. In a logical session it may also prepare that session, with the default cap.
+pub(super) fn slot_mb(service: &Service, request: &RunRequest) -> u32 {
+    let is_logical = request.session.opened().is_some_and(|session| session.logical.is_some());
+    let preparation_mb = if is_logical { service.policy().limits.heap_mb } else { 0 };
+    request.limits.heap_mb.max(preparation_mb)
+}
+
 impl Driver {
+    pub(super) fn slot_mb(&self) -> u32 {
+        slot_mb(&self.service, &self.request)
+    }
+
     /// Waits for a slot, restores what the run starts from, and starts the code.
     pub(super) async fn begin(
         &self,
@@ -51,7 +64,7 @@ impl Driver {
             // Something else has moved the head, or the worker has died.
             room @ (Room::Begun(_) | Room::Again) => {
                 drop(room);
-                let held = self.service.runtime.engine.hold(&self.holder, self.request.limits.heap_mb);
+                let held = self.service.runtime.engine.hold(&self.holder, self.slot_mb());
                 held.map_err(|refused| ExecutionOutcome::Failed(Failure::NoWorker(refused.to_string())))?.place()
             }
         };
@@ -72,7 +85,11 @@ impl Driver {
         *prepared = start.prepared;
         let (from, kind) = match &start.live {
             Some(live) => (start.input_heap, Kind::Live(live.worker.clone())),
-            None => (start.heap.as_ref().map(HeapImage::key), Kind::Stateful(start.heap)),
+            None => {
+                // The heap of a state that was rebuilt may not be stored: the journal knows the state.
+                let state = start.input_heap.filter(|input| input.is_state() && start.heap.is_some());
+                (state.or(start.heap.as_ref().map(HeapImage::key)), Kind::Stateful(start.heap))
+            }
         };
         Ok(Begun { execution: slot.submit(self.job(kind)), live: start.live, from, input_heap: start.input_heap })
     }
@@ -86,15 +103,5 @@ impl Driver {
             replay: None,
             holder: self.holder.clone(),
         }
-    }
-}
-
-/// Why the state of a logical session is lost, if this failure means that it is.
-pub(super) fn lost_because(failure: &Failure) -> Option<Reason> {
-    match failure {
-        Failure::HeapNotFound { .. } | Failure::StateLost => Some(Reason::HeapCollected),
-        Failure::HeapDamaged { .. } => Some(Reason::HeapDamaged),
-        Failure::HeapOfAnotherEngine { .. } => Some(Reason::EngineChanged),
-        _ => None,
     }
 }

@@ -110,13 +110,17 @@ impl Driver {
         let logical = self.run_session.as_ref().and_then(RunSession::logical);
         let opened = self.run_session.as_ref().and_then(RunSession::opened);
         let run_end = RunEnd {
+            code: SharedText::new(self.request.code.clone()),
+            limits: self.request.limits,
+            engine: self.service.runtime.heaps.engine_id(),
+            session: opened,
+            is_import: false,
             heap: completed.map(|completed| completed.heap),
             result: record.result.as_deref().or(record.error.as_deref()).unwrap_or_default(),
             gap: gap_of(record),
         };
-        let engine = self.service.runtime.heaps.engine_id();
         ExecutionEnd {
-            journal: ended.recorder.entry(&self.request, opened, engine, run_end),
+            journal: ended.recorder.entry(run_end),
             status: record.status,
             started_at: Some(started_at),
             completed_at,

@@ -18,9 +18,9 @@ use crate::crash_point;
 use crate::error::blocking;
 use crate::heaps::{HeapCache, HeapReservation};
 use crate::live::LiveTurnHold;
-use crate::sessions::{Continuity, KnownHead, PreparationRequest, PreparedSession};
+use crate::sessions::{Continuity, KnownHead, PreparationRequest, PreparedSession, Reason};
 use crate::{Caller, Service, ServiceError};
-use begin::{Begun, Room, lost_because};
+use begin::{Begun, Room, slot_mb};
 use heapstead_engine::{Event, Execution, HeapImage, LiveTurn, Outcome, Permit, ReservedPlace, Slot};
 use heapstead_store::outputs::{Extent, OutputWriter};
 use heapstead_store::records::{Accepted, NewExecution, RunSession, TurnId};
@@ -40,10 +40,7 @@ pub async fn accept(service: &Service, caller: &Caller, request: RunRequest) -> 
     let is_visible = service.heaps().refuse_missing(caller, request.start).await?;
     service.refuse_stale(caller, &request).await?;
     let opened = request.session.opened();
-    // The slot of a run in a logical session may also prepare that session, with the default cap.
-    let is_logical = opened.is_some_and(|session| session.logical.is_some());
-    let preparation_mb = if is_logical { service.policy().limits.heap_mb } else { 0 };
-    let held = service.runtime.engine.hold(&caller.budget_holder(), request.limits.heap_mb.max(preparation_mb))?;
+    let held = service.runtime.engine.hold(&caller.budget_holder(), slot_mb(service, &request))?;
     let session = opened.map(|session| session.id);
     let connection = caller.connection.as_ref().map(|connection| connection.id.as_str());
     let running = Arc::new(RunningExecution::new(ExecutionStart::now(), caller.principal.clone(), session, connection));
@@ -372,20 +369,20 @@ impl Driver {
             head: if live.is_some() { KnownHead::NotNeeded } else { KnownHead::Needed },
             ..PreparationRequest::default()
         };
-        let mut prepared = self.service.prepare(principal, &logical, Some(slot), request.clone()).await?;
+        let slot_given = Some((slot, self.slot_mb()));
+        let mut prepared = self.service.prepare(principal, &logical, slot_given, request.clone()).await?;
         if let Some(session) = live.filter(|_| prepared.binding.is_none()) {
             let mut rebuilding = Vec::new();
-            let reason = match self.start_live(slot, session, prepared.key, &mut rebuilding).await {
+            match self.start_live(slot, session, prepared.key, &mut rebuilding).await {
                 Ok(start) => {
                     warnings.append(&mut rebuilding);
                     return Ok(start.after(prepared, warnings));
                 }
-                Err(failure) => lost_because(&failure).ok_or(failure)?,
-            };
-            prepared = self
-                .service
-                .prepare(principal, &logical, Some(slot), PreparationRequest { head: KnownHead::Lost(reason), ..request })
-                .await?;
+                Err(failure) if Reason::of(&failure).is_some() => {}
+                Err(failure) => return Err(failure),
+            }
+            let request = PreparationRequest { head: KnownHead::Needed, ..request };
+            prepared = self.service.prepare(principal, &logical, slot_given, request).await?;
         }
         warnings.append(&mut prepared.warnings);
         let input_heap = self.request.start.key().or(prepared.key);

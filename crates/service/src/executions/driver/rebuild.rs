@@ -1,12 +1,12 @@
 //! The start of a run in a session whose head this engine can't load: the state is rebuilt by repeating the turns, and stored.
 
 use super::{Driver, Start};
-use crate::ServiceError;
-use crate::executions::{Divergence, Lineage, Rebuilt, RebuiltLive, Replayer};
-use crate::sessions::{Continuity, OnStale, PreparedSession, Reason};
-use heapstead_engine::{HeapImage, Slot};
+use crate::executions::rebuilt_session::{is_of_another_engine, unprepared};
+use crate::executions::{Lineage, Rebuilt, RebuiltLive, Replayer};
+use crate::sessions::PreparedSession;
+use heapstead_engine::Slot;
 use heapstead_store::records::RunSession;
-use heapstead_types::{ExecutionId, Failure, HeapKey, SessionId};
+use heapstead_types::{Failure, HeapKey, SessionId};
 use std::collections::HashMap;
 
 impl Driver {
@@ -16,14 +16,13 @@ impl Driver {
         let replayer = self.replayer(slot);
         let lineage = self.lineage(&replayer, head, &failure, warnings).await?;
         let runs = lineage.runs() as u64;
-        let Rebuilt { heap, verified, diverged } = replayer.rebuild(lineage).await.map_err(unprepared)?;
+        let rebuilt = replayer.rebuild(lineage).await.map_err(unprepared)?;
         self.service.runtime.live.meter.replayed(runs);
-        if diverged.is_none() && !is_of_another_engine(&failure) {
+        let heap = rebuilt.heap.clone();
+        if rebuilt.diverged.is_none() && !is_of_another_engine(&failure) {
             return Ok(Start { heap, input_heap: Some(head), ..Start::default() }.resumed());
         }
-        let continuity = self.continuity(session, diverged, warnings).await?;
-        let key = keep_rebuilt(&replayer, session, heap.clone(), verified).await.map_err(unprepared)?;
-        let prepared = self.settle_rebuilt(session, key, continuity).await?;
+        let prepared = self.keep_rebuilt(&replayer, session, rebuilt, warnings).await?;
         Ok(Start { heap, input_heap: prepared.key, prepared: Some(prepared), ..Start::default() })
     }
 
@@ -39,16 +38,27 @@ impl Driver {
         let replayer = self.replayer(slot);
         let lineage = self.lineage(&replayer, head, &failure, warnings).await?;
         let runs = lineage.runs() as u64;
-        let rebuilt = replayer.rebuild_live(lineage, self.request.limits.heap_mb).await.map_err(unprepared)?;
+        // An import may have had more memory than this run has.
+        let (heap_mb, wanted_mb) = (lineage.heap_mb.clamp(self.request.limits.heap_mb, self.slot_mb()), self.request.limits.heap_mb);
+        let rebuilt = replayer.rebuild_live(lineage, heap_mb).await.map_err(unprepared)?;
+        let is_logical = self.run_session.as_ref().and_then(RunSession::logical).is_some();
+        if rebuilt.diverged.is_some() && is_logical {
+            // Its symbols may have been imported since. The preparation of the session imports them again.
+            return Err(Failure::StateLost);
+        }
         self.service.runtime.live.meter.replayed(runs);
-        if rebuilt.diverged.is_none() && !is_of_another_engine(&failure) {
+        if rebuilt.diverged.is_none() && !is_of_another_engine(&failure) && heap_mb == wanted_mb {
             return Ok(self.live_with(session, Some(head), rebuilt.repeated, rebuilt.worker).resumed());
         }
         let heap = rebuilt.heap().await;
-        let RebuiltLive { worker, repeated, verified, state, diverged, .. } = rebuilt;
-        let continuity = self.continuity(session, diverged, warnings).await?;
+        let RebuiltLive { worker, repeated, state, verified, diverged, .. } = rebuilt;
+        let continuity = replayer.continuity(session, diverged, self.request.on_stale, warnings).await?;
+        let worker = match heap_mb == wanted_mb {
+            true => worker,
+            false => self.service.runtime.engine.open_live(&self.holder, heap.clone()?.as_ref(), wanted_mb).await?,
+        };
         let stored = match heap {
-            Ok(heap) => keep_rebuilt(&replayer, session, heap, verified).await.map_err(|error| error.to_string()),
+            Ok(heap) => replayer.keep_verified(session, heap, verified).await.map_err(|error| error.to_string()),
             Err(failure) => Err(failure.to_string()),
         };
         let (key, unstored) = match stored {
@@ -59,9 +69,22 @@ impl Driver {
                 (state, repeated)
             }
         };
-        let prepared = self.settle_rebuilt(session, key, continuity).await?;
-        let start = self.live_with(session, prepared.key, unstored, worker);
-        Ok(Start { prepared: Some(prepared), ..start })
+        replayer.settle(session, key, &continuity).await?;
+        self.service.runtime.live.meter.continued(&continuity);
+        let start = self.live_with(session, key, unstored, worker);
+        Ok(Start { prepared: Some(PreparedSession::without_symbols(key, continuity)), ..start })
+    }
+
+    async fn keep_rebuilt(
+        &self,
+        replayer: &Replayer<'_>,
+        session: SessionId,
+        rebuilt: Rebuilt,
+        warnings: &mut Vec<String>,
+    ) -> Result<PreparedSession, Failure> {
+        let (key, continuity) = replayer.keep_in_session(session, rebuilt, self.request.on_stale, warnings).await?;
+        self.service.runtime.live.meter.continued(&continuity);
+        Ok(PreparedSession::without_symbols(key, continuity))
     }
 
     fn replayer<'a>(&'a self, slot: &'a Slot) -> Replayer<'a> {
@@ -70,7 +93,7 @@ impl Driver {
             engine: &self.service.runtime.engine,
             principal: &self.running.principal,
             holder: self.holder.clone(),
-            slot: Some((slot, self.request.limits.heap_mb)),
+            slot: Some((slot, self.slot_mb())),
             _permit: None,
         }
     }
@@ -87,67 +110,4 @@ impl Driver {
             why.failure.filter(is_of_another_engine).unwrap_or_else(|| failure.clone())
         })
     }
-
-    /// What became of the session, for its next caller.
-    async fn continuity(
-        &self,
-        session: SessionId,
-        diverged: Option<Divergence>,
-        warnings: &mut Vec<String>,
-    ) -> Result<Continuity, Failure> {
-        match diverged {
-            None => Ok(Continuity::RESUMED),
-            Some(diverged) => self.diverged(session, diverged, warnings).await,
-        }
-    }
-
-    /// The session continues from a rebuilt state. The log keeps the turns that are lost, as if they had been undone.
-    async fn settle_rebuilt(&self, session: SessionId, key: Option<HeapKey>, continuity: Continuity) -> Result<PreparedSession, Failure> {
-        if let Some(turn) = continuity.turn {
-            let lost = self.service.stores.records.undo_turns(session, turn, key).await;
-            lost.map_err(|error| Failure::Store(error.to_string()))?;
-        }
-        if continuity.reason == Some(Reason::ReplayDiverged) {
-            self.service.runtime.live.meter.diverged();
-        }
-        Ok(PreparedSession::without_symbols(key, continuity))
-    }
-
-    async fn diverged(&self, session: SessionId, diverged: Divergence, warnings: &mut Vec<String>) -> Result<Continuity, Failure> {
-        let turn =
-            self.service.stores.records.turn_of(session, &diverged.execution).await.map_err(|error| Failure::Store(error.to_string()))?;
-        let what = match turn {
-            Some(turn) => format!("turn {turn}, execution `{}`", diverged.execution),
-            None => format!("execution `{}`", diverged.execution),
-        };
-        if self.request.on_stale == OnStale::Fail {
-            return Err(Failure::Stale(format!(
-                "the session's state can't be rebuilt on this engine: {what}: {}. Omit `on_stale` to continue from the state before it",
-                diverged.why
-            )));
-        }
-        warnings.push(format!("the session continues from the state before {what}, which could not be repeated: {}", diverged.why));
-        Ok(Continuity { stale_binding_recovered: true, reason: Some(Reason::ReplayDiverged), turn, ..Continuity::default() })
-    }
-}
-
-/// Stores a rebuilt state as the head, so that it is rebuilt only once.
-async fn keep_rebuilt(
-    replayer: &Replayer<'_>,
-    session: SessionId,
-    heap: Option<HeapImage>,
-    verified: Option<ExecutionId>,
-) -> Result<Option<HeapKey>, ServiceError> {
-    match (heap, verified) {
-        (Some(heap), Some(execution)) => replayer.keep(execution, heap, Some(session)).await.map(Some),
-        (heap, _) => Ok(heap.as_ref().map(HeapImage::key)),
-    }
-}
-
-fn is_of_another_engine(failure: &Failure) -> bool {
-    matches!(failure, Failure::HeapOfAnotherEngine { .. })
-}
-
-fn unprepared(error: ServiceError) -> Failure {
-    Failure::Unprepared(error.to_string())
 }

@@ -1,5 +1,6 @@
 //! Continuity: what happened to a session's symbols and state since its client last received them.
 
+use heapstead_types::Failure;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -116,6 +117,16 @@ impl Reason {
         (Self::Cleared, "cleared", "it was ended on request"),
         (Self::ReplayDiverged, "replay_diverged", "the server's engine has changed, and not every turn could be repeated on it"),
     ];
+
+    /// Why the state of a logical session is lost, if this failure means that it is.
+    pub fn of(failure: &Failure) -> Option<Self> {
+        match failure {
+            Failure::HeapNotFound { .. } | Failure::StateLost => Some(Self::HeapCollected),
+            Failure::HeapDamaged { .. } => Some(Self::HeapDamaged),
+            Failure::HeapOfAnotherEngine { .. } => Some(Self::EngineChanged),
+            _ => None,
+        }
+    }
 
     pub fn as_str(self) -> &'static str {
         Self::ALL.iter().find(|(reason, ..)| *reason == self).map_or("", |(_, name, _)| name)

@@ -8,6 +8,8 @@
 
 mod catalog_search;
 mod continuity;
+mod head;
+mod import;
 mod notices;
 mod preparation;
 mod reuse;

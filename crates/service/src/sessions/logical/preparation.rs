@@ -1,21 +1,24 @@
 //! Prepares a logical session for a call that has its turn: checks the execute session, replaces it if it is lost, and imports new entities.
 //!
-//! An execute session is lost if it has expired, its catalogs have changed, or its head is missing, damaged or of another engine. All entities
-//! are then imported again, as they are into a heap that the caller names. A run prepares within its own turn (`executions/driver/mod.rs`).
-//! `session_context` takes a turn only if something changes, and prepares the first opening before the session exists (`session_context.rs`).
+//! An execute session is lost if it has expired, its catalogs have changed, or its head is missing or damaged, or can't be rebuilt on this engine
+//! (`head.rs`). All entities are then imported again (`import.rs`), as they are into a heap that the caller names. A run prepares within its own
+//! turn (`executions/driver/mod.rs`). `session_context` takes a turn only if something changes, and prepares the first opening before the session
+//! exists (`session_context.rs`).
 
 use super::continuity::{Continuity, Reason, SessionNotice, Wave, WaveMode};
+use super::head::SessionHead;
+use super::import::Import;
 use super::symbol_space;
-use crate::executions::{ExecutionOutcome, RunRequest, StartPoint};
-use crate::heaps::{HeapCache, HeapReservation};
+use crate::executions::{KnownState, RunRequest, StartPoint};
+use crate::heaps::HeapReservation;
 use crate::sessions::lifecycle::too_many_sessions;
 use crate::{Caller, Service, ServiceError};
-use heapstead_catalog::{EntitySymbols, Pick, PickError, Symbols, script, table, warnings};
-use heapstead_engine::{HeapImage, Job, Kind, Outcome, Slot};
-use heapstead_store::records::{Binding, ExecuteSession, LogicalSession, NewHeap, NewHeapEngine};
+use heapstead_catalog::{EntitySymbols, Pick, PickError, Symbols, table};
+use heapstead_engine::{HeapImage, Slot};
+use heapstead_store::records::{Binding, ExecuteSession, LogicalSession};
 use heapstead_types::{BudgetHolder, ErrorCode, Failure, HeapKey, Principal};
 use jiff::Timestamp;
-use std::time::Instant;
+use uuid::Uuid;
 
 /// What to do if the execute session of a logical session is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -47,8 +50,6 @@ pub enum KnownHead {
     Restored(HeapKey, HeapImage),
     /// The caller chose another heap, or the head is in the memory of a live worker.
     NotNeeded,
-    /// It can't be restored.
-    Lost(Reason),
 }
 
 /// A logical session that is ready for its next run.
@@ -125,7 +126,7 @@ enum Found {
     Usable {
         execute: ExecuteSession,
         symbols: Symbols,
-        heap: Option<HeapImage>,
+        head: Box<SessionHead>,
     },
     Lost {
         execute: ExecuteSession,
@@ -134,20 +135,20 @@ enum Found {
 }
 
 impl Service {
-    /// Prepares a logical session. If this changes anything, the caller has to hold the turn. A run has a slot already, which its preparation
-    /// uses.
+    /// Prepares a logical session. If this changes anything, the caller has to hold the turn. A run has a slot already, with so many MB, which
+    /// its preparation uses.
     pub(crate) async fn prepare(
         &self,
         principal: &Principal,
         logical: &LogicalSession,
-        slot: Option<&Slot>,
+        slot: Option<(&Slot, u32)>,
         mut request: PreparationRequest,
     ) -> Result<PreparedSession, PrepareError> {
         let pending = logical.pending_notice.as_deref().and_then(|json| serde_json::from_str::<SessionNotice>(json).ok());
-        let work = Preparation { service: self, principal, logical, slot, holder: request.holder.clone() };
+        let work = Preparation { service: self, principal, logical, slot, holder: request.holder.clone(), on_stale: request.on_stale };
         let head = if request.instead.is_some() { KnownHead::NotNeeded } else { std::mem::take(&mut request.head) };
-        let mut prepared = match work.check(head).await? {
-            Found::Usable { execute, symbols, heap } => work.extend(execute, symbols, heap, request).await?,
+        let mut prepared = match work.check(head, Rebuilding::Now).await? {
+            Found::Usable { execute, symbols, head } => work.extend(execute, symbols, *head, request).await?,
             Found::Lost { reason, .. } if request.on_stale == OnStale::Fail => return Err(PrepareError::Stale(reason)),
             Found::Lost { execute, reason } => work.recover(&execute, reason, request).await?,
             Found::Unbound => work.open(request).await?,
@@ -177,29 +178,74 @@ impl Service {
             return Ok(());
         };
         let Some(logical) = self.stores.records.logical_session(&caller.principal, id).await? else { return Ok(()) };
-        let work =
-            Preparation { service: self, principal: &caller.principal, logical: &logical, slot: None, holder: caller.budget_holder() };
+        let work = Preparation {
+            service: self,
+            principal: &caller.principal,
+            logical: &logical,
+            slot: None,
+            holder: caller.budget_holder(),
+            on_stale: request.on_stale,
+        };
         // The journal holds a state whose heap is not stored.
         let is_needed = matches!(request.start, StartPoint::Head { .. }) && logical.head.is_none_or(|head| !head.is_state());
         let head = if is_needed { KnownHead::Needed } else { KnownHead::NotNeeded };
-        match work.check(head).await? {
+        match work.check(head, Rebuilding::Later).await? {
             Found::Lost { reason, .. } => Err(PrepareError::Stale(reason).into()),
             Found::Usable { .. } | Found::Unbound => Ok(()),
         }
     }
 }
 
-struct Preparation<'a> {
-    service: &'a Service,
-    principal: &'a Principal,
-    logical: &'a LogicalSession,
-    /// The slot of the run that is prepared for. None for `session_context`.
-    slot: Option<&'a Slot>,
-    holder: BudgetHolder,
+impl Service {
+    /// Moves a session back to a state from before an import of entities: all of its entities are imported into that state again. Returns the
+    /// new head. The caller has to hold the turn.
+    pub(crate) async fn undo_import(
+        &self,
+        principal: &Principal,
+        holder: &BudgetHolder,
+        logical: Uuid,
+        to: Option<KnownState>,
+        undone_from: u64,
+    ) -> Result<Option<HeapKey>, ServiceError> {
+        let found = self.stores.records.logical_session(principal, logical).await?;
+        let logical = found.ok_or_else(|| ServiceError::UnknownHandle(logical.to_string()))?;
+        let on_stale = OnStale::Fail;
+        let work = Preparation { service: self, principal, logical: &logical, slot: None, holder: holder.clone(), on_stale };
+        let (execute, symbols) = match work.check(KnownHead::NotNeeded, Rebuilding::Later).await? {
+            Found::Usable { execute, symbols, .. } => (execute, symbols),
+            Found::Lost { reason, .. } => return Err(PrepareError::Stale(reason).into()),
+            Found::Unbound => return Err(PrepareError::Stale(Reason::Expired).into()),
+        };
+        let head = SessionHead::behind(to, undone_from);
+        let mut prepared = work.extend(execute, symbols, head, PreparationRequest::default()).await?;
+        if let Some(binding) = prepared.binding.clone() {
+            self.stores.records.bind(principal, binding, Timestamp::now()).await?;
+            prepared.recorded();
+        }
+        Ok(prepared.key)
+    }
+}
+
+/// When a head that this engine can't load is rebuilt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rebuilding {
+    Now,
+    /// By a call that holds the turn.
+    Later,
+}
+
+pub(super) struct Preparation<'a> {
+    pub(super) service: &'a Service,
+    pub(super) principal: &'a Principal,
+    pub(super) logical: &'a LogicalSession,
+    /// The slot of the run that is prepared for, and its cap in MB. None for `session_context`.
+    pub(super) slot: Option<(&'a Slot, u32)>,
+    pub(super) holder: BudgetHolder,
+    pub(super) on_stale: OnStale,
 }
 
 impl Preparation<'_> {
-    async fn check(&self, head: KnownHead) -> Result<Found, PrepareError> {
+    async fn check(&self, head: KnownHead, rebuilding: Rebuilding) -> Result<Found, PrepareError> {
         let Some(execute) = self.logical.execute.clone() else { return Ok(Found::Unbound) };
         let lost = |execute, reason| Ok(Found::Lost { execute, reason });
         if let Some(why) = &execute.lost {
@@ -212,37 +258,18 @@ impl Preparation<'_> {
         let Some(symbols) = symbol_space::symbols(&execute).filter(|symbols| symbols.check(self.catalogs()).is_ok()) else {
             return lost(execute, Reason::CatalogChanged);
         };
-        let heap = match (self.logical.head, head) {
-            (None, _) | (_, KnownHead::NotNeeded) => return Ok(Found::Usable { execute, symbols, heap: None }),
-            (_, KnownHead::Lost(reason)) => return lost(execute, reason),
-            (Some(key), KnownHead::Restored(restored, heap)) if restored == key => Ok(heap),
-            (Some(key), _) => match self.stored(key).await {
-                Ok(key) => self.heaps().restore(key).await,
-                Err(ServiceError::Conflict { .. }) => return lost(execute, Reason::HeapCollected),
-                Err(error) => return Err(error.into()),
+        let head = match (self.logical.head, head) {
+            (None, _) | (_, KnownHead::NotNeeded) => SessionHead::not_loaded(self.logical.head),
+            (Some(key), KnownHead::Restored(restored, heap)) if restored == key => SessionHead::loaded(key, heap),
+            (Some(key), _) => match self.load_head(key, &symbols, rebuilding).await? {
+                Ok(head) => head,
+                Err(reason) => return lost(execute, reason),
             },
         };
-        match heap {
-            Ok(heap) => Ok(Found::Usable { execute, symbols, heap: Some(heap) }),
-            Err(Failure::HeapNotFound { .. }) => lost(execute, Reason::HeapCollected),
-            Err(Failure::HeapDamaged { .. }) => lost(execute, Reason::HeapDamaged),
-            Err(Failure::HeapOfAnotherEngine { .. }) => lost(execute, Reason::EngineChanged),
-            Err(other) => Err(other.into()),
-        }
+        Ok(Found::Usable { execute, symbols, head: Box::new(head) })
     }
 
-    /// The stored heap behind a heap or state.
-    async fn stored(&self, key: HeapKey) -> Result<HeapKey, ServiceError> {
-        let slot = self.slot.map(|slot| (slot, self.service.policy().limits.heap_mb));
-        self.service.materialize(self.principal, &self.holder, slot, key).await
-    }
-
-    fn heaps(&self) -> HeapCache {
-        let time_max = HeapCache::time_max(&self.service.policy().limits);
-        self.service.runtime.heaps.for_owner(self.principal).until(Instant::now() + time_max)
-    }
-
-    fn catalogs(&self) -> &heapstead_catalog::Catalogs {
+    pub(super) fn catalogs(&self) -> &heapstead_catalog::Catalogs {
         self.service.catalogs()
     }
 
@@ -251,31 +278,38 @@ impl Preparation<'_> {
         &self,
         execute: ExecuteSession,
         symbols: Symbols,
-        heap: Option<HeapImage>,
+        head: SessionHead,
         request: PreparationRequest,
     ) -> Result<PreparedSession, PrepareError> {
         let exposed = symbols.expose(self.catalogs(), &request.picks)?;
         let resumed = self.logical.head.is_some() && self.logical.server != *self.service.stores.peers.server();
-        let continuity = Continuity { resumed_from_snapshot: resumed, ..Continuity::default() };
+        let continuity = Continuity { resumed_from_snapshot: resumed, ..Continuity::default() }.and_then(head.continuity.clone());
         let mode = match (exposed.is_noop(), exposed.new_catalogs.is_empty()) {
+            _ if continuity.stale_binding_recovered => WaveMode::Recover,
             (true, _) => WaveMode::Noop,
             (false, false) if !symbols.entities().is_empty() => WaveMode::Federate,
             (false, _) => WaveMode::Expand,
         };
-        // A heap that the caller chose may have none of the entities yet.
-        let to_bind = if request.instead.is_some() { exposed.symbols.entities() } else { &exposed.new };
-        let key = if request.instead.is_some() { None } else { self.logical.head };
-        let base = request.instead.unwrap_or(heap);
-        if to_bind.is_empty() {
-            let notice = self.notice(&execute, continuity, self.wave(mode, &exposed.new, execute.revision)?);
-            return Ok(PreparedSession { key, heap: base, binding: None, notice, warnings: Vec::new(), reservation: None });
-        }
-        let now = match mode {
-            WaveMode::Noop => execute,
-            _ => symbol_space::grown(&execute, &exposed.symbols, self.service.policy().expiry(Timestamp::now())),
+        // A heap that the caller chose may have none of the entities yet, and a state from before an import not all of them.
+        let all = request.instead.is_some() || head.is_behind;
+        let to_bind = if all { exposed.symbols.entities() } else { &exposed.new };
+        let head = match request.instead {
+            Some(heap) => SessionHead::instead(heap),
+            None => head,
         };
-        let wave = self.wave(mode, &exposed.new, now.revision)?;
-        self.expose(base, to_bind, now, None, continuity, wave).await
+        let shown = if mode == WaveMode::Recover { exposed.symbols.entities() } else { &exposed.new };
+        if to_bind.is_empty() {
+            let wave = self.wave(mode, shown, execute.revision)?.after(continuity.notice());
+            let notice = self.notice(&execute, continuity, wave);
+            let SessionHead { heap, key, warnings, .. } = head;
+            return Ok(PreparedSession { key, heap, binding: None, notice, warnings, reservation: None });
+        }
+        let now = match exposed.is_noop() {
+            true => execute,
+            false => symbol_space::grown(&execute, &exposed.symbols, self.service.policy().expiry(Timestamp::now())),
+        };
+        let wave = self.wave(mode, shown, now.revision)?.after(continuity.notice());
+        self.expose(Import { into: head, entities: to_bind, execute: now, replaces: None, continuity, wave }).await
     }
 
     /// Binds a first execute session, or one that was set aside and fits.
@@ -323,10 +357,10 @@ impl Preparation<'_> {
         let execute = symbol_space::opened(&exposed.symbols, reuse_key, expires_at);
         let continuity = Continuity { new_symbol_space: true, discard_cached_plasm_symbols: true, ..continuity };
         let wave = self.wave(mode, &exposed.new, 0)?.after(continuity.notice());
-        self.expose(base, &exposed.new, execute, replaces, continuity, wave).await
+        self.expose(Import { into: SessionHead::instead(base), entities: &exposed.new, execute, replaces, continuity, wave }).await
     }
 
-    async fn reusable(&self, reuse_key: &str) -> Result<Option<(ExecuteSession, Symbols, HeapImage)>, PrepareError> {
+    async fn reusable(&self, reuse_key: &str) -> Result<Option<(ExecuteSession, Symbols, HeapKey, HeapImage)>, PrepareError> {
         let records = &self.service.stores.records;
         let Some(execute) = records.reusable_execute_session(reuse_key.to_owned(), Timestamp::now()).await.map_err(ServiceError::from)?
         else {
@@ -334,14 +368,14 @@ impl Preparation<'_> {
         };
         let symbols = symbol_space::symbols(&execute).filter(|symbols| symbols.check(self.catalogs()).is_ok());
         let (Some(symbols), Some(head)) = (symbols, execute.head) else { return Ok(None) };
-        let Ok(head) = self.stored(head).await else { return Ok(None) };
-        Ok(self.heaps().restore(head).await.ok().map(|heap| (execute, symbols, heap)))
+        let Ok(stored) = self.stored(head).await else { return Ok(None) };
+        Ok(self.heaps().restore(stored).await.ok().map(|heap| (execute, symbols, head, heap)))
     }
 
     /// Binds an execute session again that was set aside. The client knows the symbols of the one that is lost now, which may be different.
     async fn rebind(
         &self,
-        (execute, symbols, heap): (ExecuteSession, Symbols, HeapImage),
+        (execute, symbols, key, heap): (ExecuteSession, Symbols, HeapKey, HeapImage),
         picks: &[Pick],
         replaces: Option<String>,
         continuity: Continuity,
@@ -353,86 +387,11 @@ impl Preparation<'_> {
         let now = ExecuteSession { expires_at: self.service.policy().expiry(Timestamp::now()), ..execute };
         let now = if exposed.is_noop() { now } else { symbol_space::grown(&now, &exposed.symbols, now.expires_at) };
         let wave = self.wave(WaveMode::Recover, exposed.symbols.entities(), now.revision)?.after(continuity.notice());
-        self.expose(Some(heap), exposed.symbols.entities(), now, replaces, continuity, wave).await
+        let into = SessionHead::loaded(key, heap);
+        self.expose(Import { into, entities: exposed.symbols.entities(), execute: now, replaces, continuity, wave }).await
     }
 
-    /// Exposes entities in a heap and stores the result.
-    async fn expose(
-        &self,
-        base: Option<HeapImage>,
-        to_bind: &[EntitySymbols],
-        execute: ExecuteSession,
-        replaces: Option<String>,
-        continuity: Continuity,
-        wave: Wave,
-    ) -> Result<PreparedSession, PrepareError> {
-        let notice = self.notice(&execute, continuity, wave);
-        let binding = |head| Binding { logical: self.logical.id, execute, replaces, head, pending_notice: None };
-        if to_bind.is_empty() {
-            // There is nothing in it to store.
-            return Ok(PreparedSession {
-                heap: base,
-                key: None,
-                binding: Some(binding(None)),
-                notice,
-                warnings: Vec::new(),
-                reservation: None,
-            });
-        }
-        let (heap, warned) = self.run_script(base, &script(self.catalogs(), to_bind)?).await?;
-        let bytes = heap.length();
-        let reservation = self.service.heaps().reserve_for(self.principal, heap.key(), bytes).await?;
-        let (key, reservation) = self.heaps().store_reserved(heap.clone(), reservation).await?;
-        let engine = NewHeapEngine::Produced(self.heaps().engine_id().clone());
-        let head = NewHeap { key, bytes, engine, reservation: Some(reservation.id().clone()) };
-        Ok(PreparedSession {
-            heap: Some(heap),
-            key: Some(key),
-            binding: Some(binding(Some(head))),
-            notice,
-            warnings: warned,
-            reservation: Some(reservation),
-        })
-    }
-
-    async fn run_script(&self, base: Option<HeapImage>, code: &str) -> Result<(HeapImage, Vec<String>), PrepareError> {
-        let limits = self.service.policy().limits;
-        let job = |base| Job {
-            code: code.into(),
-            kind: Kind::Stateful(base),
-            limits,
-            headers: Vec::new(),
-            replay: None,
-            holder: self.holder.clone(),
-        };
-        let execution = match self.slot {
-            Some(slot) => slot.submit_before(job(base)),
-            None => {
-                let place = self.service.engine().reserve(&self.holder, limits.heap_mb).map_err(ServiceError::from)?;
-                // Restored again when it has its slot: what waits holds no heap.
-                let key = base.map(|heap| heap.key());
-                let slot = place.with_slot().await;
-                let base = match key {
-                    Some(key) => Some(self.heaps().restore(key).await?),
-                    None => None,
-                };
-                slot.submit(job(base))
-            }
-        };
-        match execution.finish().await.1 {
-            Outcome::Completed { result, heap: Some(heap), .. } => {
-                let warned = warnings(&result).unwrap_or_default();
-                Ok((heap, warned.into_iter().map(|warning| warning.text).collect()))
-            }
-            Outcome::Failed(failure) => Err(PrepareError::Exposure(failure)),
-            other => {
-                let why = ExecutionOutcome::from(other).error().unwrap_or_else(|| "it returned no heap".into());
-                Err(PrepareError::Exposure(Failure::NoWorker(why)))
-            }
-        }
-    }
-
-    fn notice(&self, execute: &ExecuteSession, continuity: Continuity, wave: Wave) -> SessionNotice {
+    pub(super) fn notice(&self, execute: &ExecuteSession, continuity: Continuity, wave: Wave) -> SessionNotice {
         SessionNotice { continuity, execute_binding: Some(symbol_space::binding(execute)), wave: Some(wave) }
     }
 
