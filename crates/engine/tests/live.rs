@@ -135,7 +135,7 @@ async fn turns_repeat_exactly_in_another_live_worker() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_family_has_a_base_and_a_clone_for_the_next_turn() {
+async fn a_family_has_a_base_and_a_standby() {
     let (parts, engine) = engine().await;
     let zygote = zygote_of(processes::this(), &parts.base_heap).expect("a zygote");
     let live = open(&engine, None).await;
@@ -153,6 +153,85 @@ async fn a_family_has_a_base_and_a_clone_for_the_next_turn() {
     assert!(wait_for(SOON, || children_of(zygote).is_empty().then_some(())).is_some(), "they end with the last handle");
 }
 
+/// A clone for each turn cost more than the turn.
+#[tokio::test(flavor = "multi_thread")]
+async fn short_turns_start_no_process() {
+    let (_, engine) = engine().await;
+    let live = open(&engine, None).await;
+    turn(&engine, &live, "let n = 0").await;
+    let pair = wait_for_pair(&live).await;
+    for n in 1..=10 {
+        assert_eq!(turn(&engine, &live, "n += 1").await, n.to_string());
+    }
+    assert_eq!(wait_for_pair(&live).await, pair);
+    for n in 11..=30 {
+        assert_eq!(turn(&engine, &live, "n += 1").await, n.to_string());
+    }
+    let [base, standby] = wait_for_pair(&live).await;
+    assert_eq!(base, pair[0]);
+    assert_ne!(standby, pair[1], "one that is far behind is replaced");
+    let long = "x".repeat(40_000);
+    let codes = [
+        "new WeakRef({}).deref(); 1".to_owned(),
+        "for (const end = Date.now() + 25; Date.now() < end;); 1".to_owned(),
+        format!("/* {long} */ 1"),
+        format!("console.log('{long}'); 1"),
+    ];
+    for code in codes {
+        let [_, before] = wait_for_pair(&live).await;
+        assert_eq!(turn(&engine, &live, &code).await, "1");
+        let [_, after] = wait_for_pair(&live).await;
+        assert_ne!(before, after, "it can't, or should not, be repeated: {}", &code[..26]);
+    }
+}
+
+/// What the standby repeats has to give the state that the base had: also randomness, times, timers, generators and errors.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_turn_returns_to_the_exact_state_of_the_turns_before() {
+    let (_, engine) = engine().await;
+    let codes = [
+        "let seen = [Math.random(), Date.now()]; console.log(seen)",
+        "function* g() { while (true) seen.push(yield crypto.randomUUID()) } const it = g(); it.next().value",
+        "setTimeout(() => seen.push(performance.now()), 1); await new Promise(done => setTimeout(done, 3)); it.next('a').value",
+        "let kept; try { null.x } catch (error) { kept = error }",
+        "enum Colour { Red, Green }; class C { #n = Math.random(); get n() { return this.#n } } const c = new C()",
+        "it.next(Colour.Green).value",
+    ];
+    let all = "JSON.stringify([seen, it.next().value.length, kept.stack, c.n, Colour])";
+    for turns in 1..=codes.len() {
+        let (live, undisturbed) = (open(&engine, None).await, turns == codes.len());
+        let mut results = Vec::new();
+        for code in &codes[..turns] {
+            results.push(turn(&engine, &live, code).await);
+        }
+        let look = if undisturbed { all } else { "JSON.stringify(seen)" };
+        let Outcome::Completed { result: expected, .. } = run(&engine, job(look, Kind::Live(live.clone()))).await else {
+            panic!("{results:?}")
+        };
+        // That turn was not committed, so the standby has taken the place of its process. Then it fails once more.
+        let failed = turn(&engine, &live, "seen.length = 0; throw new Error('no')").await;
+        assert!(failed.starts_with("Error: no"), "{failed}");
+        let Outcome::Completed { result, .. } = run(&engine, job(look, Kind::Live(live.clone()))).await else { panic!("{results:?}") };
+        assert_eq!(result, expected, "after {turns} turns: {results:?}");
+    }
+}
+
+/// The base is in a turn, which may take minutes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_snapshot_during_a_turn_has_the_state_before_it() {
+    let (_, engine) = engine().await;
+    let live = open(&engine, None).await;
+    for code in ["let n = 1", "n += 1", "n += 1"] {
+        turn(&engine, &live, code).await;
+    }
+    let mut running = submit(&engine, job("n = 100; console.log(n); while (true);", Kind::Live(live.clone())));
+    begun(&mut running).await;
+    let (heap, _) = live.snapshot().await.unwrap_or_else(|failure| panic!("{failure}")).expect("a heap");
+    assert_eq!(brief(&run(&engine, job("n", Kind::Stateful(Some(heap)))).await), "3");
+    running.canceller().cancel().await;
+    assert_eq!(turn(&engine, &live, "n += 1").await, "4");
+}
+
 fn sorted(mut pids: Vec<i32>) -> Vec<i32> {
     pids.sort_unstable();
     pids
@@ -163,20 +242,21 @@ async fn a_killed_process_costs_at_most_the_family() {
     let (parts, engine) = engine().await;
     let live = open(&engine, None).await;
     turn(&engine, &live, "let n = 1").await;
-    let [base, ahead] = wait_for_pair(&live).await;
-    kill(ahead);
-    wait_for(SOON, || (!is_alive(ahead)).then_some(())).expect("dead");
+    let [base, standby] = wait_for_pair(&live).await;
+    kill(standby);
+    wait_for(SOON, || (!is_alive(standby)).then_some(())).expect("dead");
     assert_eq!(turn(&engine, &live, "n += 1").await, "2", "the base is cloned again");
-    let [base_now, _] = wait_for_pair(&live).await;
-    assert_ne!(base, base_now);
-    // With the base gone, one more turn has its clone; a turn that fails then has nothing to return to.
-    kill(base_now);
-    wait_for(SOON, || (!is_alive(base_now)).then_some(())).expect("dead");
     assert_eq!(turn(&engine, &live, "n += 1").await, "3");
-    let [base, ahead] = wait_for_pair(&live).await;
+    let [base_now, standby] = wait_for_pair(&live).await;
+    assert_eq!(base, base_now);
     kill(base);
-    kill(ahead);
-    wait_for(SOON, || (!is_alive(base) && !is_alive(ahead)).then_some(())).expect("dead");
+    wait_for(SOON, || (!is_alive(base)).then_some(())).expect("dead");
+    assert_eq!(turn(&engine, &live, "n += 1").await, "4", "the standby takes its place");
+    let [base, standby_now] = wait_for_pair(&live).await;
+    assert_eq!(base, standby);
+    kill(base);
+    kill(standby_now);
+    wait_for(SOON, || (!is_alive(base) && !is_alive(standby_now)).then_some(())).expect("dead");
     assert!(!live.is_alive().await);
     assert!(turn(&engine, &live, "n").await.contains("live worker"), "a clear failure");
 
@@ -193,19 +273,19 @@ async fn a_killed_process_costs_at_most_the_family() {
 
 async fn wait_for_pair(live: &LiveWorker) -> [i32; 2] {
     for _ in 0..1000 {
-        if let [base, ahead] = live.pids().await[..] {
-            return [base, ahead];
+        if let [base, standby] = live.pids().await[..] {
+            return [base, standby];
         }
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    panic!("no clone is made ahead")
+    panic!("no standby is made")
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crash_in_a_turn_names_the_signal() {
     let (_, engine) = engine().await;
     let live = open(&engine, None).await;
-    let [_, process] = wait_for_pair(&live).await;
+    let [process, _] = wait_for_pair(&live).await;
     let mut running = submit(&engine, job("console.log(1); while (true);", Kind::Live(live.clone())));
     begun(&mut running).await;
     kill(process);

@@ -75,10 +75,10 @@ impl Channel {
         !self.reader.borrow().has_more()
     }
 
-    /// Whether a request waits to be received.
-    pub fn has_request(&self) -> bool {
+    /// Whether a request comes within this time.
+    pub fn has_request_within(&self, duration: Duration) -> bool {
         let mut watched = [PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN)];
-        !self.is_drained() || matches!(poll(&mut watched, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(1..))
+        !self.is_drained() || matches!(poll(&mut watched, Some(&timespec(duration))), Ok(1..))
     }
 
     /// Notes that the heap is restored, so that `Opened` is sent.
@@ -171,9 +171,8 @@ impl Channel {
 
     /// Sleeps. Exits if the server closes the socket meanwhile.
     pub fn sleep(&self, duration: Duration) {
-        let timeout = Timespec { tv_sec: duration.as_secs() as i64, tv_nsec: i64::from(duration.subsec_nanos()) };
         let mut watched = [PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::empty())];
-        if let Ok(1..) = poll(&mut watched, Some(&timeout)) {
+        if let Ok(1..) = poll(&mut watched, Some(&timespec(duration))) {
             quit();
         }
     }
@@ -189,6 +188,10 @@ impl Channel {
             quit();
         }
     }
+}
+
+fn timespec(duration: Duration) -> Timespec {
+    Timespec { tv_sec: duration.as_secs() as i64, tv_nsec: i64::from(duration.subsec_nanos()) }
 }
 
 struct Socket(RawFd);

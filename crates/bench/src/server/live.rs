@@ -99,9 +99,12 @@ async fn durable_turn(artifacts: &Artifacts, server: &Server, effort: Effort, re
     let (mut ours, mut parts, mut snapshots, mut bare) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for round in 0..effort.choose(60, 400) + WARM_UP {
         let turn = session.timed_turn().await;
+        // After the same pause: what is measured right after something else finds caches and processors warm.
+        tokio::time::sleep(PAUSE).await;
         let part = timed(health.get("/healthz")).await + synced_write(&mut file);
         tokio::time::sleep(PAUSE).await;
         let snapshot = timed(stored.run(json!({ "code": TURN, "durability": "snapshot" }))).await;
+        tokio::time::sleep(PAUSE).await;
         let in_node = timed(async { drop(plain.ask("POST", "/", "", TURN.as_bytes()).await) }).await;
         if round >= WARM_UP {
             ours.push(turn);

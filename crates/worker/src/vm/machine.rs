@@ -11,6 +11,10 @@ use rustix::mm::{MapFlags, ProtFlags};
 use std::borrow::Cow;
 use std::mem::ManuallyDrop;
 use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+/// A turn that waited for the clone comes sooner, and need not wait for the warm-up too.
+const BEFORE_WARM_UP: Duration = Duration::from_millis(3);
 
 /// Serves requests until the server closes the channel. An error says why this worker can't continue.
 pub fn serve(channel: &Channel) -> Result<(), String> {
@@ -32,7 +36,7 @@ pub fn serve(channel: &Channel) -> Result<(), String> {
                 machine.is_live = true;
                 // The clone serves only if a turn of this process fails.
                 if let Cloned::Original = fork(channel, descriptor)?
-                    && !channel.has_request()
+                    && !channel.has_request_within(BEFORE_WARM_UP)
                 {
                     machine.warm_up();
                 }
