@@ -134,6 +134,19 @@ async fn turns_repeat_exactly_in_another_live_worker() {
     assert_eq!(turn(&engine, &again, "seen").await, turn(&engine, &live, "seen").await);
 }
 
+/// A session may have one worker after the other, and what a snapshot contains is known by the number of its last run.
+#[tokio::test(flavor = "multi_thread")]
+async fn snapshots_of_different_workers_are_not_confused() {
+    let (_, engine) = engine().await;
+    let mut numbers = Vec::new();
+    for _ in 0..2 {
+        let live = open(&engine, None).await;
+        turn(&engine, &live, "1").await;
+        numbers.push(live.snapshot().await.expect("a snapshot").expect("a turn").1);
+    }
+    assert_ne!(numbers[0], numbers[1]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_family_has_a_base_and_a_standby() {
     let (parts, engine) = engine().await;

@@ -38,6 +38,8 @@ use tokio::sync::Mutex;
 /// Of a process that writes a snapshot: the least.
 const SNAPSHOT_NICE: i32 = 19;
 const READ_BYTES: usize = 4096;
+/// Of all families: the caller keeps by the number of a run what state it led to, and a session may have one family after the other.
+static LAST_RUN: AtomicU64 = AtomicU64::new(0);
 
 /// Handles to one family. It is killed when the last one is dropped.
 #[derive(Debug, Clone)]
@@ -52,7 +54,6 @@ struct Family {
     group: Pid,
     clones: Arc<CloneCount>,
     processes: Mutex<Processes>,
-    last_run: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -111,7 +112,7 @@ impl LiveWorker {
         let open = run_requests::open(heap_mb, heap, true);
         process.send(&[open], heap.map(AsFd::as_fd).as_slice()).await?;
         let processes = Mutex::new(Processes { base: Some(process), in_turn: None, standby: None });
-        let live = Self(Arc::new(Family { _zygote: zygote, heap_mb, group, clones, processes, last_run: AtomicU64::new(0) }));
+        let live = Self(Arc::new(Family { _zygote: zygote, heap_mb, group, clones, processes }));
         live.keep_ready();
         Ok(live)
     }
@@ -158,7 +159,7 @@ impl LiveWorker {
             processes = self.0.processes.lock().await;
         }
         let mut process = processes.base.take().ok_or_else(no_base)?;
-        let run = RunNumber::new(self.0.last_run.fetch_add(1, Relaxed) + 1).ok_or_else(no_base)?;
+        let run = RunNumber::new(LAST_RUN.fetch_add(1, Relaxed) + 1).ok_or_else(no_base)?;
         processes.in_turn = Some(run);
         drop(processes);
         process.send(&[RunRequest { run, job, seed }.message()], &[]).await?;
@@ -299,7 +300,7 @@ impl LiveTurn {
         Self { live, run, process, is_committed: false, short }
     }
 
-    /// The number of the run among those of its worker.
+    /// The number of the run among those of all live workers.
     pub fn run(&self) -> RunNumber {
         self.run
     }

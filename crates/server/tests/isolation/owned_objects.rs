@@ -113,14 +113,17 @@ impl OwnedObjects {
     }
 }
 
+/// A name like this one, which sorts right after it: as a cursor, it must list the same.
 pub fn other(name: &str) -> String {
+    if let Some(rest) = name.strip_suffix('f') {
+        return other(rest) + "0";
+    }
     let mut other = name.to_owned();
     let last = other.pop().expect("a name");
     other.push(match last {
         '0' => '7',
         '9' => 'a',
         '1'..='8' | 'a'..='e' => char::from_u32(last as u32 + 1).expect("a character"),
-        'f' => '0',
         _ => 'x',
     });
     other
