@@ -24,7 +24,8 @@ const EXCEPTIONS: &[(&str, Applies)] = &[
     ("`mcp.headers`", |program, _| program.code.contains("mcp") || program.name.contains(" on the heap of ")),
     ("exceed 1 MiB", |_, _| true),
     // Code that was stopped at one of its limits can't say what it had read.
-    ("it was stopped", |_, record| record["status"] == "timed_out" || record["error"].as_str().is_some_and(stopped)),
+    ("it was stopped", |_, record| record["status"] == "timed_out"),
+    ("failure of its worker", |_, record| record["error"].as_str().is_some_and(stopped)),
 ];
 
 fn stopped(error: &str) -> bool {
