@@ -134,6 +134,25 @@ async fn turns_repeat_exactly_in_another_live_worker() {
     assert_eq!(turn(&engine, &again, "seen").await, turn(&engine, &live, "seen").await);
 }
 
+/// After each clone, the base goes through the motions of a run, unless a turn comes first. If that left anything, the state would depend on time,
+/// and the standby would not have the state of the base.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_state_does_not_depend_on_when_it_was_cloned() {
+    let (_, engine) = engine().await;
+    let live = open(&engine, None).await;
+    turn(&engine, &live, "let n = 1; n").await;
+    let mut keys = Vec::new();
+    for _ in 0..3 {
+        keys.push(live.snapshot().await.expect("a snapshot").expect("a turn").0.key());
+        // Longer than a clone waits before its warm-up, and the warm-up takes.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let failed = turn(&engine, &live, "n += 1; throw new Error('no')").await;
+    assert!(failed.starts_with("Error: no"), "{failed}");
+    keys.push(live.snapshot().await.expect("a snapshot").expect("a turn").0.key());
+    assert!(keys.iter().all(|key| *key == keys[0]), "{keys:?}");
+}
+
 /// A session may have one worker after the other, and what a snapshot contains is known by the number of its last run.
 #[tokio::test(flavor = "multi_thread")]
 async fn snapshots_of_different_workers_are_not_confused() {

@@ -136,6 +136,10 @@ impl<'a> Machine<'a> {
     }
 
     fn snapshot(&mut self, descriptor: Option<OwnedFd>) -> Result<Written, Failure> {
+        if self.is_live {
+            // V8 compiles functions for it that a run may not have needed. The bytes must not depend on whether there was time for that before.
+            self.warm_up();
+        }
         match (self.isolate.take(), self.restored.take(), descriptor) {
             (Some(mut isolate), Some(restored), Some(descriptor)) => {
                 let undefined = restored.into_snapshot(&mut isolate);
