@@ -12,7 +12,7 @@ use crate::{Config, HeapImage, Refused, SourceText, v8_version};
 use heapstead_types::limits::worker_mb_max;
 use heapstead_types::{BudgetHolder, EngineId, EngineMismatch, Failure, Limits};
 use heapstead_wire::control::{OptionalLayer, StatefulJit};
-use heapstead_wire::{RecordedInputs, SEED_BYTES, ScriptForm};
+use heapstead_wire::{RecordedInputs, SEED_BYTES};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use tokio::sync::{Mutex, mpsc, oneshot};
@@ -59,7 +59,7 @@ pub struct Job {
     /// `X-MCP-*` headers, which code reads as `mcp.headers`.
     pub headers: Vec<(String, String)>,
     /// Of an earlier run, which this one repeats.
-    pub replay: Option<Replay>,
+    pub replay: Option<Recorded>,
     /// Under whom it is scheduled and counted.
     pub holder: BudgetHolder,
 }
@@ -70,28 +70,6 @@ pub struct Recorded {
     /// Of all randomness in the run.
     pub seed: [u8; SEED_BYTES],
     pub inputs: RecordedInputs,
-}
-
-/// What is repeated.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Replay {
-    pub recorded: Recorded,
-    /// The code of the job is the JavaScript that ran, in this form. None: it is the source.
-    pub form: Option<ScriptForm>,
-}
-
-/// The JavaScript that ran, and how it was made from the source.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Javascript {
-    pub text: String,
-    /// None if it is too long.
-    pub form: Option<ScriptForm>,
-}
-
-impl Javascript {
-    pub(crate) fn bytes(&self) -> usize {
-        self.text.len() + self.form.as_ref().map_or(0, |form| form.as_bytes().len())
-    }
 }
 
 /// Holds the memory of long inputs. Kept until they are stored.
@@ -134,8 +112,8 @@ pub enum Outcome {
         result: String,
         /// None for stateless runs and runs on a live worker.
         heap: Option<HeapImage>,
-        /// If it differs from the source.
-        javascript: Option<Javascript>,
+        /// The JavaScript that ran, if types were stripped from the source.
+        javascript: Option<String>,
         /// Of a run on a live worker.
         turn: Option<LiveTurn>,
         /// Holds the slot, the memory of what the worker left and the room of a long answer, until all that is stored.
@@ -152,7 +130,7 @@ impl Outcome {
     /// The outcome of a worker that has ended: a completed run keeps its permit for what the worker left.
     pub(crate) fn with_permit(mut self, mut held: Permit) -> Self {
         if let Self::Completed { result, heap, javascript, permit, .. } = &mut self {
-            let texts = result.len() + javascript.as_ref().map_or(0, Javascript::bytes);
+            let texts = result.len() + javascript.as_ref().map_or(0, String::len);
             held.worker_ended(texts as u64 + heap.as_ref().map_or(0, HeapImage::length));
             *permit = held.holding(permit.take_answer());
         }

@@ -1,7 +1,7 @@
 //! Follows one worker through its run: checks its messages, turns them into events, and decides the outcome.
 
 use crate::answers::{AnswerRoom, Answers, SHORT_ANSWER_BYTES};
-use crate::engine::{Event, InputsRoom, Javascript, Job, Kind, Outcome, Recorded};
+use crate::engine::{Event, InputsRoom, Job, Kind, Outcome, Recorded};
 use crate::heap_image::HeapImage;
 use crate::live::Observed;
 use crate::scheduler::Permit;
@@ -33,7 +33,7 @@ pub struct Follower<'a> {
     inputs: Vec<u8>,
     /// What is recorded of a run whose heap is being written: a run that is stopped then has no recording.
     recording: Option<Event>,
-    javascript: Option<Javascript>,
+    javascript: Option<String>,
     result: Option<String>,
     holder: &'a BudgetHolder,
     answers: &'a Answers,
@@ -144,8 +144,8 @@ impl<'a> Follower<'a> {
                 self.inputs.extend(part);
                 None
             }
-            FromWorker::Javascript { text, form, .. } => {
-                self.javascript = Some(Javascript { text, form });
+            FromWorker::Javascript { text, .. } => {
+                self.javascript = Some(text);
                 None
             }
             FromWorker::Output { text, .. } => {
@@ -162,7 +162,7 @@ impl<'a> Follower<'a> {
             // There are no capabilities yet, and the worker's code never calls one. So this worker does not run our code any more.
             FromWorker::Call { kind, .. } => Some(self.misbehaved(&format!("`Call` of kind {kind}, but no capability exists"))),
             FromWorker::Ended { outcome: Ok(result), .. } => {
-                self.shrink_room(result.len() + self.javascript.as_ref().map_or(0, Javascript::bytes));
+                self.shrink_room(result.len() + self.javascript.as_ref().map_or(0, String::len));
                 self.recording = self.recorded();
                 self.result = Some(result);
                 self.stage = Stage::Saving;

@@ -4,7 +4,7 @@ mod common;
 
 use common::processes::{self, children_of, is_alive, kill, wait_for, zygote_of};
 use common::{begun, brief, end_of, job, probes, production, run, start, submit};
-use heapstead_engine::{Artifacts, Engine, Event, HeapImage, Job, Kind, LiveWorker, Outcome, Recorded, Replay};
+use heapstead_engine::{Artifacts, Engine, Event, HeapImage, Job, Kind, LiveWorker, Outcome, Recorded};
 use heapstead_types::{BudgetHolder, Failure, Stage};
 use std::time::Duration;
 
@@ -125,7 +125,7 @@ async fn turns_repeat_exactly_in_another_live_worker() {
     }
     let again = open(&engine, None).await;
     for (code, (result, recorded)) in journal {
-        let mut outcome = run(&engine, Job { replay: Some(Replay { recorded, form: None }), ..job(code, Kind::Live(again.clone())) }).await;
+        let mut outcome = run(&engine, Job { replay: Some(recorded), ..job(code, Kind::Live(again.clone())) }).await;
         assert_eq!(brief(&outcome), result, "{code}");
         if let Outcome::Completed { turn, .. } = &mut outcome {
             turn.take().expect("a turn").commit().await.expect("committed");

@@ -6,7 +6,7 @@ use common::production;
 use heapstead_types::Failure;
 use heapstead_wire::control::{self, FromZygote, ToZygote};
 use heapstead_wire::{
-    CallNumber, Decoder, FromWorker, Open, RecordedInputs, Replay, RunNumber, RunSettings, ToWorker, ZygoteSettings, send_with_descriptors,
+    CallNumber, Decoder, FromWorker, Open, RecordedInputs, RunNumber, RunSettings, ToWorker, ZygoteSettings, send_with_descriptors,
 };
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -276,10 +276,7 @@ impl Worker {
     /// Runs a turn, with the inputs of an earlier one if they are given. Returns what it shows, and its inputs.
     fn turn(&mut self, n: u64, code: &str, replay: Option<&RecordedInputs>) -> (Seen, RecordedInputs) {
         let request = match run(n, code) {
-            ToWorker::Run { run, settings, code, .. } => {
-                let replay = replay.map(|inputs| Replay { inputs: Cow::Borrowed(inputs), form: None });
-                ToWorker::Run { run, settings, replay, code }
-            }
+            ToWorker::Run { run, settings, code, .. } => ToWorker::Run { run, settings, replay: replay.map(Cow::Borrowed), code },
             other => other,
         };
         self.send(&request, None);

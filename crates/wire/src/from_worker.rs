@@ -12,14 +12,14 @@
 //! | 18 | `Committed` | empty |
 //! | 19 | `Snapshot` | a status byte: 0, then u64 length and SHA-256 of what was written; or a failure |
 //! | 20 | `Unfit` | UTF-8 text: why this worker can't serve; it belongs to no run |
-//! | 21 | `Javascript` | u32 length of the form, the JavaScript that ran, if it differs from the source, its form (`script_form.rs`; empty if that is too long). `Ended` follows at once: the server has room for both, or reads neither |
+//! | 21 | `Javascript` | the JavaScript that ran, if it differs from the source. `Ended` follows at once: the server has room for both, or reads neither |
 //! | 22 | `Inputs` | a part of the inputs of a stateful run, at most 64 KiB (`recorded_inputs.rs`); all parts come before the end of the run |
 //!
 //! [`crate::Decoder`] reads these messages, [`crate::ServerState`] says which may come when.
 
 use crate::failure_codec;
 use crate::frame::{FrameError, HEAD_BYTES, Head, Kind, take_number, write_frame};
-use crate::{CallNumber, RecordedInputs, RunNumber, SCRIPT_FORM_BYTES_MAX, ScriptForm};
+use crate::{CallNumber, RecordedInputs, RunNumber};
 use heapstead_types::{Failure, limits};
 use std::borrow::Cow;
 use std::io::Write;
@@ -29,9 +29,8 @@ pub const OUTPUT_BYTES_MAX: usize = 64 << 10;
 pub const CALL_BYTES_MAX: usize = limits::RESULT_BYTES_MAX;
 /// Type stripping may lengthen a source (enums become functions), so the code that runs may be longer than the code that was sent.
 const JAVASCRIPT_BYTES_MAX: usize = 4 * limits::SOURCE_BYTES_MAX;
-const FORM_LENGTH_BYTES: usize = 4;
 /// `Javascript` and `Ended` of one run: what a worker may send at once beside its output.
-pub const ANSWER_BYTES_MAX: usize = JAVASCRIPT.payload_bytes_max + ENDED.payload_bytes_max;
+pub const ANSWER_BYTES_MAX: usize = JAVASCRIPT_BYTES_MAX + ENDED.payload_bytes_max;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FromWorker {
@@ -69,8 +68,6 @@ pub enum FromWorker {
     Javascript {
         run: RunNumber,
         text: String,
-        /// None if it is too long.
-        form: Option<ScriptForm>,
     },
     /// The serialised completion value, or the failure.
     Ended {
@@ -107,12 +104,7 @@ const ENDED: Kind = Kind { byte: 17, name: "Ended", payload_bytes_max: 1 + limit
 const COMMITTED: Kind = Kind { byte: 18, name: "Committed", payload_bytes_max: 0, of_a_run: true };
 const SNAPSHOT: Kind = Kind { byte: 19, name: "Snapshot", payload_bytes_max: 1 + limits::ERROR_BYTES_MAX, of_a_run: true };
 const UNFIT: Kind = Kind { byte: 20, name: "Unfit", payload_bytes_max: limits::ERROR_BYTES_MAX, of_a_run: false };
-const JAVASCRIPT: Kind = Kind {
-    byte: 21,
-    name: "Javascript",
-    payload_bytes_max: FORM_LENGTH_BYTES + JAVASCRIPT_BYTES_MAX + SCRIPT_FORM_BYTES_MAX,
-    of_a_run: true,
-};
+const JAVASCRIPT: Kind = Kind { byte: 21, name: "Javascript", payload_bytes_max: JAVASCRIPT_BYTES_MAX, of_a_run: true };
 const INPUTS: Kind = Kind { byte: 22, name: "Inputs", payload_bytes_max: OUTPUT_BYTES_MAX, of_a_run: true };
 pub(crate) static KINDS: [Kind; 12] =
     [OPENED, PARSING, STARTED, OUTPUT, OUTPUT_DROPPED, CALL, ENDED, COMMITTED, SNAPSHOT, UNFIT, JAVASCRIPT, INPUTS];
@@ -169,10 +161,7 @@ impl FromWorker {
             Self::Opened | Self::Parsing { .. } | Self::Started { .. } | Self::OutputDropped { .. } | Self::Committed { .. } => {
                 write_frame(writer, kind, run, &[])
             }
-            Self::Javascript { text, form, .. } => {
-                let form = form.as_ref().map_or(&[][..], ScriptForm::as_bytes);
-                write_frame(writer, kind, run, &[&(form.len() as u32).to_le_bytes(), text.as_bytes(), form])
-            }
+            Self::Javascript { text, .. } => write_frame(writer, kind, run, &[text.as_bytes()]),
             Self::Output { text, .. } => write_frame(writer, kind, run, &[text]),
             Self::Inputs { part, .. } => write_frame(writer, kind, run, &[part]),
             Self::Call { call, kind: call_kind, payload, .. } => {
@@ -217,16 +206,7 @@ impl FromWorker {
             OPENED => Self::Opened,
             PARSING => Self::Parsing { run: head.run()? },
             STARTED => Self::Started { run: head.run()? },
-            JAVASCRIPT => {
-                let form_length = u32::from_le_bytes(take_number(&mut payload).ok_or_else(malformed)?) as usize;
-                // The form is the last, so that the JavaScript, which may be long, stays where it is.
-                let form_start = payload.len().checked_sub(form_length).ok_or_else(malformed)?;
-                let form = match payload.split_off(form_start) {
-                    form if form.is_empty() => None,
-                    form => Some(ScriptForm::from_bytes(form).ok_or_else(malformed)?),
-                };
-                Self::Javascript { run: head.run()?, text: head.text(payload)?, form }
-            }
+            JAVASCRIPT => Self::Javascript { run: head.run()?, text: head.text(payload)? },
             OUTPUT => Self::Output { run: head.run()?, text: payload },
             INPUTS => Self::Inputs { run: head.run()?, part: payload },
             OUTPUT_DROPPED => Self::OutputDropped { run: head.run()? },

@@ -81,7 +81,7 @@ fn parsing(run: u64) -> FromWorker {
 }
 
 fn javascript(run: u64) -> FromWorker {
-    FromWorker::Javascript { run: number(run), text: String::new(), form: None }
+    FromWorker::Javascript { run: number(run), text: String::new() }
 }
 
 fn inputs(run: u64, bytes: usize) -> FromWorker {

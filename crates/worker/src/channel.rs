@@ -1,7 +1,7 @@
 //! The worker's end of its socket: receives requests, checks their order, and sends messages.
 
 use heapstead_types::Failure;
-use heapstead_wire::{FromWorker, OrderError, ReadError, Reader, RecordedInputs, RunNumber, ScriptForm, ToWorker, WorkerState};
+use heapstead_wire::{FromWorker, OrderError, ReadError, Reader, RecordedInputs, RunNumber, ToWorker, WorkerState};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::cell::{Cell, RefCell};
 use std::io::Write;
@@ -28,19 +28,6 @@ pub struct Channel {
     opened_due: Cell<bool>,
     output_bytes_left: Cell<u64>,
     output_dropped: Cell<bool>,
-}
-
-/// The JavaScript that ran, and how it was made from the source.
-pub struct Javascript {
-    pub text: String,
-    /// None if it is too long.
-    pub form: Option<ScriptForm>,
-}
-
-impl Javascript {
-    fn bytes(&self) -> usize {
-        self.text.len() + self.form.as_ref().map_or(0, |form| form.as_bytes().len())
-    }
 }
 
 impl Channel {
@@ -110,9 +97,9 @@ impl Channel {
 
     /// Reports that the run has completed with this result, what it has read from outside, and the JavaScript that ran if it differs from the
     /// source. In one write, unless that is long, so that the server wakes up once.
-    pub fn completed(&self, run: RunNumber, inputs: Option<&RecordedInputs>, result: String, javascript: Option<Javascript>) {
-        let is_short = result.len() + javascript.as_ref().map_or(0, Javascript::bytes) < JOINED_BYTES_MAX;
-        let javascript = javascript.map(|Javascript { text, form }| FromWorker::Javascript { run, text, form });
+    pub fn completed(&self, run: RunNumber, inputs: Option<&RecordedInputs>, result: String, javascript: Option<String>) {
+        let is_short = result.len() + javascript.as_ref().map_or(0, String::len) < JOINED_BYTES_MAX;
+        let javascript = javascript.map(|text| FromWorker::Javascript { run, text });
         let ended = FromWorker::Ended { run, outcome: Ok(result) };
         if is_short {
             self.flush_opened();

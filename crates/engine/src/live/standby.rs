@@ -4,7 +4,7 @@
 use super::Process;
 use crate::engine::{Job, Recorded};
 use heapstead_types::Failure;
-use heapstead_wire::{Decoder, FromWorker, Replay, RunNumber, RunSettings, ToWorker};
+use heapstead_wire::{Decoder, FromWorker, RunNumber, RunSettings, ToWorker};
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -79,7 +79,7 @@ impl ShortTurn {
 
     fn request(&self) -> ToWorker<'_> {
         let settings = RunSettings { output_bytes_max: self.output_bytes_max, seed: self.recorded.seed, headers: Vec::new() };
-        let replay = Some(Replay { inputs: Cow::Borrowed(&self.recorded.inputs), form: None });
+        let replay = Some(Cow::Borrowed(&self.recorded.inputs));
         ToWorker::Run { run: self.run, settings: Cow::Owned(settings), replay, code: Cow::Borrowed(&self.code) }
     }
 }

@@ -54,6 +54,6 @@ async fn the_javascript_that_ran_is_reported_if_it_differs_from_the_source() {
     for (code, expected) in [("let a: number = 1", Some("let a         = 1")), ("let a = 1", None)] {
         let (_, outcome) = run(&engine, code, Kind::Stateful(None)).await;
         let Outcome::Completed { javascript, .. } = outcome else { panic!("{outcome:?}") };
-        assert_eq!(javascript.as_ref().map(|javascript| javascript.text.as_str()), expected);
+        assert_eq!(javascript.as_deref(), expected);
     }
 }

@@ -1,8 +1,8 @@
 //! What of a run, or of an import of catalog entities, goes into the journal.
 
-use heapstead_engine::{Gap, InputsRoom, Javascript, Recorded, RecordedInputs, ScriptForm};
+use heapstead_engine::{Gap, InputsRoom, Recorded, RecordedInputs};
 use heapstead_store::records::JournalEntry;
-use heapstead_types::{EngineId, HeapKey, Limits, SessionId, SharedText, limits};
+use heapstead_types::{EngineId, HeapKey, Limits, SessionId, SharedText};
 use sha2::{Digest, Sha256};
 
 /// Gathered while the run goes on.
@@ -19,10 +19,7 @@ pub struct RunRecorder {
 
 /// What was run, and what it has produced.
 pub struct RunEnd<'a> {
-    /// As it was sent.
-    pub source: SharedText,
-    /// Of a run that completed.
-    pub ran: Option<RanCode>,
+    pub code: SharedText,
     pub limits: Limits,
     pub engine: &'a EngineId,
     pub session: Option<SessionId>,
@@ -32,28 +29,6 @@ pub struct RunEnd<'a> {
     pub result: &'a str,
     /// Why the run can't be repeated, if it did not come to its own end.
     pub gap: Option<Gap>,
-}
-
-/// The JavaScript that ran.
-pub struct RanCode {
-    pub text: SharedText,
-    form: Option<ScriptForm>,
-}
-
-impl RanCode {
-    /// With the JavaScript that the engine has reported, if it differs from the source.
-    pub fn new(source: &SharedText, reported: Option<Javascript>) -> Self {
-        match reported {
-            Some(Javascript { text, form }) => Self { text: text.into(), form },
-            None => Self { text: source.clone(), form: Some(ScriptForm::default()) },
-        }
-    }
-
-    /// What a replay can send to a worker. None if it is too long.
-    fn recordable(self) -> Option<(SharedText, ScriptForm)> {
-        let is_short = self.text.len() <= limits::SOURCE_BYTES_MAX;
-        self.form.filter(|_| is_short).map(|form| (self.text, form))
-    }
 }
 
 impl RunRecorder {
@@ -92,15 +67,10 @@ impl RunRecorder {
             // A worker that dies has sent nothing.
             (gap, _) => RecordedInputs::missing(gap.unwrap_or(Gap::Lost)),
         };
-        let (code, form) = match end.ran.and_then(RanCode::recordable) {
-            Some((code, form)) => (code, Some(form.into_bytes())),
-            None => (end.source, None),
-        };
         Some(JournalEntry {
             session: end.session,
             is_import: end.is_import,
-            code,
-            form,
+            code: end.code,
             input_heap: self.input_heap,
             output_heap: end.heap,
             limits: end.limits,

@@ -35,7 +35,7 @@ mod stateless;
 mod turn_across_servers;
 mod turn_queue;
 
-pub(crate) use journal::{RanCode, RunEnd, RunRecorder};
+pub(crate) use journal::{RunEnd, RunRecorder};
 pub(crate) use lineage::{KnownState, Lineage, Rebuilt, RebuiltLive};
 pub use one_shot::{OneShot, OneShotMode, OneShotRequest};
 pub use outcome::{ExecutionOutcome, FinishedRun};

@@ -4,7 +4,7 @@ use super::{ExecutionOutcome, Executions};
 use crate::error::Noun;
 use crate::heaps::HeapCache;
 use crate::{Caller, OwnerPermit, Service, ServiceError, Stores};
-use heapstead_engine::{Engine, Event, HeapImage, Job, Kind, LiveTurn, Outcome, Recorded, RecordedInputs, Replay, ScriptForm, Slot};
+use heapstead_engine::{Engine, Event, HeapImage, Job, Kind, LiveTurn, Outcome, Recorded, RecordedInputs, Slot};
 use heapstead_store::records::JournalEntry;
 use heapstead_types::{BudgetHolder, ErrorCode, ExecutionId, Failure, Fault, HeapKey, Limits, Principal, Status, limits};
 use schemars::JsonSchema;
@@ -94,7 +94,6 @@ pub enum NotRecorded {
 pub struct RecordedRun {
     pub entry: JournalEntry,
     inputs: RecordedInputs,
-    form: Option<ScriptForm>,
 }
 
 /// Repeats runs of one owner on this engine.
@@ -134,12 +133,8 @@ impl<'a> Replayer<'a> {
         let entry = self.stores.records.journal_entry(self.principal, execution).await?;
         Ok(entry.ok_or(NotRecorded::NoEntry).and_then(|entry| {
             let inputs = RecordedInputs::from_bytes(entry.inputs.clone()).ok_or(NotRecorded::Unreadable)?;
-            let form = match entry.form.clone() {
-                Some(bytes) => Some(ScriptForm::from_bytes(bytes).ok_or(NotRecorded::Unreadable)?),
-                None => None,
-            };
             let gap = inputs.gaps().next();
-            gap.map_or(Ok(RecordedRun { entry, inputs, form }), |gap| Err(NotRecorded::Gap(gap.describe())))
+            gap.map_or(Ok(RecordedRun { entry, inputs }), |gap| Err(NotRecorded::Gap(gap.describe())))
         }))
     }
 
@@ -159,7 +154,7 @@ impl<'a> Replayer<'a> {
     }
 
     pub async fn run(&self, recorded: &RecordedRun, kind: Kind) -> Result<Replayed, ServiceError> {
-        let RecordedRun { entry, inputs, form } = recorded;
+        let RecordedRun { entry, inputs } = recorded;
         // The run came to its end within its limit. How long that takes depends on the engine and on what else the machine does.
         let mut limits = Limits { timeout_secs: limits::TIMEOUT_SECS_MAX, ..entry.limits };
         if let Kind::Live(worker) = &kind {
@@ -171,7 +166,7 @@ impl<'a> Replayer<'a> {
             kind,
             limits,
             headers: Vec::new(),
-            replay: Some(Replay { recorded: Recorded { seed: entry.seed, inputs: inputs.clone() }, form: form.clone() }),
+            replay: Some(Recorded { seed: entry.seed, inputs: inputs.clone() }),
             holder: self.holder.clone(),
         };
         let mut replay = match self.slot {

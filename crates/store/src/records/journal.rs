@@ -16,11 +16,8 @@ pub struct JournalEntry {
     pub session: Option<SessionId>,
     /// Whether it is an import of catalog entities.
     pub is_import: bool,
-    /// The JavaScript that ran, or the source that was sent if there is no `form`.
+    /// The source that was sent, or the script of the import.
     pub code: SharedText,
-    /// How the JavaScript was made from the source, encoded. None of a run that failed, of one whose JavaScript or form is too long, and of those
-    /// of earlier versions.
-    pub form: Option<Vec<u8>>,
     /// None for a run that started fresh.
     pub input_heap: Option<HeapKey>,
     /// None for a run that failed.

@@ -15,7 +15,7 @@ impl JournalRecords for Sqlite {
         self.read(move |db| {
             db.prepare_cached(
                 "SELECT code, input_heap, heap_mb, timeout_secs, output_bytes_max, engine, seed, inputs, output_sha256, result_sha256,
-                 session, output_heap, is_import, form FROM journal WHERE execution_id = ? AND principal = ?",
+                 session, output_heap, is_import FROM journal WHERE execution_id = ? AND principal = ?",
             )?
             .query_row(params![id.as_str(), principal.as_str()], entry)
             .optional()
@@ -90,7 +90,6 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<JournalEntry> {
         session: session(row, 10)?,
         is_import: row.get(12)?,
         code: row.get::<_, String>(0)?.into(),
-        form: row.get(13)?,
         input_heap: heap_key(row, 1)?,
         output_heap: heap_key(row, 11)?,
         limits: Limits { heap_mb: row.get(2)?, timeout_secs: row.get(3)?, output_bytes_max: row.get::<_, i64>(4)? as u64 },
@@ -106,7 +105,7 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<JournalEntry> {
 pub fn insert(db: &Connection, id: &ExecutionId, principal: &str, entry: &JournalEntry) -> rusqlite::Result<()> {
     db.prepare_cached(
         "INSERT INTO journal (execution_id, principal, session, input_heap, output_heap, heap_mb, timeout_secs, output_bytes_max, engine,
-         seed, output_sha256, result_sha256, bytes, code, form, inputs, is_import) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+         seed, output_sha256, result_sha256, bytes, code, inputs, is_import) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     )?
     .execute(params![
         id.as_str(),
@@ -121,9 +120,8 @@ pub fn insert(db: &Connection, id: &ExecutionId, principal: &str, entry: &Journa
         entry.seed,
         entry.output_sha256,
         entry.result_sha256,
-        ROW_BYTES + (entry.code.len() + entry.form.as_ref().map_or(0, Vec::len) + entry.inputs.len()) as i64,
+        ROW_BYTES + (entry.code.len() + entry.inputs.len()) as i64,
         &*entry.code,
-        entry.form,
         entry.inputs,
         entry.is_import,
     ])

@@ -13,7 +13,6 @@ pub fn entry() -> JournalEntry {
         session: None,
         is_import: false,
         code: "Math.random() // é".into(),
-        form: Some(vec![5, 0]),
         input_heap: Some(heap(7)),
         output_heap: Some(heap(8)),
         limits: Limits { heap_mb: 64, timeout_secs: 30, output_bytes_max: 1 << 40 },

@@ -5,10 +5,10 @@ use super::realm::Realm;
 use super::repl::{self, CompileError, Evaluation, Repl};
 use super::state::State;
 use super::{event_loop, internals, memory};
-use crate::{Channel, Javascript};
+use crate::Channel;
 use heapstead_javascript::{Goal, Stripped, as_object_literal, could_be_typescript, strip_types};
 use heapstead_types::{Failure, digest, without_keep_result};
-use heapstead_wire::{FromWorker, RunNumber, RunSettings, ScriptForm};
+use heapstead_wire::{FromWorker, RunNumber, RunSettings};
 
 /// The file name of the code in error stacks.
 const JAVASCRIPT: &str = "main.js";
@@ -21,8 +21,6 @@ pub struct Program<'a> {
     pub run: RunNumber,
     pub settings: &'a RunSettings,
     pub code: &'a str,
-    /// Of a replay: the code is the JavaScript that ran, in this form.
-    pub form: Option<&'a ScriptForm>,
     /// Whether later runs, or a snapshot, continue from its state.
     pub stateful: bool,
     /// Whether the inspector stays attached for the next run.
@@ -73,7 +71,7 @@ pub fn execute(
     program: &Program<'_>,
     restored: &mut Option<Restored>,
 ) -> Result<Executed, Failure> {
-    let Program { run, settings, code: source, form, stateful, keeps_repl } = *program;
+    let Program { run, settings, code, stateful, keeps_repl } = *program;
     let executed = {
         v8::scope!(let scope, isolate);
         let context = match restored {
@@ -95,19 +93,16 @@ pub fn execute(
         let attached = restored.as_mut().and_then(|restored| restored.repl.take());
         let repl = attached.unwrap_or_else(|| Repl::attach(scope, &realm));
         scope.set_prepare_stack_trace_callback(prepare_stack_trace);
-        let (code, keeps_result) = match (form, without_keep_result(source)) {
-            (Some(form), _) => (source, form.keeps_result()),
-            (None, Some(code)) => (code, true),
-            (None, None) => (source, false),
-        };
-        let evaluator = Evaluator { channel, run, realm: &realm, repl: &repl, source, code, form, keeps_result };
-        let (main, javascript) = evaluator.evaluate(scope)?;
+        let kept = without_keep_result(code);
+        let code = kept.unwrap_or(code);
+        let (main, javascript) = Evaluator { channel, run, realm: &realm, repl: &repl, code }.evaluate(scope)?;
         event_loop::run(scope, &realm, channel, main)?;
         let value = repl::completion_value(scope, main);
         let result = realm.describe_result(scope, value)?;
-        if keeps_result {
+        if kept.is_some() {
             realm.keep_result(scope, value);
         }
+        let javascript = javascript.or_else(|| kept.map(str::to_owned));
         let repl = if keeps_repl {
             Some(repl)
         } else {
@@ -130,11 +125,11 @@ pub fn execute(
 pub struct Executed {
     pub result: String,
     /// The JavaScript that ran, if it differs from the source.
-    pub javascript: Option<Javascript>,
+    pub javascript: Option<String>,
 }
 
 /// The promise of the completion value, and the JavaScript that runs if it differs from the source.
-type Running<'s> = (v8::Local<'s, v8::Promise>, Option<Javascript>);
+type Running<'s> = (v8::Local<'s, v8::Promise>, Option<String>);
 
 /// The JavaScript that V8 evaluates.
 struct Script {
@@ -148,17 +143,6 @@ struct Script {
 impl Script {
     fn unchanged(code: &str) -> Self {
         Self { javascript: code.to_owned(), name: JAVASCRIPT.to_owned(), shown: JAVASCRIPT, segments: None }
-    }
-
-    /// As it ran before.
-    fn recorded(javascript: &str, form: &ScriptForm) -> Self {
-        let shown = if form.is_typescript() { TYPESCRIPT } else { JAVASCRIPT };
-        Self::from(Stripped { code: javascript.to_owned(), segments: form.positions() }, shown)
-    }
-
-    fn into_javascript(self, keeps_result: bool) -> Javascript {
-        let form = ScriptForm::new(self.shown == TYPESCRIPT, keeps_result, self.segments.as_deref());
-        Javascript { text: self.javascript, form }
     }
 
     fn from(stripped: Stripped, shown: &'static str) -> Self {
@@ -179,21 +163,13 @@ struct Evaluator<'a, 's> {
     run: RunNumber,
     realm: &'a Realm<'s>,
     repl: &'a Repl,
-    /// As it was sent.
-    source: &'a str,
-    /// To be evaluated.
     code: &'a str,
-    form: Option<&'a ScriptForm>,
-    keeps_result: bool,
 }
 
 impl<'s> Evaluator<'_, 's> {
-    /// Evaluates the code: unchanged if V8 compiles it, otherwise with its types stripped. JavaScript that ran before is evaluated as it was.
+    /// Evaluates the code: unchanged if V8 compiles it, otherwise with its types stripped.
     fn evaluate(&self, scope: &mut v8::PinScope<'s, '_>) -> Result<Running<'s>, Failure> {
         let code = self.code;
-        if let Some(form) = self.form {
-            return self.try_script(scope, Script::recorded(code, form))?.map_err(|error| syntax_failure(code, error, None));
-        }
         let mut refused = None;
         if !could_be_typescript(code) {
             let script = match as_object_literal(code) {
@@ -223,10 +199,7 @@ impl<'s> Evaluator<'_, 's> {
         }
         self.channel.send(&FromWorker::Started { run: self.run });
         match self.repl.evaluate(scope, &script.javascript, &script.name) {
-            Evaluation::Promise(promise) => {
-                let is_changed = script.javascript != self.source;
-                Ok(Ok((promise, is_changed.then(|| script.into_javascript(self.keeps_result)))))
-            }
+            Evaluation::Promise(promise) => Ok(Ok((promise, Some(script.javascript).filter(|javascript| javascript != self.code)))),
             Evaluation::DoesNotCompile(error) => Ok(Err(error)),
             Evaluation::Stopped => Err(memory::stop_failure("evaluation")),
         }

@@ -6,8 +6,9 @@ use super::{base_heap, evaluation, inputs, isolate, memory, platform, snapshot};
 use crate::confine::{self, Cloned};
 use crate::{Channel, RequestError};
 use heapstead_types::Failure;
-use heapstead_wire::{FromWorker, Open, OrderError, ReadError, Replay, RunNumber, RunSettings, ToWorker, Written};
+use heapstead_wire::{FromWorker, Open, OrderError, ReadError, RecordedInputs, RunNumber, RunSettings, ToWorker, Written};
 use rustix::mm::{MapFlags, ProtFlags};
+use std::borrow::Cow;
 use std::mem::ManuallyDrop;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -24,7 +25,7 @@ pub fn serve(channel: &Channel) -> Result<(), String> {
     channel.opened();
     while let Some((request, descriptor)) = receive(channel)? {
         match request {
-            ToWorker::Run { run, settings, replay, code } => machine.run(run, &settings, replay, &code)?,
+            ToWorker::Run { run, settings, replay, code } => machine.run(run, &settings, replay.map(Cow::into_owned), &code)?,
             // The run was in this process, so its effects are here.
             ToWorker::Commit { run } => channel.send(&FromWorker::Committed { run }),
             ToWorker::Snapshot { run } => {
@@ -98,14 +99,13 @@ impl<'a> Machine<'a> {
     }
 
     /// Runs the code. Exits if the run fails.
-    fn run(&mut self, run: RunNumber, settings: &RunSettings, replay: Option<Replay<'_>>, code: &str) -> Result<(), String> {
+    fn run(&mut self, run: RunNumber, settings: &RunSettings, replay: Option<RecordedInputs>, code: &str) -> Result<(), String> {
         let Some(isolate) = &mut self.isolate else { return Err("this worker has served its last run".into()) };
         memory::begin_run(run);
         State::install(isolate, self.channel);
-        let (inputs, form) = replay.map_or((None, None), |replay| (Some(replay.inputs.into_owned()), replay.form));
-        inputs::begin(settings.seed, self.stateful, inputs, !settings.headers.is_empty());
+        inputs::begin(settings.seed, self.stateful, replay, !settings.headers.is_empty());
         isolate.set_host_import_module_dynamically_callback(evaluation::refuse_import);
-        let program = Program { run, settings, code, form: form.as_deref(), stateful: self.stateful, keeps_repl: self.is_live };
+        let program = Program { run, settings, code, stateful: self.stateful, keeps_repl: self.is_live };
         let executed = evaluation::execute(isolate, self.channel, &program, &mut self.restored);
         let inputs = inputs::end();
         match executed {

@@ -2,7 +2,7 @@
 
 use super::{Driver, Ended};
 use crate::crash_point;
-use crate::executions::journal::{RanCode, RunEnd};
+use crate::executions::journal::RunEnd;
 use crate::executions::outcome::ExecutionOutcome;
 use crate::executions::record::{ExecutionRecord, HeapState};
 use crate::executions::turn_across_servers::RETRY_PAUSE;
@@ -92,15 +92,14 @@ impl Driver {
     }
 
     fn execution_end(&self, record: &ExecutionRecord, ended: &mut Ended, started_at: Timestamp, completed_at: Timestamp) -> ExecutionEnd {
-        let source = SharedText::new(self.request.code.clone());
-        let ran = ended.completed.as_mut().map(|completed| RanCode::new(&source, completed.javascript.take()));
+        let javascript = ended.completed.as_mut().and_then(|completed| completed.javascript.take());
         let completed = ended.completed.as_ref();
         let log = completed.zip(self.run_session.as_ref()).map(|(completed, session)| NewLogEntry {
             session: session.clone(),
             input_heap: completed.input_heap,
             instead_of: completed.instead_of,
             output_heap: completed.heap,
-            code: ran.as_ref().map_or(&source, |ran| &ran.text).clone(),
+            code: javascript.map_or_else(|| SharedText::new(self.request.code.clone()), SharedText::from),
             timestamp: completed_at,
             execution_id: self.running.id().clone(),
         });
@@ -111,8 +110,7 @@ impl Driver {
         let logical = self.run_session.as_ref().and_then(RunSession::logical);
         let opened = self.run_session.as_ref().and_then(RunSession::opened);
         let run_end = RunEnd {
-            source,
-            ran,
+            code: SharedText::new(self.request.code.clone()),
             limits: self.request.limits,
             engine: self.service.runtime.heaps.engine_id(),
             session: opened,

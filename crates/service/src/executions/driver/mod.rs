@@ -21,7 +21,7 @@ use crate::live::LiveTurnHold;
 use crate::sessions::{Continuity, KnownHead, PreparationRequest, PreparedSession, Reason};
 use crate::{Caller, Service, ServiceError};
 use begin::{Begun, Room, slot_mb};
-use heapstead_engine::{Event, Execution, HeapImage, Javascript, LiveTurn, Outcome, Permit, ReservedPlace, Slot};
+use heapstead_engine::{Event, Execution, HeapImage, LiveTurn, Outcome, Permit, ReservedPlace, Slot};
 use heapstead_store::outputs::{Extent, OutputWriter};
 use heapstead_store::records::{Accepted, NewExecution, RunSession, TurnId};
 use heapstead_types::{BudgetHolder, ErrorCode, Failure, HeapKey, SessionId};
@@ -132,7 +132,7 @@ struct Completed {
     /// The heap, or the state if its heap is not stored yet.
     heap: HeapKey,
     stored: Option<StoredHeap>,
-    javascript: Option<Javascript>,
+    javascript: Option<String>,
     /// Of a run on a live worker.
     turn: Option<LiveTurn>,
     /// Held until the end is recorded: what is being stored takes memory of this process.

@@ -5,7 +5,7 @@ use super::continuity::{Continuity, Wave};
 use super::head::SessionHead;
 use super::preparation::{Preparation, PrepareError, PreparedSession};
 use crate::ServiceError;
-use crate::executions::{ExecutionOutcome, RanCode, RunEnd, RunRecorder};
+use crate::executions::{ExecutionOutcome, RunEnd, RunRecorder};
 use heapstead_catalog::{EntitySymbols, script, warnings};
 use heapstead_engine::{Event, Execution, HeapImage, Job, Kind, Outcome, SourceText};
 use heapstead_store::records::{Binding, ExecuteSession, NewHeap, NewHeapEngine, NewImport};
@@ -105,10 +105,9 @@ impl Preparation<'_> {
             }
         };
         match outcome {
-            Outcome::Completed { result, heap: Some(heap), javascript, .. } => {
+            Outcome::Completed { result, heap: Some(heap), .. } => {
                 let end = RunEnd {
-                    ran: Some(RanCode::new(&code, javascript)),
-                    source: code,
+                    code,
                     limits: self.service.policy().limits,
                     engine: self.service.runtime.heaps.engine_id(),
                     session: Some(self.logical.session),
