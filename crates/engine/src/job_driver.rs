@@ -106,7 +106,7 @@ impl Source<'_> {
         match (self, &mut outcome) {
             (Self::Live(live), Outcome::Completed { turn, result, .. }) => {
                 let (worker, observed) = follower.into_worker();
-                let short = observed.and_then(|observed| ShortTurn::new(run, job, observed, result, ran));
+                let short = observed.and_then(|observed| ShortTurn::new(run, job, observed, result, ran)).map(Box::new);
                 *turn = Some(LiveTurn::new((*live).clone(), worker, run, short));
             }
             _ => self.turn_failed(run),

@@ -94,7 +94,7 @@ pub struct LiveTurn {
     process: Option<Box<Process>>,
     is_committed: bool,
     /// For the standby, which does not have its effects.
-    short: Option<ShortTurn>,
+    short: Option<Box<ShortTurn>>,
 }
 
 impl LiveWorker {
@@ -295,7 +295,7 @@ impl Process {
 }
 
 impl LiveTurn {
-    pub(crate) fn new(live: LiveWorker, (worker, state): (Worker, ServerState), run: RunNumber, short: Option<ShortTurn>) -> Self {
+    pub(crate) fn new(live: LiveWorker, (worker, state): (Worker, ServerState), run: RunNumber, short: Option<Box<ShortTurn>>) -> Self {
         let process = Some(Box::new(Process { worker, state, run: Some(run) }));
         Self { live, run, process, is_committed: false, short }
     }
@@ -328,7 +328,7 @@ impl LiveTurn {
         let mut processes = self.live.0.processes.lock().await;
         (processes.base, processes.in_turn) = (self.process.take().map(|process| *process), None);
         let is_useful = match (&mut processes.standby, self.short.take()) {
-            (Some(standby), Some(turn)) => standby.note(turn),
+            (Some(standby), Some(turn)) => standby.note(*turn),
             _ => false,
         };
         if !is_useful {

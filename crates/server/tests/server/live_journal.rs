@@ -185,6 +185,33 @@ async fn a_session_that_can_not_be_stored_returns_to_its_last_verified_state() {
     }
 }
 
+/// Story: without live sessions a replay stored a heap after every turn, so a value that can't be saved counted as a difference, and acknowledged
+/// turns were lost, even if a later turn had removed the value.
+#[tokio::test]
+async fn a_state_in_between_need_not_be_storable() {
+    const CODES: [&str; 3] = ["let n = 1; n", "globalThis.kept = new ArrayBuffer(8, { maxByteLength: 2 ** 32 }); n += 1", "n += 10"];
+    let folders = Folders::new();
+    let mut server = Server::start_with(&folders, &[]);
+    let session = open(&server).await;
+    for code in CODES {
+        result(&server, &session, code).await;
+    }
+    server.kill();
+    let mut server = Server::start_with(&folders, &["--live", "off"]);
+    let refused = turn(&server, &session, "n").await;
+    assert_eq!((&refused["status"], &refused["error_code"]), (&json!("failed"), &json!("session_unprepared")), "{refused}");
+    server.kill();
+    let mut server = Server::start_with(&folders, &[]);
+    assert_eq!(result(&server, &session, "kept = null; n += 100").await, "112", "nothing is lost by the refusal");
+    server.kill();
+    // As if no heap had been stored since the first turn.
+    let forgotten = "UPDATE turn_states SET heap = NULL WHERE seq > (SELECT min(seq) FROM turn_states)";
+    assert!(database(&folders).execute(forgotten, []).is_ok());
+    let server = Server::start_with(&folders, &["--live", "off"]);
+    let resumed = turn(&server, &session, "n").await;
+    assert_eq!((&resumed["result"], &resumed["continuity"]["reason"]), (&json!("112"), &Value::Null), "{resumed}");
+}
+
 /// Story: of a run that was stopped or whose worker died, the journal had nothing.
 #[tokio::test]
 async fn every_run_that_started_is_in_the_journal() {

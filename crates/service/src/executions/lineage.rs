@@ -3,7 +3,7 @@
 
 use super::replay::{NotRecorded, Replayed, Replayer};
 use crate::ServiceError;
-use crate::live::{LivePolicy, UnstoredTurn, is_available};
+use crate::live::UnstoredTurn;
 use heapstead_engine::{HeapImage, Kind, LiveWorker, RunNumber};
 use heapstead_store::records::RebuiltHeap;
 use heapstead_types::{ErrorCode, ExecutionId, Failure, HeapKey, SessionId, Status};
@@ -155,10 +155,11 @@ impl Replayer<'_> {
             Err(failure) => return Ok(Err(NotRecorded::Heap(failure))),
         };
         let Ok(lineage) = self.lineage_since(key, known).await? else { return Ok(Err(NotRecorded::Heap(failure))) };
-        Ok(match self.rebuild(lineage).await? {
-            Rebuilt { heap: Some(heap), diverged: None, .. } => Ok(heap),
-            Rebuilt { diverged: Some(diverged), .. } => Err(NotRecorded::Before(diverged.what(), diverged.why)),
-            _ => Err(NotRecorded::Heap(failure)),
+        Ok(match self.rebuild(lineage).await {
+            Ok(Rebuilt { heap: Some(heap), diverged: None, .. }) => Ok(heap),
+            Ok(Rebuilt { diverged: Some(diverged), .. }) => Err(NotRecorded::Before(diverged.what(), diverged.why)),
+            Ok(_) | Err(ServiceError::Conflict { .. }) => Err(NotRecorded::Heap(failure)),
+            Err(error) => return Err(error),
         })
     }
 
@@ -174,10 +175,11 @@ impl Replayer<'_> {
         Ok(key)
     }
 
-    /// On a live worker if there are any: a state between two runs may be one that can't be stored.
-    pub async fn rebuild_stored(&self, lineage: Lineage, live: &LivePolicy) -> Result<Rebuilt, ServiceError> {
-        if !is_available(self.engine, live) {
-            return self.rebuild(lineage).await;
+    /// On a live worker if this machine allows them, whether or not sessions are live: a state between two runs may be one that can't be stored.
+    /// Fails if the last one can't.
+    pub async fn rebuild(&self, lineage: Lineage) -> Result<Rebuilt, ServiceError> {
+        if self.engine.live().is_err() {
+            return self.rebuild_heap_by_heap(lineage).await;
         }
         let heap_mb = lineage.heap_mb;
         let rebuilt = self.rebuild_live(lineage, heap_mb).await?;
@@ -186,7 +188,7 @@ impl Replayer<'_> {
     }
 
     /// Each run on a worker of its own.
-    pub async fn rebuild(&self, lineage: Lineage) -> Result<Rebuilt, ServiceError> {
+    async fn rebuild_heap_by_heap(&self, lineage: Lineage) -> Result<Rebuilt, ServiceError> {
         let (state, heap) = lineage.base.map(|base| (base.recorded, base.image)).unzip();
         let mut rebuilt = Rebuilt { heap, state, verified: None, diverged: None };
         let mut steps = lineage.runs.into_iter();

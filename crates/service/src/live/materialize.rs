@@ -74,7 +74,7 @@ impl Service {
             ServiceError::conflict(ErrorCode::NotRecorded, format!("the heap after execution `{}` can't be made: {why}", state.execution))
         };
         let lineage = replayer.lineage(state.id).await?.map_err(|error| impossible(error.to_string()))?;
-        let rebuilt = replayer.rebuild_stored(lineage, &self.policy().live).await.map_err(|error| match error {
+        let rebuilt = replayer.rebuild(lineage).await.map_err(|error| match error {
             ServiceError::Conflict { .. } => impossible(error.to_string()),
             other => other,
         })?;

@@ -92,7 +92,7 @@ impl Preparation<'_> {
             return Ok(Ok(SessionHead::not_loaded(Some(key))));
         }
         let runs = lineage.runs() as u64;
-        let rebuilt = replayer.rebuild_stored(lineage, &self.service.policy().live).await?;
+        let rebuilt = replayer.rebuild(lineage).await?;
         self.service.runtime.live.meter.replayed(runs);
         let (session, mut warnings) = (self.logical.session, Vec::new());
         match rebuilt {
