@@ -35,9 +35,11 @@ pub struct ShortTurn {
     result: String,
     output: Vec<u8>,
     ran: Duration,
+    /// Of all the above.
+    bytes: usize,
 }
 
-/// What is observed of a turn while it runs: its output and its inputs. None once they are too long to be kept.
+/// The output and the inputs of a turn, gathered while it runs.
 #[derive(Debug, Default)]
 pub struct Observed {
     output: Vec<u8>,
@@ -70,11 +72,8 @@ impl ShortTurn {
             result: result.to_owned(),
             output: observed.output,
             ran,
+            bytes,
         })
-    }
-
-    fn bytes(&self) -> usize {
-        self.code.len() + self.recorded.inputs.as_bytes().len() + self.result.len() + self.output.len()
     }
 
     fn request(&self) -> ToWorker<'_> {
@@ -92,7 +91,7 @@ impl Standby {
     /// Notes that the base has completed a turn. False if this is too far behind then, and of no use any more.
     pub fn note(&mut self, turn: ShortTurn) -> bool {
         self.behind.push(turn);
-        let (bytes, ran) = self.behind.iter().fold((0, Duration::ZERO), |(bytes, ran), turn| (bytes + turn.bytes(), ran + turn.ran));
+        let (bytes, ran) = self.behind.iter().fold((0, Duration::ZERO), |(bytes, ran), turn| (bytes + turn.bytes, ran + turn.ran));
         self.behind.len() <= TURNS_MAX && bytes <= BYTES_MAX && ran <= RUN_TIME_MAX
     }
 
