@@ -12,10 +12,13 @@ use crate::{Config, HeapImage, Refused, SourceText, v8_version};
 use heapstead_types::limits::worker_mb_max;
 use heapstead_types::{BudgetHolder, EngineId, EngineMismatch, Failure, Limits};
 use heapstead_wire::control::{OptionalLayer, StatefulJit};
-use heapstead_wire::{RecordedInputs, SEED_BYTES};
+use heapstead_wire::{RecordedInputs, SEED_BYTES, ScriptForm};
 use sha2::{Digest, Sha256};
+use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::time::Instant;
 
 /// Events buffered between a run and its reader; when the buffer is full, the run waits.
 const EVENTS_MAX: usize = 16;
@@ -59,7 +62,7 @@ pub struct Job {
     /// `X-MCP-*` headers, which code reads as `mcp.headers`.
     pub headers: Vec<(String, String)>,
     /// Of an earlier run, which this one repeats.
-    pub replay: Option<Recorded>,
+    pub replay: Option<Replay>,
     /// Under whom it is scheduled and counted.
     pub holder: BudgetHolder,
 }
@@ -72,9 +75,40 @@ pub struct Recorded {
     pub inputs: RecordedInputs,
 }
 
-/// Holds the memory of long inputs. Kept until they are stored.
+/// What is repeated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replay {
+    pub recorded: Recorded,
+    /// The code of the job is the JavaScript that ran, in this form. None: it is the source.
+    pub form: Option<ScriptForm>,
+}
+
+/// What a stateful run has read from outside, and what V8 has compiled, if it has compiled anything.
+#[derive(Debug)]
+pub struct Recording {
+    pub recorded: Recorded,
+    pub javascript: Option<Javascript>,
+    pub room: RecordingRoom,
+}
+
+/// The JavaScript that ran, and how it was made from the source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Javascript {
+    /// Empty if the form says that it is the source.
+    pub text: String,
+    /// None if it is too long.
+    pub form: Option<ScriptForm>,
+}
+
+impl Javascript {
+    pub(crate) fn bytes(&self) -> usize {
+        self.text.len() + self.form.as_ref().map_or(0, |form| form.as_bytes().len())
+    }
+}
+
+/// Holds the memory of a long recording. Kept until it is stored.
 #[derive(Debug, Default)]
-pub struct InputsRoom {
+pub struct RecordingRoom {
     pub(crate) _room: Option<Arc<AnswerRoom>>,
 }
 
@@ -94,13 +128,14 @@ pub enum Event {
     Started {
         /// Of all randomness in the run.
         seed: [u8; SEED_BYTES],
+        at: Instant,
     },
     /// Console output as it was written.
     Output(Vec<u8>),
     /// Output reached its cap: further output is dropped. Sent at most once.
     OutputDropped,
-    /// What a stateful run has read from outside. Sent before the end of a run that completed, or failed by itself; not of a replay.
-    Recorded(Recorded, InputsRoom),
+    /// Sent before the end of a stateful run that completed, or failed by itself; not of a replay.
+    Recorded(Recording),
     /// The last event.
     Ended(Outcome),
 }
@@ -112,8 +147,6 @@ pub enum Outcome {
         result: String,
         /// None for stateless runs and runs on a live worker.
         heap: Option<HeapImage>,
-        /// The JavaScript that ran, if types were stripped from the source.
-        javascript: Option<String>,
         /// Of a run on a live worker.
         turn: Option<LiveTurn>,
         /// Holds the slot, the memory of what the worker left and the room of a long answer, until all that is stored.
@@ -129,9 +162,8 @@ pub enum Outcome {
 impl Outcome {
     /// The outcome of a worker that has ended: a completed run keeps its permit for what the worker left.
     pub(crate) fn with_permit(mut self, mut held: Permit) -> Self {
-        if let Self::Completed { result, heap, javascript, permit, .. } = &mut self {
-            let texts = result.len() + javascript.as_ref().map_or(0, String::len);
-            held.worker_ended(texts as u64 + heap.as_ref().map_or(0, HeapImage::length));
+        if let Self::Completed { result, heap, permit, .. } = &mut self {
+            held.worker_ended(result.len() as u64 + heap.as_ref().map_or(0, HeapImage::length));
             *permit = held.holding(permit.take_answer());
         }
         self
@@ -141,6 +173,8 @@ impl Outcome {
 /// A run that was accepted.
 pub struct Execution {
     events: mpsc::Receiver<Event>,
+    /// Those that were waited for and not taken yet.
+    awaited: VecDeque<Event>,
     canceller: Canceller,
 }
 
@@ -157,7 +191,22 @@ impl Canceller {
 
 impl Execution {
     pub async fn next_event(&mut self) -> Option<Event> {
-        self.events.recv().await
+        match self.awaited.pop_front() {
+            Some(event) => Some(event),
+            None => self.events.recv().await,
+        }
+    }
+
+    /// Waits for the end, at most so long. Returns all events if the run has ended by then, and had few. They can still be taken.
+    pub async fn ended_within(&mut self, wait: Duration) -> Option<&VecDeque<Event>> {
+        let deadline = Instant::now() + wait;
+        while self.awaited.len() < EVENTS_MAX {
+            self.awaited.push_back(tokio::time::timeout_at(deadline, self.events.recv()).await.ok()??);
+            if let Some(Event::Ended(_)) = self.awaited.back() {
+                return Some(&self.awaited);
+            }
+        }
+        None
     }
 
     pub fn canceller(&self) -> Canceller {
@@ -342,7 +391,7 @@ impl Place {
         let (sender, events) = mpsc::channel(EVENTS_MAX);
         let (cancel, cancels) = mpsc::channel(1);
         tokio::spawn(job_driver::drive(self.workers, job, self.permit, sender, cancels));
-        Execution { events, canceller: Canceller(cancel) }
+        Execution { events, awaited: VecDeque::new(), canceller: Canceller(cancel) }
     }
 }
 

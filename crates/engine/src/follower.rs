@@ -1,7 +1,7 @@
 //! Follows one worker through its run: checks its messages, turns them into events, and decides the outcome.
 
 use crate::answers::{AnswerRoom, Answers, SHORT_ANSWER_BYTES};
-use crate::engine::{Event, InputsRoom, Job, Kind, Outcome, Recorded};
+use crate::engine::{Event, Javascript, Job, Kind, Outcome, Recorded, Recording, RecordingRoom};
 use crate::heap_image::HeapImage;
 use crate::live::Observed;
 use crate::scheduler::Permit;
@@ -26,6 +26,7 @@ pub struct Follower<'a> {
     state: ServerState,
     buffer: Vec<u8>,
     snapshot: Option<OwnedFd>,
+    is_live: bool,
     has_answered: bool,
     stage: Stage,
     seed: [u8; SEED_BYTES],
@@ -33,7 +34,7 @@ pub struct Follower<'a> {
     inputs: Vec<u8>,
     /// What is recorded of a run whose heap is being written: a run that is stopped then has no recording.
     recording: Option<Event>,
-    javascript: Option<String>,
+    javascript: Option<Javascript>,
     result: Option<String>,
     holder: &'a BudgetHolder,
     answers: &'a Answers,
@@ -63,6 +64,7 @@ impl<'a> Follower<'a> {
             state,
             buffer: vec![0; READ_BYTES],
             snapshot,
+            is_live: matches!(job.kind, Kind::Live(_)),
             has_answered: false,
             stage: Stage::Starting,
             seed,
@@ -87,6 +89,13 @@ impl<'a> Follower<'a> {
                 Ok(Some(outcome)) => break outcome,
                 Ok(None) => {}
                 Err(Gone::Unread) if !self.has_answered => return Followed::Unread(self.death().await),
+                // It was idle before, so something else has ended it, just as the request came.
+                Err(Gone::Closed) if self.is_live && !self.has_answered => match self.death().await {
+                    killed @ (Failure::WorkerCrashed { signal: Some(libc::SIGKILL), .. } | Failure::ZygoteDied) => {
+                        return Followed::Unread(killed);
+                    }
+                    crashed => break Outcome::Failed(crashed),
+                },
                 Err(Gone::Closed | Gone::Unread) => break Outcome::Failed(self.death().await),
                 Err(Gone::NotAFrame(what)) => break self.misbehaved(&what),
             }
@@ -126,7 +135,8 @@ impl<'a> Follower<'a> {
                 permit.send(event);
             }
         };
-        self.has_answered = true;
+        // Live workers answer earlier requests too, and nobody reads that before the next run.
+        self.has_answered |= !(self.is_live && matches!(message, FromWorker::Opened | FromWorker::Committed { .. }));
         if let Err(error) = self.state.accept(&message) {
             return Ok(Some(self.misbehaved(&error.to_string())));
         }
@@ -144,8 +154,8 @@ impl<'a> Follower<'a> {
                 self.inputs.extend(part);
                 None
             }
-            FromWorker::Javascript { text, .. } => {
-                self.javascript = Some(text);
+            FromWorker::Javascript { text, form, .. } => {
+                self.javascript = Some(Javascript { text, form });
                 None
             }
             FromWorker::Output { text, .. } => {
@@ -162,7 +172,7 @@ impl<'a> Follower<'a> {
             // There are no capabilities yet, and the worker's code never calls one. So this worker does not run our code any more.
             FromWorker::Call { kind, .. } => Some(self.misbehaved(&format!("`Call` of kind {kind}, but no capability exists"))),
             FromWorker::Ended { outcome: Ok(result), .. } => {
-                self.shrink_room(result.len() + self.javascript.as_ref().map_or(0, String::len));
+                self.shrink_room(result.len());
                 self.recording = self.recorded();
                 self.result = Some(result);
                 self.stage = Stage::Saving;
@@ -186,20 +196,21 @@ impl<'a> Follower<'a> {
         Ok(outcome)
     }
 
-    /// What the run has read from outside. None if its worker has sent no recording, or none that can be read.
+    /// None if the worker has sent no recording, or none that can be read.
     fn recorded(&mut self) -> Option<Event> {
         let inputs = RecordedInputs::from_bytes(std::mem::take(&mut self.inputs))?;
         let recorded = Recorded { seed: self.seed, inputs };
         if let Some(observed) = &mut self.observed {
             observed.recorded(&recorded);
         }
-        Some(Event::Recorded(recorded, InputsRoom { _room: self.room.clone() }))
+        let room = RecordingRoom { _room: self.room.clone() };
+        Some(Event::Recorded(Recording { recorded, javascript: self.javascript.take(), room }))
     }
 
-    /// Returns what neither the answer nor the inputs need.
-    fn shrink_room(&mut self, answer_bytes: usize) {
+    /// Returns what neither the result nor the recording needs.
+    fn shrink_room(&mut self, result_bytes: usize) {
         if let Some(room) = self.room.as_mut().and_then(Arc::get_mut) {
-            room.shrink_to(answer_bytes + self.inputs.len());
+            room.shrink_to(result_bytes + self.javascript.as_ref().map_or(0, Javascript::bytes) + self.inputs.len());
         }
     }
 
@@ -264,7 +275,6 @@ impl<'a> Follower<'a> {
         Outcome::Completed {
             result: self.result.take().unwrap_or_default(),
             heap,
-            javascript: self.javascript.take(),
             turn: None,
             permit: Permit::uncounted().holding(self.room.take()),
         }
@@ -293,7 +303,7 @@ impl<'a> Follower<'a> {
 /// How following a worker ended.
 pub enum Followed {
     Ended(Outcome),
-    /// The worker died before it had read its requests, with this failure. No code has run.
+    /// The worker died before it had begun with the run, with this failure. No code has run.
     Unread(Failure),
 }
 

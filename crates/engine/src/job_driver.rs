@@ -68,7 +68,7 @@ async fn run(
         let began = Instant::now();
         stops.deadline = Some(began + Duration::from_secs(job.limits.timeout_secs.into()));
         // The buffer has room, because no other event is sent before the first output.
-        let _ = events.try_send(Event::Started { seed: begun.seed });
+        let _ = events.try_send(Event::Started { seed: begun.seed, at: began });
         let mut follower = Follower::new(begun.worker, begun.state, begun.snapshot, begun.seed, job, &workers.answers, events);
         match stops.unless(follower.follow()).await {
             Ok(Followed::Ended(outcome)) => {

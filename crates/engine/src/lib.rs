@@ -30,13 +30,14 @@ pub use artifacts::{Artifacts, ArtifactsError};
 pub use available_memory::memory_mb_available;
 pub use config::{ANSWERS_MB_DEFAULT, Config, Namespaces, Spares, memory_mb_of_machine, run_memory_mb_max};
 pub use engine::{
-    Canceller, Engine, EngineInfo, Event, Execution, InputsRoom, Job, Kind, Outcome, Place, Recorded, ReservedPlace, Slot, StartError,
+    Canceller, Engine, EngineInfo, Event, Execution, Javascript, Job, Kind, Outcome, Place, Recorded, Recording, RecordingRoom, Replay,
+    ReservedPlace, Slot, StartError,
 };
 pub use heap_image::HeapImage;
 pub use heapstead_wire::ANSWER_BYTES_MAX;
 pub use heapstead_wire::control::{OptionalLayer, StatefulJit};
 pub use heapstead_wire::{
-    Gap, RecordedInputs, RunNumber, SEED_BYTES, TIMER_RESOLUTION_US_DEFAULT, TIMER_RESOLUTION_US_MAX, ZygoteSettings,
+    Gap, RecordedInputs, RunNumber, SEED_BYTES, ScriptForm, TIMER_RESOLUTION_US_DEFAULT, TIMER_RESOLUTION_US_MAX, ZygoteSettings,
 };
 pub use live::{LiveTurn, LiveWorker};
 pub use pool::Sharing;

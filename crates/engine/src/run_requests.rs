@@ -1,6 +1,6 @@
 //! The requests of runs: those of a one-shot run are all sent with one write, `Open`, `Run`, `Snapshot` if it is stateful, `Close`.
 
-use crate::engine::{Job, Kind};
+use crate::engine::{Job, Kind, Replay};
 use crate::heap_image::HeapImage;
 use heapstead_types::HeapKey;
 use heapstead_wire::{Open, RunNumber, RunSettings, SEED_BYTES, ServerState, ToWorker};
@@ -67,7 +67,10 @@ pub struct RunRequest<'a> {
 impl<'a> RunRequest<'a> {
     pub fn message(&self) -> ToWorker<'a> {
         let (seed, replay) = match &self.job.replay {
-            Some(recorded) => (recorded.seed, Some(Cow::Borrowed(&recorded.inputs))),
+            Some(Replay { recorded, form }) => {
+                let inputs = Cow::Borrowed(&recorded.inputs);
+                (recorded.seed, Some(heapstead_wire::Replay { inputs, form: form.as_ref().map(Cow::Borrowed) }))
+            }
             None => (self.seed, None),
         };
         let settings = RunSettings { output_bytes_max: self.job.limits.output_bytes_max, seed, headers: self.job.headers.clone() };

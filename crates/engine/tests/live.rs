@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::processes::{self, children_of, is_alive, kill, wait_for, zygote_of};
+use common::processes::{self, children_of, freeze, is_alive, kill, wait_for, zygote_of};
 use common::{begun, brief, end_of, job, probes, production, run, start, submit};
-use heapstead_engine::{Artifacts, Engine, Event, HeapImage, Job, Kind, LiveWorker, Outcome, Recorded};
+use heapstead_engine::{Artifacts, Engine, Event, HeapImage, Job, Kind, LiveWorker, Outcome, Recorded, Replay};
 use heapstead_types::{BudgetHolder, Failure, Stage};
 use std::time::Duration;
 
@@ -102,7 +102,7 @@ async fn recorded(engine: &Engine, live: &LiveWorker, code: &str) -> (String, Re
         turn.take().expect("a turn").commit().await.expect("committed");
     }
     let recorded = events.into_iter().find_map(|event| match event {
-        Event::Recorded(recorded, _) => Some(recorded),
+        Event::Recorded(recording) => Some(recording.recorded),
         _ => None,
     });
     (brief(&outcome), recorded.expect("a recording"))
@@ -125,7 +125,7 @@ async fn turns_repeat_exactly_in_another_live_worker() {
     }
     let again = open(&engine, None).await;
     for (code, (result, recorded)) in journal {
-        let mut outcome = run(&engine, Job { replay: Some(recorded), ..job(code, Kind::Live(again.clone())) }).await;
+        let mut outcome = run(&engine, Job { replay: Some(Replay { recorded, form: None }), ..job(code, Kind::Live(again.clone())) }).await;
         assert_eq!(brief(&outcome), result, "{code}");
         if let Outcome::Completed { turn, .. } = &mut outcome {
             turn.take().expect("a turn").commit().await.expect("committed");
@@ -301,6 +301,59 @@ async fn a_killed_process_costs_at_most_the_family() {
     let outcome = turn(&engine, &live, "1").await;
     assert!(outcome.contains("live worker"), "{outcome}");
     assert_eq!(turn(&engine, &open(&engine, None).await, "2").await, "2", "the next zygote forks live workers too");
+}
+
+/// Story: the answer to the commit of the turn before counted as an answer to the next turn. If the idle process was killed just as that came,
+/// the turn failed, and its source was blamed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_is_killed_before_it_begins_with_a_turn_is_replaced() {
+    let (_, engine) = engine().await;
+    let live = open(&engine, None).await;
+    for n in 0..2 {
+        assert_eq!(turn(&engine, &live, "globalThis.n = (globalThis.n ?? 0) + 1").await, (2 * n + 1).to_string());
+        let [base, _] = wait_for_pair(&live).await;
+        // It does not read what is sent to it.
+        freeze(base);
+        let mut running = submit(&engine, job("n += 1", Kind::Live(live.clone())));
+        while !matches!(running.next_event().await.expect("an event"), Event::Started { .. }) {}
+        kill(base);
+        let (_, outcome) = end_of(running).await;
+        assert_eq!(brief(&outcome), (2 * n + 2).to_string());
+        let Outcome::Completed { turn, .. } = outcome else { panic!("{outcome:?}") };
+        turn.expect("a turn").commit().await.expect("committed");
+    }
+    // Story: no snapshot could be written before the next turn.
+    let [base, _] = wait_for_pair(&live).await;
+    kill(base);
+    wait_for(SOON, || (!is_alive(base)).then_some(())).expect("dead");
+    let (heap, _) = live.snapshot().await.unwrap_or_else(|failure| panic!("{failure}")).expect("a heap");
+    assert_eq!(brief(&run(&engine, job("n", Kind::Stateful(Some(heap)))).await), "4");
+}
+
+/// Story: the log blamed a value on the heap.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_snapshot_whose_process_is_killed_says_so() {
+    let (parts, engine) = engine().await;
+    let zygote = zygote_of(processes::this(), &parts.base_heap).expect("a zygote");
+    let live = open(&engine, None).await;
+    turn(&engine, &live, "const kept = Array.from({ length: 3e4 }, (_, n) => ({ n }))").await;
+    // The process may be faster.
+    for _ in 0..100 {
+        let pair = wait_for_pair(&live).await;
+        let writing = tokio::spawn({
+            let live = live.clone();
+            async move { live.snapshot().await }
+        });
+        let find = move || children_of(zygote).into_iter().find(|pid| !pair.contains(pid));
+        if let Some(pid) = tokio::task::spawn_blocking(move || wait_for(SOON, find)).await.expect("no panic") {
+            kill(pid);
+        }
+        if let Err(failure) = writing.await.expect("no panic") {
+            assert!(failure.to_string().starts_with("the worker was killed (signal 9) while it wrote the heap"), "{failure}");
+            return;
+        }
+    }
+    panic!("it was never killed in time");
 }
 
 async fn wait_for_pair(live: &LiveWorker) -> [i32; 2] {

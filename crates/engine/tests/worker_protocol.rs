@@ -6,7 +6,8 @@ use common::production;
 use heapstead_types::Failure;
 use heapstead_wire::control::{self, FromZygote, ToZygote};
 use heapstead_wire::{
-    CallNumber, Decoder, FromWorker, Open, RecordedInputs, RunNumber, RunSettings, ToWorker, ZygoteSettings, send_with_descriptors,
+    CallNumber, Decoder, Derivation, FromWorker, Open, RecordedInputs, RefusedScript, Replay, RunNumber, RunSettings, ScriptForm, ToWorker,
+    ZygoteSettings, send_with_descriptors,
 };
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -143,6 +144,8 @@ fn a_worker_answers_each_request_with_the_number_of_its_run() {
     let zygote = Zygote::start();
     let mut worker = zygote.fork();
     let (n, heap) = (number(7), blank());
+    let refused = Some(RefusedScript { positions: None });
+    let form = ScriptForm::new(&Derivation { is_typescript: true, refused, ..Derivation::default() });
     assert_eq!(worker.ask(&open(true), None, |message| *message == FromWorker::Opened), [FromWorker::Opened]);
     assert_eq!(
         worker.ask(&run(7, "console.log('here'); const x: number = 6 * 7; x"), None, is_end),
@@ -151,7 +154,7 @@ fn a_worker_answers_each_request_with_the_number_of_its_run() {
             FromWorker::Parsing { run: n },
             FromWorker::Started { run: n },
             FromWorker::Output { run: n, text: b"here\n".to_vec() },
-            FromWorker::Javascript { run: n, text: "console.log('here'); const x         = 6 * 7; x".into() },
+            FromWorker::Javascript { run: n, text: "console.log('here'); const x         = 6 * 7; x".into(), form },
             FromWorker::Ended { run: n, outcome: Ok("42".into()) },
         ]
     );
@@ -208,7 +211,7 @@ fn malformed_requests_are_refused_with_a_reason() {
         (&[0, 0, 0, 0, 14, 1, 0, 0, 0, 0, 0, 0, 0], "protocol: a frame of unknown kind 14"),
         (
             &[0xff, 0xff, 0xff, 0xff, 2, 1, 0, 0, 0, 0, 0, 0, 0],
-            "protocol: a frame `Run` with 4294967295 bytes, at most 18087944 are allowed",
+            "protocol: a frame `Run` with 4294967295 bytes, at most 19136524 are allowed",
         ),
         (&[0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0], "protocol: a frame `Run` without a run number"),
         (&[2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, b'{', b'}'], "protocol: a frame `Open` whose payload can't be read"),
@@ -276,7 +279,10 @@ impl Worker {
     /// Runs a turn, with the inputs of an earlier one if they are given. Returns what it shows, and its inputs.
     fn turn(&mut self, n: u64, code: &str, replay: Option<&RecordedInputs>) -> (Seen, RecordedInputs) {
         let request = match run(n, code) {
-            ToWorker::Run { run, settings, code, .. } => ToWorker::Run { run, settings, replay: replay.map(Cow::Borrowed), code },
+            ToWorker::Run { run, settings, code, .. } => {
+                let replay = replay.map(|inputs| Replay { inputs: Cow::Borrowed(inputs), form: None });
+                ToWorker::Run { run, settings, replay, code }
+            }
             other => other,
         };
         self.send(&request, None);

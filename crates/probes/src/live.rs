@@ -47,7 +47,7 @@ pub fn serve(channel: &Channel) {
                     }
                     _ => format!("there is no live probe `{code}`"),
                 };
-                channel.completed(run, None, result, None);
+                channel.completed(run, None, result);
             }
             (ToWorker::Commit { run }, _) => channel.send(&FromWorker::Committed { run }),
             _ => return,

@@ -28,7 +28,7 @@ pub fn peek_code() -> String {
     String::from_utf8_lossy(code_of(seen).unwrap_or_default()).into_owned()
 }
 
-/// The code in the payload of the frame `Run` (see `heapstead_wire`), after the lengths of settings and inputs, the settings and the inputs.
+/// The code in the payload of the frame `Run` (see `heapstead_wire`), after the lengths of settings, inputs and form, and these.
 fn code_of(mut frames: &[u8]) -> Option<&[u8]> {
     const RUN: u8 = 2;
     loop {
@@ -36,10 +36,9 @@ fn code_of(mut frames: &[u8]) -> Option<&[u8]> {
         let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
         let (payload, next) = rest.split_at(length.min(rest.len()));
         if head[4] == RUN {
-            let (settings, rest) = payload.split_first_chunk::<4>()?;
-            let (inputs, rest) = rest.split_first_chunk::<4>()?;
-            let length = |bytes: &[u8; 4]| u32::from_le_bytes(*bytes) as usize;
-            return rest.get(length(settings) + length(inputs)..);
+            let (lengths, rest) = payload.split_at_checked(3 * 4)?;
+            let length = |bytes: &[u8]| bytes.iter().rev().fold(0, |length, byte| length << 8 | usize::from(*byte));
+            return rest.get(lengths.chunks(4).map(length).sum()..);
         }
         frames = next;
     }

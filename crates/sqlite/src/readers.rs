@@ -43,7 +43,10 @@ impl Readers {
     fn read_now<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, SqliteError> {
         let pooled = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let connection = pooled.map_or_else(|| (self.0.connect)(), Ok)?;
+        // All of its statements see the database at one time.
+        connection.prepare_cached("BEGIN")?.execute([])?;
         let answer = work(&connection)?;
+        connection.prepare_cached("COMMIT")?.execute([])?;
         let mut idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < KEPT_MAX {
             idle.push(connection);
@@ -57,6 +60,25 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
     use std::sync::mpsc;
+
+    /// Regression: a server read the head of a session, then that no turn was ahead of its own. Another one had ended its turn in between, so the
+    /// head was that of before, and the next turn continued from there.
+    #[tokio::test]
+    async fn the_statements_of_a_read_see_one_state() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("test.db");
+        let writer = Connection::open(&path).expect("a database");
+        crate::configure(&writer, std::time::Duration::from_secs(5), "NORMAL").expect("configured");
+        writer.execute_batch("CREATE TABLE t (n INTEGER); INSERT INTO t VALUES (1)").expect("a table");
+        let readers = Readers::new(move || Connection::open(&path));
+        let read = readers.read(move |db| {
+            let number = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
+            let before = db.query_row("SELECT n FROM t", [], number)?;
+            writer.execute("UPDATE t SET n = 2", [])?;
+            Ok((before, db.query_row("SELECT n FROM t", [], number)?))
+        });
+        assert_eq!(read.await, Ok((1, 1)));
+    }
 
     /// There was once a connection, with a cache of 2 MB, for each of 512 blocking threads.
     #[tokio::test]

@@ -2,6 +2,9 @@
 
 use crate::{EngineMismatch, ErrorCode, HeapKey, limits};
 
+/// Ends a process from outside.
+const SIGKILL: i32 = 9;
+
 /// The stage a worker had reached when it died.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
@@ -68,6 +71,11 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// Whether the worker was killed: from outside, or because the machine has no memory left.
+    pub fn is_kill(&self) -> bool {
+        matches!(self, Self::WorkerCrashed { signal: Some(SIGKILL), .. })
+    }
+
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::Exception(_) => ErrorCode::Exception,
@@ -75,6 +83,8 @@ impl Failure {
             Self::MemoryCap { .. } => ErrorCode::OutOfMemory,
             Self::NeverSettles => ErrorCode::NeverSettles,
             Self::ResultTooLarge => ErrorCode::ResultTooLarge,
+            // Not by anything on the heap.
+            _ if self.is_kill() => ErrorCode::WorkerCrashed,
             Self::Unsaveable(_) | Self::WorkerCrashed { stage: Stage::Saving, .. } => ErrorCode::HeapUnsaveable,
             Self::HeapDamaged { .. } => ErrorCode::HeapDamaged,
             Self::HeapOfAnotherEngine { .. } => ErrorCode::HeapIncompatible,
@@ -99,6 +109,11 @@ fn crash_text(stage: Stage, signal: Option<i32>) -> String {
         None => "no message".to_owned(),
     };
     match stage {
+        // V8 does not end a process like that.
+        Stage::Starting | Stage::Saving if signal == Some(SIGKILL) => {
+            let when = if stage == Stage::Starting { "before the code began" } else { "while it wrote the heap" };
+            format!("the worker was killed ({how}) {when}, by the system if memory is short, or by an operator: try again")
+        }
         Stage::Starting => format!(
             "the worker crashed ({how}) before the code began: the source is probably nested too deeply to parse, or the heap can't be restored"
         ),
@@ -108,5 +123,22 @@ fn crash_text(stage: Stage, signal: Option<i32>) -> String {
         Stage::Saving => format!(
             "the heap can't be saved: V8 crashed while it wrote the snapshot ({how}). A value on the heap can't be kept in a snapshot, such as a resizable ArrayBuffer with a maxByteLength of 4 GiB or more; set the variable that holds it to null before the run ends"
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Story: of a process that something else had killed, the text blamed the source or the heap.
+    #[test]
+    fn a_worker_that_was_killed_is_not_blamed_on_its_code() {
+        for (stage, when) in [(Stage::Starting, "before the code began"), (Stage::Saving, "while it wrote the heap")] {
+            let killed = Failure::WorkerCrashed { stage, signal: Some(9) };
+            assert!(killed.to_string().starts_with(&format!("the worker was killed (signal 9) {when}")), "{killed}");
+            assert_eq!(killed.code(), ErrorCode::WorkerCrashed);
+        }
+        let crashed = Failure::WorkerCrashed { stage: Stage::Saving, signal: Some(5) };
+        assert_eq!(crashed.code(), ErrorCode::HeapUnsaveable, "{crashed}");
     }
 }

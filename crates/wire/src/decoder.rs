@@ -54,7 +54,7 @@ impl Decoder {
     pub fn awaited_bytes(&self) -> Option<usize> {
         let (head, _) = self.bytes[self.read..].split_first_chunk::<HEAD_BYTES>()?;
         let head = Head::parse(head, &KINDS).ok()?;
-        Some(head.length + FromWorker::following_bytes_max(head.kind))
+        Some(head.length + FromWorker::following_bytes_max(&head))
     }
 
     /// Whether there is an incomplete frame.
@@ -93,7 +93,7 @@ mod tests {
         let text = "é".repeat(COPIED_BYTES_MAX);
         let messages = [
             FromWorker::Opened,
-            FromWorker::Javascript { run, text: text.clone() },
+            FromWorker::Javascript { run, text: text.clone(), form: Some(crate::ScriptForm::default()) },
             FromWorker::Ended { run, outcome: Ok(text) },
             FromWorker::Opened,
         ];
@@ -111,7 +111,7 @@ mod tests {
             assert!(decoded == messages, "{chunk_bytes}");
             awaited.dedup();
             let long = 2 * COPIED_BYTES_MAX;
-            let expected = [long + 1 + heapstead_types::limits::RESULT_BYTES_MAX, long + 1];
+            let expected = [4 + long + 1 + 1 + heapstead_types::limits::RESULT_BYTES_MAX, long + 1];
             assert!(awaited.iter().filter(|bytes| **bytes > 0).eq(expected.iter()) || chunk_bytes > 65536, "{awaited:?}");
         }
     }
@@ -119,7 +119,10 @@ mod tests {
     #[test]
     fn a_malformed_payload_is_refused() {
         for (kind, payload, name) in [
-            (21, &[0xff][..], "Javascript"),
+            (21, &[][..], "Javascript"),
+            (21, &[0, 0, 0, 0, 0xff], "Javascript"),
+            (21, &[2, 0, 0, 0, 1], "Javascript"),
+            (21, &[1, 0, 0, 0, b'1', 0xff], "Javascript"),
             (16, &[1, 0, 0, 0, 0, 0, 0, 0, 7], "Call"),
             (17, &[], "Ended"),
             (17, &[0, 0xff], "Ended"),

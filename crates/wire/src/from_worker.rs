@@ -12,14 +12,14 @@
 //! | 18 | `Committed` | empty |
 //! | 19 | `Snapshot` | a status byte: 0, then u64 length and SHA-256 of what was written; or a failure |
 //! | 20 | `Unfit` | UTF-8 text: why this worker can't serve; it belongs to no run |
-//! | 21 | `Javascript` | the JavaScript that ran, if it differs from the source. `Ended` follows at once: the server has room for both, or reads neither |
+//! | 21 | `Javascript` | u32 length of the form, the JavaScript that ran (empty if it is the source), its form (`script_form.rs`; empty if that is too long). Sent of a stateful run that is no replay, if V8 compiled its code. `Ended` follows at once: the server has room for both, or reads neither |
 //! | 22 | `Inputs` | a part of the inputs of a stateful run, at most 64 KiB (`recorded_inputs.rs`); all parts come before the end of the run |
 //!
 //! [`crate::Decoder`] reads these messages, [`crate::ServerState`] says which may come when.
 
 use crate::failure_codec;
 use crate::frame::{FrameError, HEAD_BYTES, Head, Kind, take_number, write_frame};
-use crate::{CallNumber, RecordedInputs, RunNumber};
+use crate::{CallNumber, RecordedInputs, RunNumber, SCRIPT_FORM_BYTES_MAX, ScriptForm};
 use heapstead_types::{Failure, limits};
 use std::borrow::Cow;
 use std::io::Write;
@@ -29,8 +29,9 @@ pub const OUTPUT_BYTES_MAX: usize = 64 << 10;
 pub const CALL_BYTES_MAX: usize = limits::RESULT_BYTES_MAX;
 /// Type stripping may lengthen a source (enums become functions), so the code that runs may be longer than the code that was sent.
 const JAVASCRIPT_BYTES_MAX: usize = 4 * limits::SOURCE_BYTES_MAX;
+const FORM_LENGTH_BYTES: usize = 4;
 /// `Javascript` and `Ended` of one run: what a worker may send at once beside its output.
-pub const ANSWER_BYTES_MAX: usize = JAVASCRIPT_BYTES_MAX + ENDED.payload_bytes_max;
+pub const ANSWER_BYTES_MAX: usize = JAVASCRIPT.payload_bytes_max + ENDED.payload_bytes_max;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FromWorker {
@@ -67,7 +68,10 @@ pub enum FromWorker {
     /// The code that completed, if it differs from the source.
     Javascript {
         run: RunNumber,
+        /// Empty if the form says that it is the source.
         text: String,
+        /// None if it is too long.
+        form: Option<ScriptForm>,
     },
     /// The serialised completion value, or the failure.
     Ended {
@@ -104,7 +108,12 @@ const ENDED: Kind = Kind { byte: 17, name: "Ended", payload_bytes_max: 1 + limit
 const COMMITTED: Kind = Kind { byte: 18, name: "Committed", payload_bytes_max: 0, of_a_run: true };
 const SNAPSHOT: Kind = Kind { byte: 19, name: "Snapshot", payload_bytes_max: 1 + limits::ERROR_BYTES_MAX, of_a_run: true };
 const UNFIT: Kind = Kind { byte: 20, name: "Unfit", payload_bytes_max: limits::ERROR_BYTES_MAX, of_a_run: false };
-const JAVASCRIPT: Kind = Kind { byte: 21, name: "Javascript", payload_bytes_max: JAVASCRIPT_BYTES_MAX, of_a_run: true };
+const JAVASCRIPT: Kind = Kind {
+    byte: 21,
+    name: "Javascript",
+    payload_bytes_max: FORM_LENGTH_BYTES + JAVASCRIPT_BYTES_MAX + SCRIPT_FORM_BYTES_MAX,
+    of_a_run: true,
+};
 const INPUTS: Kind = Kind { byte: 22, name: "Inputs", payload_bytes_max: OUTPUT_BYTES_MAX, of_a_run: true };
 pub(crate) static KINDS: [Kind; 12] =
     [OPENED, PARSING, STARTED, OUTPUT, OUTPUT_DROPPED, CALL, ENDED, COMMITTED, SNAPSHOT, UNFIT, JAVASCRIPT, INPUTS];
@@ -161,7 +170,10 @@ impl FromWorker {
             Self::Opened | Self::Parsing { .. } | Self::Started { .. } | Self::OutputDropped { .. } | Self::Committed { .. } => {
                 write_frame(writer, kind, run, &[])
             }
-            Self::Javascript { text, .. } => write_frame(writer, kind, run, &[text.as_bytes()]),
+            Self::Javascript { text, form, .. } => {
+                let form = form.as_ref().map_or(&[][..], ScriptForm::as_bytes);
+                write_frame(writer, kind, run, &[&(form.len() as u32).to_le_bytes(), text.as_bytes(), form])
+            }
             Self::Output { text, .. } => write_frame(writer, kind, run, &[text]),
             Self::Inputs { part, .. } => write_frame(writer, kind, run, &[part]),
             Self::Call { call, kind: call_kind, payload, .. } => {
@@ -195,9 +207,9 @@ impl FromWorker {
         Ok(())
     }
 
-    /// How long the frame that has to follow one of this kind can be.
-    pub(crate) fn following_bytes_max(kind: &Kind) -> usize {
-        if *kind == JAVASCRIPT { ENDED.payload_bytes_max } else { 0 }
+    /// How long the frame that has to follow this one can be, if memory is held for both. None is held for short JavaScript.
+    pub(crate) fn following_bytes_max(head: &Head) -> usize {
+        if *head.kind == JAVASCRIPT && head.length > OUTPUT_BYTES_MAX { ENDED.payload_bytes_max } else { 0 }
     }
 
     pub(crate) fn parse(head: &Head, mut payload: Vec<u8>) -> Result<Self, FrameError> {
@@ -206,7 +218,16 @@ impl FromWorker {
             OPENED => Self::Opened,
             PARSING => Self::Parsing { run: head.run()? },
             STARTED => Self::Started { run: head.run()? },
-            JAVASCRIPT => Self::Javascript { run: head.run()?, text: head.text(payload)? },
+            JAVASCRIPT => {
+                let form_length = u32::from_le_bytes(take_number(&mut payload).ok_or_else(malformed)?) as usize;
+                // The form is the last, so that the JavaScript, which may be long, stays where it is.
+                let form_start = payload.len().checked_sub(form_length).ok_or_else(malformed)?;
+                let form = match payload.split_off(form_start) {
+                    form if form.is_empty() => None,
+                    form => Some(ScriptForm::from_bytes(form).ok_or_else(malformed)?),
+                };
+                Self::Javascript { run: head.run()?, text: head.text(payload)?, form }
+            }
             OUTPUT => Self::Output { run: head.run()?, text: payload },
             INPUTS => Self::Inputs { run: head.run()?, part: payload },
             OUTPUT_DROPPED => Self::OutputDropped { run: head.run()? },

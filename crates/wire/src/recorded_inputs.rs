@@ -7,6 +7,8 @@
 //! | 2–9 | when the run began, in microseconds since 1970, little endian |
 //! | 10– | clock readings, in microseconds since the run began: for each value that was read, its difference to the value before and how often in a row it was read, as LEB128 numbers |
 
+use crate::leb128::{push_number, take_number};
+
 /// A run that reads more can't be repeated.
 pub const INPUTS_BYTES_MAX: usize = 1 << 20;
 
@@ -165,26 +167,11 @@ impl InputReplay {
     }
 
     fn number(&mut self) -> Option<u64> {
-        let (mut number, mut shift) = (0_u64, 0);
-        loop {
-            let byte = *self.inputs.0.get(self.at)?;
-            self.at += 1;
-            number |= u64::from(byte & 0x7f).checked_shl(shift).unwrap_or(0);
-            if byte & 0x80 == 0 {
-                return Some(number);
-            }
-            shift += 7;
-        }
+        let mut rest = self.inputs.0.get(self.at..)?;
+        let number = take_number(&mut rest)?;
+        self.at = self.inputs.0.len() - rest.len();
+        Some(number)
     }
-}
-
-/// Seven bits per byte, the lowest first; the highest bit says that more follow.
-fn push_number(bytes: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        bytes.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    bytes.push(number as u8);
 }
 
 #[cfg(test)]

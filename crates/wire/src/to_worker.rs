@@ -3,7 +3,7 @@
 //! | kind | message | payload | descriptors |
 //! |---|---|---|---|
 //! | 1 | `Open` | [`Open`] as JSON, at most 4 KiB | the heap to restore, if `heap_bytes` is set |
-//! | 2 | `Run` | u32 length of the settings, u32 length of recorded inputs (0: the run is not a replay), [`RunSettings`] as JSON (at most 256 KiB), the inputs (`recorded_inputs.rs`), the code as UTF-8 | – |
+//! | 2 | `Run` | u32 length of the settings, u32 length of recorded inputs (0: the run is not a replay), u32 length of the form (0: the code is a source), [`RunSettings`] as JSON (at most 256 KiB), the inputs (`recorded_inputs.rs`), the form (`script_form.rs`), the code as UTF-8 | – |
 //! | 3 | `Commit` | empty | – |
 //! | 4 | `Snapshot` | empty | where to write the snapshot |
 //! | 5 | `Reply` | u64 call number, a status byte, bytes (status 0: the value; 1: UTF-8 text that says why there is none) | – |
@@ -14,7 +14,7 @@
 //! messages that need one. [`crate::Reader`] reads these messages, [`crate::WorkerState`] defines their order.
 
 use crate::frame::{FrameError, Head, Kind, take_number, write_frame};
-use crate::{CallNumber, INPUTS_BYTES_MAX, RecordedInputs, RunNumber};
+use crate::{CallNumber, INPUTS_BYTES_MAX, RecordedInputs, RunNumber, SCRIPT_FORM_BYTES_MAX, ScriptForm};
 use heapstead_types::limits;
 use std::borrow::Cow;
 use std::io::Write;
@@ -32,8 +32,8 @@ pub enum ToWorker<'a> {
     Run {
         run: RunNumber,
         settings: Cow<'a, RunSettings>,
-        /// The inputs of an earlier run, which this one repeats.
-        replay: Option<Cow<'a, RecordedInputs>>,
+        /// What is recorded of an earlier run, which this one repeats.
+        replay: Option<Replay<'a>>,
         code: Cow<'a, str>,
     },
     /// Keep the effects of this run: later runs continue from them.
@@ -53,6 +53,13 @@ pub enum ToWorker<'a> {
     Close,
     /// Clone this process. The clone continues from the same state, with the attached socket instead of this one.
     Fork,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replay<'a> {
+    pub inputs: Cow<'a, RecordedInputs>,
+    /// The code is the JavaScript that ran, in this form. None: it is the source.
+    pub form: Option<Cow<'a, ScriptForm>>,
 }
 
 /// Settings for the lifetime of a worker.
@@ -81,7 +88,7 @@ const OPEN: Kind = Kind { byte: 1, name: "Open", payload_bytes_max: OPEN_BYTES_M
 const RUN: Kind = Kind {
     byte: 2,
     name: "Run",
-    payload_bytes_max: 2 * LENGTH_BYTES + RUN_SETTINGS_BYTES_MAX + INPUTS_BYTES_MAX + limits::SOURCE_BYTES_MAX,
+    payload_bytes_max: 3 * LENGTH_BYTES + RUN_SETTINGS_BYTES_MAX + INPUTS_BYTES_MAX + SCRIPT_FORM_BYTES_MAX + limits::SOURCE_BYTES_MAX,
     of_a_run: true,
 };
 const COMMIT: Kind = Kind { byte: 3, name: "Commit", payload_bytes_max: 0, of_a_run: true };
@@ -97,6 +104,16 @@ const LENGTH_BYTES: usize = 4;
 /// Status bytes of a reply.
 const REPLY_VALUE: u8 = 0;
 const REPLY_REFUSED: u8 = 1;
+
+impl Replay<'_> {
+    fn parse(inputs: &[u8], form: &[u8]) -> Option<Replay<'static>> {
+        let form = match form {
+            [] => None,
+            form => Some(Cow::Owned(ScriptForm::from_bytes(form.to_vec())?)),
+        };
+        Some(Replay { inputs: Cow::Owned(RecordedInputs::from_bytes(inputs.to_vec())?), form })
+    }
+}
 
 impl ToWorker<'_> {
     /// Its name in error messages.
@@ -130,9 +147,10 @@ impl ToWorker<'_> {
             Self::Open(open) => write_frame(writer, kind, None, &[&serde_json::to_vec(open)?]),
             Self::Run { run, settings, replay, code } => {
                 let settings = serde_json::to_vec(settings)?;
-                let inputs = replay.as_ref().map_or(&[][..], |inputs| inputs.as_bytes());
-                let [settings_length, inputs_length] = [settings.len(), inputs.len()].map(|length| (length as u32).to_le_bytes());
-                write_frame(writer, kind, Some(*run), &[&settings_length, &inputs_length, &settings, inputs, code.as_bytes()])
+                let inputs = replay.as_ref().map_or(&[][..], |replay| replay.inputs.as_bytes());
+                let form = replay.as_ref().and_then(|replay| replay.form.as_ref()).map_or(&[][..], |form| form.as_bytes());
+                let lengths = [settings.len(), inputs.len(), form.len()].map(|length| (length as u32).to_le_bytes());
+                write_frame(writer, kind, Some(*run), &[lengths.as_flattened(), &settings, inputs, form, code.as_bytes()])
             }
             Self::Commit { run } | Self::Snapshot { run } => write_frame(writer, kind, Some(*run), &[]),
             Self::Reply { run, call, outcome } => {
@@ -152,16 +170,17 @@ impl ToWorker<'_> {
             OPEN => ToWorker::Open(serde_json::from_slice(&payload).map_err(|_| malformed())?),
             RUN => {
                 let mut length = || take_number(&mut payload).map(|length| u32::from_le_bytes(length) as usize).ok_or_else(malformed);
-                let (settings_length, inputs_length) = (length()?, length()?);
-                let code_start = settings_length + inputs_length;
+                let (settings_length, inputs_length, form_length) = (length()?, length()?, length()?);
+                let form_start = settings_length + inputs_length;
+                let code_start = form_start + form_length;
                 let code_length = payload.len().checked_sub(code_start).ok_or_else(malformed)?;
-                if settings_length > RUN_SETTINGS_BYTES_MAX || inputs_length > INPUTS_BYTES_MAX || code_length > limits::SOURCE_BYTES_MAX {
+                if settings_length > RUN_SETTINGS_BYTES_MAX || code_length > limits::SOURCE_BYTES_MAX {
                     return Err(malformed());
                 }
                 let settings = serde_json::from_slice(&payload[..settings_length]).map_err(|_| malformed())?;
-                let replay = match &payload[settings_length..code_start] {
-                    [] => None,
-                    inputs => Some(Cow::Owned(RecordedInputs::from_bytes(inputs.to_vec()).ok_or_else(malformed)?)),
+                let replay = match (&payload[settings_length..form_start], &payload[form_start..code_start]) {
+                    ([], []) => None,
+                    (inputs, form) => Some(Replay::parse(inputs, form).ok_or_else(malformed)?),
                 };
                 payload.drain(..code_start);
                 ToWorker::Run { run: head.run()?, settings: Cow::Owned(settings), replay, code: Cow::Owned(head.text(payload)?) }

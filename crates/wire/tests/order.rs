@@ -81,7 +81,7 @@ fn parsing(run: u64) -> FromWorker {
 }
 
 fn javascript(run: u64) -> FromWorker {
-    FromWorker::Javascript { run: number(run), text: String::new() }
+    FromWorker::Javascript { run: number(run), text: String::new(), form: None }
 }
 
 fn inputs(run: u64, bytes: usize) -> FromWorker {
@@ -134,6 +134,7 @@ fn messages_out_of_order_are_refused() {
         (vec![opened(), started(1), output(1), javascript(1), completed(1), written(1)], None),
         (vec![opened(), started(1), output(1), inputs(1, 9), inputs(1, (1 << 20) - 9), javascript(1), completed(1), written(1)], None),
         (vec![opened(), inputs(1, 9), failed(1)], None),
+        (vec![opened(), started(1), inputs(1, 9), javascript(1), failed(1)], None),
         (vec![opened(), started(1), inputs(1, 9), inputs(1, 1 << 20)], Some("`Inputs` of more than 1048576 bytes")),
         (vec![opened(), started(1), javascript(1), inputs(1, 9)], Some("`Inputs` between `Javascript` and `Ended`")),
         (vec![opened(), javascript(1)], Some("`Javascript` before `Started`")),

@@ -2,7 +2,8 @@
 
 use heapstead_types::Failure;
 use heapstead_wire::{
-    CallNumber, Decoder, FromWorker, InputRecorder, Open, Reader, RunNumber, RunSettings, ToWorker, Written, send_with_descriptors,
+    CallNumber, Decoder, Derivation, FromWorker, InputRecorder, Open, Reader, RefusedScript, Replay, RunNumber, RunSettings, ScriptForm,
+    ToWorker, Written, send_with_descriptors,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -42,7 +43,7 @@ fn from_worker() -> impl Strategy<Value = FromWorker> {
         Just(FromWorker::Opened),
         run_number().prop_map(|run| FromWorker::Parsing { run }),
         run_number().prop_map(|run| FromWorker::Started { run }),
-        (run_number(), ".*").prop_map(|(run, text)| FromWorker::Javascript { run, text }),
+        (run_number(), ".*", script_form()).prop_map(|(run, text, form)| FromWorker::Javascript { run, text, form }),
         (run_number(), bytes()).prop_map(|(run, text)| FromWorker::Output { run, text }),
         run_number().prop_map(|run| FromWorker::OutputDropped { run }),
         (run_number(), bytes()).prop_map(|(run, part)| FromWorker::Inputs { run, part }),
@@ -57,6 +58,14 @@ fn from_worker() -> impl Strategy<Value = FromWorker> {
         (run_number(), snapshot).prop_map(|(run, outcome)| FromWorker::Snapshot { run, outcome }),
         ".*".prop_map(|why| FromWorker::Unfit { why }),
     ]
+}
+
+fn script_form() -> impl Strategy<Value = Option<ScriptForm>> {
+    let positions = || proptest::option::of(vec(any::<[i32; 4]>(), 0..20).prop_map(|groups| groups.concat()));
+    let refused = proptest::option::of(positions().prop_map(|positions| RefusedScript { positions }));
+    let derivation = (any::<bool>(), any::<bool>(), refused, positions())
+        .prop_map(|(is_typescript, keeps_result, refused, positions)| Derivation { is_typescript, keeps_result, refused, positions });
+    proptest::option::of(derivation.prop_map(|derivation| ScriptForm::new(&derivation).expect("short")))
 }
 
 fn to_worker() -> impl Strategy<Value = ToWorker<'static>> {
@@ -77,10 +86,10 @@ fn to_worker() -> impl Strategy<Value = ToWorker<'static>> {
     let outcome = prop_oneof![bytes().prop_map(Ok), ".*".prop_map(Err)];
     prop_oneof![
         open.prop_map(ToWorker::Open),
-        (run_number(), settings, inputs, code).prop_map(|(run, settings, inputs, code)| ToWorker::Run {
+        (run_number(), settings, inputs, script_form(), code).prop_map(|(run, settings, inputs, form, code)| ToWorker::Run {
             run,
             settings: Cow::Owned(settings),
-            replay: inputs.map(Cow::Owned),
+            replay: inputs.map(|inputs| Replay { inputs: Cow::Owned(inputs), form: form.map(Cow::Owned) }),
             code: Cow::Owned(code)
         }),
         run_number().prop_map(|run| ToWorker::Commit { run }),

@@ -95,6 +95,9 @@ const v8::Promise* heapstead_repl_evaluate(Repl* repl, v8::Isolate* isolate, con
   return promise.IsEmpty() ? nullptr : *promise.Get(isolate);
 }
 
+// Whether a source is being compiled, and none of it has run: its promise is made first.
+bool heapstead_repl_is_compiling() { return wanted_promise != nullptr; }
+
 void heapstead_repl_delete(Repl* repl, const v8::Context* context) {
   repl->inspector->contextDestroyed(LocalFrom(context));
   delete repl;

@@ -1,7 +1,7 @@
 //! The worker's end of its socket: receives requests, checks their order, and sends messages.
 
 use heapstead_types::Failure;
-use heapstead_wire::{FromWorker, OrderError, ReadError, Reader, RecordedInputs, RunNumber, ToWorker, WorkerState};
+use heapstead_wire::{FromWorker, OrderError, ReadError, Reader, RecordedInputs, RunNumber, ScriptForm, ToWorker, WorkerState};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::cell::{Cell, RefCell};
 use std::io::Write;
@@ -24,10 +24,30 @@ pub struct Channel {
     socket: OwnedFd,
     reader: RefCell<Reader>,
     state: Cell<WorkerState>,
-    /// `Opened` has not been sent yet. It is sent with the next message, or before this worker waits for a request.
-    opened_due: Cell<bool>,
+    /// Messages that are sent with the next one, or before this worker waits for a request.
+    due: RefCell<Vec<u8>>,
     output_bytes_left: Cell<u64>,
     output_dropped: Cell<bool>,
+}
+
+/// What a replay needs besides the limits and the heap: what the run has read from outside, and what V8 has compiled, if it has.
+pub struct Recording {
+    pub inputs: RecordedInputs,
+    pub javascript: Option<Javascript>,
+}
+
+/// The JavaScript that ran, and how it was made from the source.
+pub struct Javascript {
+    /// Empty if the form says that it is the source.
+    pub text: String,
+    /// None if it is too long.
+    pub form: Option<ScriptForm>,
+}
+
+impl Javascript {
+    fn bytes(&self) -> usize {
+        self.text.len() + self.form.as_ref().map_or(0, |form| form.as_bytes().len())
+    }
 }
 
 impl Channel {
@@ -36,7 +56,7 @@ impl Channel {
             socket,
             reader: RefCell::default(),
             state: Cell::default(),
-            opened_due: Cell::new(false),
+            due: RefCell::default(),
             output_bytes_left: Cell::new(0),
             output_dropped: Cell::new(false),
         }
@@ -46,7 +66,7 @@ impl Channel {
     pub fn receive(&self) -> Result<(ToWorker<'static>, Option<OwnedFd>), RequestError> {
         let mut reader = self.reader.borrow_mut();
         if !reader.has_more() {
-            self.flush_opened();
+            self.flush();
         }
         let (request, descriptor) = reader.next_message(&self.socket)?;
         let mut state = self.state.get();
@@ -66,8 +86,10 @@ impl Channel {
             quit();
         }
         drop(socket);
-        self.opened_due.set(true);
-        self.flush_opened();
+        // What is due is of the other process.
+        self.due.take();
+        self.opened();
+        self.flush();
     }
 
     /// Whether everything that was received has been handled.
@@ -83,45 +105,50 @@ impl Channel {
 
     /// Notes that the heap is restored, so that `Opened` is sent.
     pub fn opened(&self) {
-        self.opened_due.set(true);
+        self.send_later(&FromWorker::Opened);
     }
 
-    /// Sends what the run has read from outside, if that was recorded.
-    pub fn inputs(&self, run: RunNumber, inputs: Option<&RecordedInputs>) {
-        let Some(inputs) = inputs else { return };
-        self.flush_opened();
-        if FromWorker::write_inputs(&mut Socket(self.socket.as_raw_fd()), run, inputs).is_err() {
-            quit();
-        }
+    /// Sends a short message with the next one.
+    pub fn send_later(&self, message: &FromWorker) {
+        // Writing to memory does not fail.
+        let _ = message.write_to(&mut *self.due.borrow_mut());
     }
 
-    /// Reports that the run has completed with this result, what it has read from outside, and the JavaScript that ran if it differs from the
-    /// source. In one write, unless that is long, so that the server wakes up once.
-    pub fn completed(&self, run: RunNumber, inputs: Option<&RecordedInputs>, result: String, javascript: Option<String>) {
-        let is_short = result.len() + javascript.as_ref().map_or(0, String::len) < JOINED_BYTES_MAX;
-        let javascript = javascript.map(|text| FromWorker::Javascript { run, text });
-        let ended = FromWorker::Ended { run, outcome: Ok(result) };
-        if is_short {
-            self.flush_opened();
-            let mut bytes = Vec::new();
-            // Writing to memory does not fail.
-            let _ = inputs.map(|inputs| FromWorker::write_inputs(&mut bytes, run, inputs));
-            let _ = javascript.map(|message| message.write_to(&mut bytes));
-            let _ = ended.write_to(&mut bytes);
-            self.write(&bytes);
-        } else {
-            self.inputs(run, inputs);
-            javascript.iter().chain([&ended]).for_each(|message| self.send(message));
-        }
+    /// Reports that the run has completed with this result.
+    pub fn completed(&self, run: RunNumber, recording: Option<Recording>, result: String) {
+        self.ended(run, recording, Ok(result));
         let mut state = self.state.get();
         state.complete();
         self.state.set(state);
     }
 
     /// Reports that the run has failed, and exits.
-    pub fn fail_and_quit(&self, run: RunNumber, failure: Failure) -> ! {
-        self.send(&FromWorker::Ended { run, outcome: Err(failure) });
+    pub fn fail_and_quit(&self, run: RunNumber, recording: Option<Recording>, failure: Failure) -> ! {
+        self.ended(run, recording, Err(failure));
         quit()
+    }
+
+    /// In one write, unless that is long, so that the server wakes up once.
+    fn ended(&self, run: RunNumber, recording: Option<Recording>, outcome: Result<String, Failure>) {
+        let (inputs, javascript) = recording.map_or((None, None), |recording| (Some(recording.inputs), recording.javascript));
+        let is_short = outcome.as_ref().map_or(0, String::len) + javascript.as_ref().map_or(0, Javascript::bytes) < JOINED_BYTES_MAX;
+        let javascript = javascript.map(|Javascript { text, form }| FromWorker::Javascript { run, text, form });
+        let ended = FromWorker::Ended { run, outcome };
+        self.flush();
+        if is_short {
+            let mut bytes = Vec::new();
+            // Writing to memory does not fail.
+            let _ = inputs.map(|inputs| FromWorker::write_inputs(&mut bytes, run, &inputs));
+            let _ = javascript.map(|message| message.write_to(&mut bytes));
+            let _ = ended.write_to(&mut bytes);
+            return self.write(&bytes);
+        }
+        if let Some(inputs) = inputs
+            && FromWorker::write_inputs(&mut Socket(self.socket.as_raw_fd()), run, &inputs).is_err()
+        {
+            quit();
+        }
+        javascript.iter().chain([&ended]).for_each(|message| self.send(message));
     }
 
     /// Reports why this worker can't serve, and exits.
@@ -132,22 +159,21 @@ impl Channel {
 
     /// Sends a message. Exits if the server has closed the socket.
     pub fn send(&self, message: &FromWorker) {
-        if !self.opened_due.get() {
+        let mut bytes = self.due.take();
+        if bytes.is_empty() {
             if message.write_to(&mut Socket(self.socket.as_raw_fd())).is_err() {
                 quit();
             }
             return;
         }
-        let mut bytes = FromWorker::OPENED.to_vec();
         // Writing to memory does not fail.
         let _ = message.write_to(&mut bytes);
-        self.opened_due.set(false);
         self.write(&bytes);
     }
 
     /// Sends an encoded message, without allocating memory.
     pub fn send_encoded(&self, message: &[u8]) {
-        self.flush_opened();
+        self.flush();
         self.write(message);
     }
 
@@ -177,9 +203,11 @@ impl Channel {
         }
     }
 
-    pub fn flush_opened(&self) {
-        if self.opened_due.replace(false) {
-            self.write(&FromWorker::OPENED);
+    /// Sends what is due.
+    pub fn flush(&self) {
+        let due = self.due.take();
+        if !due.is_empty() {
+            self.write(&due);
         }
     }
 

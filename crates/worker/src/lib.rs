@@ -9,6 +9,6 @@ mod families;
 pub mod vm;
 mod zygote;
 
-pub use channel::{Channel, RequestError};
+pub use channel::{Channel, Javascript, Recording, RequestError};
 pub use entry::{LibcStart, Main, cached_getattr, coarse_gettimeofday, forward_madvise, libc_start_main};
 pub use zygote::{Runner, main, serve};

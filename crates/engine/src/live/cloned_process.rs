@@ -43,7 +43,7 @@ pub async fn of(original: &mut Process, group: Pid, count: &CloneCount) -> Resul
     let worker = original.worker.cloned(ours, pidfd).map_err(|error| error.to_string())?;
     let mut state = original.state.of_clone();
     state.accept(&FromWorker::Opened).map_err(|error| error.to_string())?;
-    Ok(Process { worker, state, run: original.run })
+    Ok(Process { worker, state, run: original.run, commit_due: None })
 }
 
 /// Waits for `Opened`. Returns who sent it.

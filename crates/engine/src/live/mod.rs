@@ -35,7 +35,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tokio::sync::Mutex;
 
-/// Of a process that writes a snapshot: the least.
+/// Of a process that writes a snapshot beside the turns: the least.
 const SNAPSHOT_NICE: i32 = 19;
 const READ_BYTES: usize = 4096;
 /// Of all families: the caller keeps by the number of a run what state it led to, and a session may have one family after the other.
@@ -84,6 +84,8 @@ pub struct Process {
     pub state: ServerState,
     /// The run that its state is of.
     run: Option<RunNumber>,
+    /// The effects of this run stay. It is told with its next request, so that it does not have to wake up for it.
+    commit_due: Option<RunNumber>,
 }
 
 /// A run that has completed. If it is dropped, its process is killed, and the run has had no effect.
@@ -92,7 +94,7 @@ pub struct LiveTurn {
     live: LiveWorker,
     run: RunNumber,
     process: Option<Box<Process>>,
-    is_committed: bool,
+    is_kept: bool,
     /// For the standby, which does not have its effects.
     short: Option<Box<ShortTurn>>,
 }
@@ -108,13 +110,18 @@ impl LiveWorker {
     ) -> Result<Self, Failure> {
         let gone = || Failure::NoWorker("the worker has ended".into());
         let group = worker.pid().and_then(Pid::from_raw).ok_or_else(gone)?;
-        let mut process = Process { worker, state: ServerState::default(), run: None };
+        let mut process = Process { worker, state: ServerState::default(), run: None, commit_due: None };
         let open = run_requests::open(heap_mb, heap, true);
         process.send(&[open], heap.map(AsFd::as_fd).as_slice()).await?;
         let processes = Mutex::new(Processes { base: Some(process), in_turn: None, standby: None });
         let live = Self(Arc::new(Family { _zygote: zygote, heap_mb, group, clones, processes }));
         live.keep_ready();
         Ok(live)
+    }
+
+    /// Whether both are handles to the same family.
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// The cap that its runs have.
@@ -221,6 +228,9 @@ impl LiveWorker {
     /// Writes the state of the last committed turn, in a clone, and says which one that is. Turns go on meanwhile. None if there was no turn yet.
     pub async fn snapshot(&self) -> Result<Option<(HeapImage, RunNumber)>, Failure> {
         let mut processes = self.0.processes.lock().await;
+        if processes.base.as_ref().is_some_and(|base| base.worker.is_dead()) {
+            self.make_ready(&mut processes).await?;
+        }
         let Processes { base, standby, .. } = &mut *processes;
         let original = match (base, standby) {
             (Some(base), _) => base,
@@ -234,6 +244,9 @@ impl LiveWorker {
         let Some(run) = original.run else { return Ok(None) };
         let process = self.cloned(original).await?;
         drop(processes);
+        if let Some(pid) = process.worker.pid() {
+            let _ = setpriority_process(Pid::from_raw(pid), SNAPSHOT_NICE);
+        }
         process.write_snapshot(run).await.map(|heap| Some((heap, run)))
     }
 }
@@ -241,9 +254,6 @@ impl LiveWorker {
 impl Process {
     async fn write_snapshot(mut self, run: RunNumber) -> Result<HeapImage, Failure> {
         let process = &mut self;
-        if let Some(pid) = process.worker.pid() {
-            let _ = setpriority_process(Pid::from_raw(pid), SNAPSHOT_NICE);
-        }
         let descriptor = HeapImage::blank().map_err(|error| Failure::NoWorker(format!("memory for a heap: {error}")))?;
         process.send(&[ToWorker::Snapshot { run }, ToWorker::Close], &[descriptor.as_fd()]).await?;
         let announced = match process.next_message().await? {
@@ -255,7 +265,8 @@ impl Process {
 
     async fn send(&mut self, requests: &[ToWorker<'_>], descriptors: &[BorrowedFd<'_>]) -> Result<(), Failure> {
         let mut bytes = Vec::new();
-        for request in requests {
+        let commit = self.commit_due.take().map(|run| ToWorker::Commit { run });
+        for request in commit.iter().chain(requests) {
             self.state.sent(request);
             // Writing to memory does not fail.
             let _ = request.write_to(&mut bytes);
@@ -296,8 +307,8 @@ impl Process {
 
 impl LiveTurn {
     pub(crate) fn new(live: LiveWorker, (worker, state): (Worker, ServerState), run: RunNumber, short: Option<Box<ShortTurn>>) -> Self {
-        let process = Some(Box::new(Process { worker, state, run: Some(run) }));
-        Self { live, run, process, is_committed: false, short }
+        let process = Some(Box::new(Process { worker, state, run: Some(run), commit_due: None }));
+        Self { live, run, process, is_kept: false, short }
     }
 
     /// The number of the run among those of all live workers.
@@ -305,44 +316,55 @@ impl LiveTurn {
         self.run
     }
 
-    /// Writes the state after the run, before it is committed.
+    /// Writes the state after the run, before it is committed. The caller waits for it, so it has the priority of a run.
     pub async fn snapshot(&mut self) -> Result<HeapImage, Failure> {
-        self.tell().await?;
+        // Only then can the process be cloned. If the run is not committed after all, it is killed.
+        self.keep();
         let Some(process) = &mut self.process else { return Err(no_base()) };
         let clone = self.live.cloned(process).await?;
         clone.write_snapshot(self.run).await
     }
 
-    /// Tells the process that the effects of the run stay, once: only then can it be cloned.
-    async fn tell(&mut self) -> Result<(), Failure> {
-        let Some(process) = &mut self.process else { return Err(no_base()) };
-        match std::mem::replace(&mut self.is_committed, true) {
-            true => Ok(()),
-            false => process.send(&[ToWorker::Commit { run: self.run }], &[]).await,
+    /// The process keeps the effects of the run. It is told once.
+    fn keep(&mut self) {
+        if let Some(process) = &mut self.process
+            && !std::mem::replace(&mut self.is_kept, true)
+        {
+            process.commit_due = Some(self.run);
         }
     }
 
+    /// Its process, which keeps the effects of the run. Fails if it has died.
+    async fn into_base(mut self) -> Result<(LiveWorker, Process, Option<Box<ShortTurn>>), Failure> {
+        self.keep();
+        let process = *self.process.take().ok_or_else(no_base)?;
+        if process.worker.is_dead() {
+            self.live.turn_failed(self.run);
+            return Err(reason_of(&process.worker).await.unwrap_or_else(no_base));
+        }
+        Ok((self.live.clone(), process, self.short.take()))
+    }
+
     /// Keeps the effects of the run: later ones continue from them.
-    pub async fn commit(mut self) -> Result<(), Failure> {
-        self.tell().await?;
-        let mut processes = self.live.0.processes.lock().await;
-        (processes.base, processes.in_turn) = (self.process.take().map(|process| *process), None);
-        let is_useful = match (&mut processes.standby, self.short.take()) {
+    pub async fn commit(self) -> Result<(), Failure> {
+        let (live, base, short) = self.into_base().await?;
+        let mut processes = live.0.processes.lock().await;
+        (processes.base, processes.in_turn) = (Some(base), None);
+        let is_useful = match (&mut processes.standby, short) {
             (Some(standby), Some(turn)) => standby.note(*turn),
             _ => false,
         };
         if !is_useful {
             processes.standby = None;
-            self.live.keep_ready();
+            live.keep_ready();
         }
         Ok(())
     }
 
     /// As [`Self::commit`], of a run that is likely to be followed by another replay, which needs no standby.
-    pub async fn commit_replay(mut self) -> Result<(), Failure> {
-        self.tell().await?;
-        let base = self.process.take().map(|process| *process);
-        *self.live.0.processes.lock().await = Processes { base, in_turn: None, standby: None };
+    pub async fn commit_replay(self) -> Result<(), Failure> {
+        let (live, base, _) = self.into_base().await?;
+        *live.0.processes.lock().await = Processes { base: Some(base), in_turn: None, standby: None };
         Ok(())
     }
 }

@@ -4,7 +4,7 @@
 use super::Process;
 use crate::engine::{Job, Recorded};
 use heapstead_types::Failure;
-use heapstead_wire::{Decoder, FromWorker, RunNumber, RunSettings, ToWorker};
+use heapstead_wire::{Decoder, FromWorker, Replay, RunNumber, RunSettings, ToWorker};
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -78,7 +78,7 @@ impl ShortTurn {
 
     fn request(&self) -> ToWorker<'_> {
         let settings = RunSettings { output_bytes_max: self.output_bytes_max, seed: self.recorded.seed, headers: Vec::new() };
-        let replay = Some(Cow::Borrowed(&self.recorded.inputs));
+        let replay = Some(Replay { inputs: Cow::Borrowed(&self.recorded.inputs), form: None });
         ToWorker::Run { run: self.run, settings: Cow::Owned(settings), replay, code: Cow::Borrowed(&self.code) }
     }
 }
@@ -136,7 +136,7 @@ impl Process {
             tracing::error!(run = %turn.run, "a repeated turn of a live worker differs from the turn");
             return Err(Failure::NoWorker("a turn could not be repeated".into()));
         }
-        self.run = Some(turn.run);
-        self.send(&[ToWorker::Commit { run: turn.run }], &[]).await
+        (self.run, self.commit_due) = (Some(turn.run), Some(turn.run));
+        Ok(())
     }
 }

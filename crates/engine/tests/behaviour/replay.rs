@@ -1,7 +1,8 @@
-//! A run repeats exactly from what was recorded of it: its seed and its clock readings.
+//! A run repeats exactly from what was recorded of it: the JavaScript that ran, its seed and its clock readings.
 
 use super::support::{engine, job};
-use heapstead_engine::{Engine, Event, Gap, HeapImage, Job, Kind, Outcome, Recorded};
+use heapstead_engine::{Engine, Event, Gap, HeapImage, Javascript, Job, Kind, Outcome, Recorded, Recording, Replay, ScriptForm};
+use heapstead_wire::{Derivation, RefusedScript};
 use std::time::Duration;
 
 struct Ran {
@@ -10,15 +11,18 @@ struct Ran {
     text: String,
     heap: Option<HeapImage>,
     recorded: Option<Recorded>,
+    /// The code that ran and its form. None if V8 has compiled nothing.
+    code: Option<(String, Option<ScriptForm>)>,
 }
 
 async fn ran(engine: &Engine, job: Job) -> Ran {
+    let source = job.code.to_string();
     let mut execution = engine.submit(job).expect("accepted");
-    let (mut output, mut recorded) = (Vec::new(), None);
+    let (mut output, mut recording) = (Vec::new(), None);
     let outcome = loop {
         match execution.next_event().await.expect("an end") {
             Event::Output(text) => output.extend(text),
-            Event::Recorded(inputs, _) => recorded = Some(inputs),
+            Event::Recorded(recorded) => recording = Some(recorded),
             Event::Started { .. } | Event::OutputDropped => {}
             Event::Ended(outcome) => break outcome,
         }
@@ -28,16 +32,23 @@ async fn ran(engine: &Engine, job: Job) -> Ran {
         Outcome::Failed(failure) => (failure.to_string(), None),
         other => panic!("{other:?}"),
     };
-    Ran { output: String::from_utf8(output).expect("UTF-8"), text, heap, recorded }
+    let (recorded, javascript) = recording.map_or((None, None), |Recording { recorded, javascript, .. }| (Some(recorded), javascript));
+    let code = javascript.map(|Javascript { text, form }| match form.as_ref().is_some_and(ScriptForm::is_source) {
+        true => (source, form),
+        false => (text, form),
+    });
+    Ran { output: String::from_utf8(output).expect("UTF-8"), text, heap, recorded, code }
 }
 
-/// Runs the code, then repeats it twice, and compares everything.
+/// Runs the code, then repeats it, from its source and from the JavaScript that ran, and compares everything.
 async fn check(engine: &Engine, code: &str, heap: Option<HeapImage>) -> Ran {
     let first = ran(engine, job(code, Kind::Stateful(heap.clone()))).await;
     let recorded = first.recorded.clone().unwrap_or_else(|| panic!("nothing was recorded of {code}: {}", first.text));
     assert!(recorded.inputs.is_complete(), "{code}: {:?}", recorded.inputs.gaps().collect::<Vec<_>>());
-    for _ in 0..2 {
-        let job = Job { replay: Some(recorded.clone()), ..job(code, Kind::Stateful(heap.clone())) };
+    let source = (code.to_owned(), None);
+    for (code, form) in [source].into_iter().chain(first.code.clone()) {
+        let replay = Some(Replay { recorded: recorded.clone(), form });
+        let job = Job { replay, ..job(&code, Kind::Stateful(heap.clone())) };
         let again = ran(engine, job).await;
         assert_eq!((&again.output, &again.text), (&first.output, &first.text), "{code}");
         assert_eq!(again.heap.as_ref().map(HeapImage::key), first.heap.as_ref().map(HeapImage::key), "the heap of {code}");
@@ -60,7 +71,19 @@ const CODES: &[&str] = &[
     "try { await new Promise((_, fail) => AbortSignal.timeout(10).addEventListener('abort', event => fail(event.target.reason))) } catch (error) { `${error.name} ${performance.now()}` }",
     "function hot(x) { return Math.random() < 0.5 ? x : -x } let sum = 0; for (let i = 0; i < 200000; i++) sum += hot(i); sum",
     "console.log(Math.random()); throw new Error(`at ${Date.now()}`)",
+    "enum E { A = 1 }\nconsole.log(E.A);\nthrow new Error(`at ${Date.now() as number}`)",
     "const x: number = Math.random(); enum E { A = 'a' } x + E.A + Date.now()",
+    "enum E { A = 1, B }\nclass P { constructor(private x: number) {}\n  fail() { return new Error('at ' + this.x) } }\nvar kept: Error = new P(E.B).fail(); console.log(kept.stack); kept",
+    "interface I { x: number }\nvar kept: Error = new Error('typed'); console.log(kept.stack)\n//# keepResult",
+    "namespace N { export const at = () => new Error('in N') }\nvar kept = N.at(); kept.stack\n//# keepResult",
+    "const id = <T,>(x: T): T => x; id<string>(new Error('generic').stack ?? '')",
+    "  { at: Date.now(), stack: new Error('literal').stack }",
+    // V8 refuses it first as an object literal, which has positions.
+    "  { a: Math.random() as number }",
+    "\n { a: new Error('typed label').stack as string }\n//# keepResult",
+    "{ enum E { A = 'a' } }",
+    "[Math.random()]\n//# keepResult",
+    "'a marker in the source'\n//# keepResult\n//# keepResult",
     "let s = 0; for (let i = 0; i < 100000; i++) s += Date.now() % 7; s",
     "new Intl.DateTimeFormat('de', { dateStyle: 'full', timeStyle: 'long' }).format() + new Date().toLocaleString('en-GB') + Date.now()",
     "const e = new Error('kept'); var keptError = e; e.stack + new Event('x').timeStamp",
@@ -77,6 +100,76 @@ async fn runs_repeat_exactly_on_a_fresh_heap_and_on_their_own() {
         let first = check(&engine, code, None).await;
         check(&engine, code, first.heap).await;
     }
+}
+
+/// Of completed and of failed runs. Where nothing ran, the source says why.
+#[tokio::test]
+async fn the_javascript_that_ran_is_recorded() {
+    let engine = engine().await;
+    for (code, expected) in [
+        ("let a: number = 1", Some("let a         = 1")),
+        ("let a = 1", Some("let a = 1")),
+        ("{ a: 1 }", Some("({ a: 1 })")),
+        ("throw 1 as any", Some("throw 1       ")),
+        ("await new Promise(() => {})", Some("await new Promise(() => {})")),
+        ("let a = ;", None),
+    ] {
+        let code_that_ran = ran(&engine, job(code, Kind::Stateful(None))).await.code;
+        assert_eq!(code_that_ran.as_ref().map(|(text, _)| text.as_str()), expected, "{code}");
+    }
+}
+
+#[tokio::test]
+async fn a_replay_evaluates_the_javascript_that_ran() {
+    let engine = engine().await;
+    let first = ran(&engine, job("enum E { A = 'a' } const a: string = E.A; a", Kind::Stateful(None))).await;
+    let (Some(recorded), Some((javascript, form))) = (first.recorded, first.code) else { panic!("{}", first.text) };
+    assert!(!javascript.contains("enum"), "{javascript}");
+    let replayed = async |code: &str, form: Option<ScriptForm>| {
+        let replay = Some(Replay { recorded: recorded.clone(), form });
+        ran(&engine, Job { replay, ..job(code, Kind::Stateful(None)) }).await.text
+    };
+    assert_eq!(replayed(&javascript, form.clone()).await, "\"a\"");
+    assert_eq!(replayed(&javascript.replace("'a'", "'b'").replace("\"a\"", "'b'"), form.clone()).await, "\"b\"");
+    for form in [form, Some(ScriptForm::default())] {
+        let text = replayed("const a: string = 'a'; a", form).await;
+        assert!(text.contains("SyntaxError"), "types were stripped: {text}");
+    }
+}
+
+/// V8 refuses TypeScript before its types are stripped. That takes a script number, and the positions of an object literal stay on the heap: a
+/// replay of the JavaScript that left both out gave another heap.
+#[tokio::test]
+async fn what_was_refused_before_is_part_of_the_heap() {
+    let engine = engine().await;
+    for (code, has_positions) in [("var x: number = 1", false), ("  { a: 1 as number }", true)] {
+        let first = check(&engine, code, None).await;
+        let (Some(recorded), Some((javascript, Some(form)))) = (first.recorded, first.code) else { panic!("{}", first.text) };
+        let refused = form.derivation().refused.expect("it was refused");
+        assert_eq!(refused.positions.is_some(), has_positions, "{code}");
+        let incomplete = if has_positions { vec![None, Some(RefusedScript::default())] } else { vec![None] };
+        for refused in incomplete {
+            let form = ScriptForm::new(&Derivation { refused, ..form.derivation() });
+            let replay = Some(Replay { recorded: recorded.clone(), form });
+            let again = ran(&engine, Job { replay, ..job(&javascript, Kind::Stateful(None)) }).await;
+            assert_eq!(again.text, first.text);
+            assert_ne!(again.heap.map(|heap| heap.key()), first.heap.as_ref().map(HeapImage::key), "{code}");
+        }
+    }
+}
+
+/// `Error.prepareStackTrace` of code was called with the error of a source that V8 had refused before its types were stripped. A replay of the
+/// JavaScript has another error there. A promise that it made was taken for that of the run.
+#[tokio::test]
+async fn code_is_not_called_for_a_source_that_is_refused() {
+    let engine = engine().await;
+    let hook =
+        "var seen = []; Error.prepareStackTrace = (error, sites) => { console.log(error); seen.push(error); return Promise.resolve() }; 0";
+    let first = check(&engine, hook, None).await;
+    let typed = check(&engine, "const x: number = 6 * 7; [x, seen.length]", first.heap.clone()).await;
+    assert_eq!((typed.text.as_str(), typed.output.as_str()), ("[42,0]", ""));
+    let refused = check(&engine, "let y = ;", first.heap).await;
+    assert_eq!((refused.text.as_str(), refused.output.as_str()), ("SyntaxError: Unexpected token ';'\n    at main.js:1:9", ""));
 }
 
 /// What the second run reads differs from what the first one read, so that a replay that ignores the recording would be noticed.
@@ -114,7 +207,8 @@ async fn a_replay_does_not_wait_for_timers() {
     let code = "await new Promise(done => setTimeout(done, 3000)); performance.now() >= 3000";
     let first = ran(&engine, job(code, Kind::Stateful(None))).await;
     let begun = std::time::Instant::now();
-    let again = ran(&engine, Job { replay: first.recorded, ..job(code, Kind::Stateful(None)) }).await;
+    let replay = first.recorded.map(|recorded| Replay { recorded, form: None });
+    let again = ran(&engine, Job { replay, ..job(code, Kind::Stateful(None)) }).await;
     assert_eq!((first.text.as_str(), again.text.as_str()), ("true", "true"));
     assert!(begun.elapsed().as_secs_f64() < 2.0, "the replay took {:?}", begun.elapsed());
 }

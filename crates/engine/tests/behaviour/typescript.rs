@@ -1,7 +1,6 @@
 //! TypeScript: types are stripped, and positions refer to the author's source.
 
-use super::support::{Chain, check_results, run};
-use heapstead_engine::{Kind, Outcome};
+use super::support::{Chain, check_results};
 
 #[tokio::test]
 async fn all_kinds_of_types_are_stripped() {
@@ -46,14 +45,4 @@ async fn positions_are_those_of_the_source_even_in_generated_code() {
     assert!(text.contains("ReferenceError: missing is not defined\n    at main.ts:2:21"), "{text}");
     let text = chain.failure("  {a: missing}").await.to_string();
     assert!(text.contains("at main.js:1:7"), "{text}");
-}
-
-#[tokio::test]
-async fn the_javascript_that_ran_is_reported_if_it_differs_from_the_source() {
-    let engine = super::support::engine().await;
-    for (code, expected) in [("let a: number = 1", Some("let a         = 1")), ("let a = 1", None)] {
-        let (_, outcome) = run(&engine, code, Kind::Stateful(None)).await;
-        let Outcome::Completed { javascript, .. } = outcome else { panic!("{outcome:?}") };
-        assert_eq!(javascript.as_deref(), expected);
-    }
 }

@@ -168,21 +168,24 @@ async fn ls(screen: &mut Screen, options: LsOptions) -> Result<(), BackendError>
         screen.aside("there are none");
         return Ok(());
     }
-    let mut table =
-        Table::new(Colours::of(&io::stdout()), ["SESSION", "RUNS", "CHECKPOINT", "TAIL", "LIVE", "LAST USED (UTC)", "ENDS (UTC)"]);
+    let mut table = Table::new(
+        Colours::of(&io::stdout()),
+        ["SESSION", "TURNS", "CHECKPOINT", "TAIL", "LIVE", "MEMORY", "LAST USED (UTC)", "ENDS (UTC)"],
+    );
     for session in sessions {
         table.row([
             text(&session["session_id"]).into(),
-            session["runs"].to_string().as_str().into(),
+            session["turns"].to_string().as_str().into(),
             session["checkpoint"].as_str().map_or("-", |key| key.get(..KEY_CHARS).unwrap_or(key)).into(),
             session["tail_turns"].to_string().as_str().into(),
+            live(session).into(),
             memory(session).into(),
             table::time(text(&session["last_used_at"])).into(),
             session["expires_at"].as_str().map_or_else(|| "-".to_owned(), table::time).into(),
         ]);
     }
     for name in &logs {
-        table.row([name.as_str().into(), "-".into(), "-".into(), "-".into(), "-".into(), "-".into(), "-".into()]);
+        table.row([name.as_str().into(), "-".into(), "-".into(), "-".into(), "-".into(), "-".into(), "-".into(), "-".into()]);
     }
     screen.output(table.text().as_bytes());
     if let Some(cursor) = page["next_cursor"].as_str() {
@@ -191,13 +194,18 @@ async fn ls(screen: &mut Screen, options: LsOptions) -> Result<(), BackendError>
     Ok(())
 }
 
-/// Memory of a session that is live on the server that was asked. Without a server, it is not known whether the session is live.
-fn memory(session: &Value) -> String {
+/// Whether a session is live on the server that was asked. Without a server, that is not known.
+fn live(session: &Value) -> &'static str {
     match session["live"].as_bool() {
-        Some(true) => session["memory_bytes"].as_u64().map_or_else(|| "yes".to_owned(), table::size),
-        Some(false) => "no".to_owned(),
-        None => "-".to_owned(),
+        Some(true) => "yes",
+        Some(false) => "no",
+        None => "-",
     }
+}
+
+/// Memory of a live session, once it was measured.
+fn memory(session: &Value) -> String {
+    session["memory_bytes"].as_u64().map_or_else(|| "-".to_owned(), table::size)
 }
 
 /// Names of sessions that have only a log with completed executions.
@@ -230,10 +238,11 @@ fn show_session(screen: &mut Screen, session: &Value, json: bool) {
     let mut line = |name: &str, value: &str| screen.output(format!("{} {value}\n", colours.dim(&format!("{name:<10}"))).as_bytes());
     line("session", text(&session["session_id"]));
     line("head", session["head"].as_str().unwrap_or("none yet"));
-    line("runs", &session["runs"].to_string());
+    line("turns", &session["turns"].to_string());
     line("checkpoint", session["checkpoint"].as_str().unwrap_or("none yet"));
     line("tail", &format!("{} turns after the checkpoint", session["tail_turns"]));
-    line("live", &memory(session));
+    line("live", live(session));
+    line("memory", &memory(session));
     line("opened", &format!("{} UTC", table::time(text(&session["created_at"]))));
     line("last used", &format!("{} UTC", table::time(text(&session["last_used_at"]))));
     if let Some(end) = session["expires_at"].as_str() {

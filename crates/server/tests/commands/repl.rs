@@ -93,11 +93,14 @@ fn undo_goes_back_several_turns_and_is_refused_if_there_are_not_enough() {
 #[test]
 fn the_turns_of_a_repl_are_recorded_and_can_be_repeated() {
     for stage in Stage::both() {
-        let (out, err) = stage.typed(&["--session", "r"], &["let x: number = Math.random()", "throw 1", "x - _", "_ === x"]);
-        assert_eq!(out.len(), 3, "{out:?} {err}");
+        // The third turn leads to a state that can't be stored.
+        let unsaveable = "var kept = new ArrayBuffer(8, { maxByteLength: 2 ** 32 })";
+        let lines = ["let x: number = Math.random()", "throw 1", "x - _", unsaveable, "_ === x"];
+        let (out, err) = stage.typed(&["--session", "r"], &lines);
+        assert_eq!(out.len(), 4, "{out:?} {err}");
         let session = stage.only_session();
         let codes: Vec<_> = stage.log(&session).iter().map(|entry| entry["code"].as_str().expect("code").trim().to_owned()).collect();
-        assert_eq!(codes, ["let x         = Math.random()", "x - _", "_ === x"]);
+        assert_eq!(codes, ["let x         = Math.random()", "x - _", unsaveable, "_ === x"]);
         let replayed = stage.ran(&["sessions", "replay", &session, "--json"]);
         assert_eq!((replayed.code, &replayed.json()["identical"]), (Some(0), &Value::Bool(true)), "{replayed:?}");
     }
@@ -172,6 +175,50 @@ fn a_fork_has_the_state_and_the_origin_keeps_its_own() {
         // Before anything ran in it.
         assert_eq!(stage.typed(&["--session", "b"], &[".fork c"]).0, [""; 0]);
         assert_eq!(stage.typed(&["--session", "c"], &["x"]).0, ["11"]);
+    }
+}
+
+/// Story: the session that was left stayed behind, empty.
+#[test]
+fn a_session_that_is_left_before_anything_ran_in_it_is_deleted() {
+    for stage in Stage::both() {
+        let (out, err) = stage.typed(&[], &[".fork b", "var x = 1"]);
+        assert_eq!(out, ["undefined"], "{err}");
+        assert_eq!(stage.log(&stage.only_session()).len(), 1);
+        // One that was there before stays.
+        stage.typed(&["--session", "b"], &[".undo", ".fork"]);
+        stage.only_session();
+    }
+}
+
+/// Story: `.heap` and `.fork` took the heap of the undone turn, and `.undo` spoke of a fresh heap.
+#[test]
+fn undo_goes_back_to_a_state_that_can_not_be_stored() {
+    for stage in Stage::both() {
+        let lines = ["var kept = new ArrayBuffer(8, { maxByteLength: 2 ** 32 }), n = 1", "kept = null, n = 2", ".undo", ".heap", "n"];
+        let (out, err) = stage.typed(&["--session", "u"], &lines);
+        assert_eq!(out, ["undefined", "2", "1"], "{err}");
+        assert!(err.contains("back to a state whose heap can't be stored"), "{err}");
+    }
+}
+
+/// Story: the code of the session that was forked was missing.
+#[test]
+fn save_in_a_fork_writes_the_code_before_the_fork_too() {
+    for stage in Stage::both() {
+        let file = stage.place.path("saved.js");
+        let save = format!(".save {}", file.to_str().expect("UTF-8"));
+        let lines = ["let x = [1]", "x.push(2)", "x.push(3)", ".undo", ".fork b", "x.push(4)", ".fork c", "x.push(5)", &save];
+        let (_, err) = stage.typed(&["--session", "a"], &lines);
+        let expected = "let x = [1]\nx.push(2)\nx.push(4)\nx.push(5)\n";
+        assert!(err.contains("has the code of 4 turns"), "{err}");
+        assert_eq!(std::fs::read_to_string(&file).expect("the file"), expected);
+        // Whatever the others do later, also with a REPL that did not see the fork.
+        stage.typed(&["--session", "a"], &[".undo 2", "let y = 1"]);
+        stage.typed(&["--session", "c"], &[&save]);
+        assert_eq!(std::fs::read_to_string(&file).expect("the file"), expected);
+        let gone = stage.ran(&["sessions", "ls", "--json"]).json();
+        assert_eq!(gone["sessions"].as_array().map(Vec::len), Some(3), "{gone}");
     }
 }
 

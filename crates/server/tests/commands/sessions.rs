@@ -137,13 +137,14 @@ async fn a_live_session_is_shown_with_its_checkpoint_and_its_tail() {
     let shown = Place::new().ran(["sessions", "show", &session, "--url", &server.url]);
     let line = |name: &str| shown.out.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim().to_owned();
     assert_eq!((line("checkpoint"), line("tail")), ("none yet".into(), "1 turns after the checkpoint".into()), "{shown:?}");
-    assert!(!["-", "no"].contains(&line("live").as_str()), "{shown:?}");
+    assert_eq!((line("live"), line("turns")), ("yes".into(), "1".into()), "{shown:?}");
     let listed = at_stores(server.folders(), &["sessions", "ls"]);
     let rows: Vec<Vec<_>> = listed.out.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(rows[0][..5], ["SESSION", "RUNS", "CHECKPOINT", "TAIL", "LIVE"], "{listed:?}");
+    // Story: the turns were called runs, and the memory was in the column that says whether a session is live.
+    assert_eq!(rows[0][..6], ["SESSION", "TURNS", "CHECKPOINT", "TAIL", "LIVE", "MEMORY"], "{listed:?}");
     assert_eq!(
-        rows[1][..5],
-        [session.as_str(), "1", "-", "1", "-"],
+        rows[1][..6],
+        [session.as_str(), "1", "-", "1", "-", "-"],
         "who reads the database does not see the memory of a server: {listed:?}"
     );
     // Story: JSON said `false`, although a server had the session in its memory.

@@ -260,16 +260,97 @@ async fn turns_without_a_heap_are_bounded() {
     assert_eq!(result(&server, &session, "n += 1").await, "4");
 }
 
-/// Processes of the server that run code: the children of its zygotes.
+/// Story: the refusal advised an undo that was refused too, unless it went back to a stored heap by chance.
+#[tokio::test]
+async fn the_steps_that_the_refusal_of_a_full_tail_names_work() {
+    let server = Server::start_with(&Folders::new(), &["--journal-tail-turns", "3"]);
+    for (is_stored, by_undo) in [(true, true), (true, false), (false, true), (false, false)] {
+        let session = open(&server).await;
+        let turns = ["globalThis.kept = new ArrayBuffer(8, { maxByteLength: 2 ** 32 }); globalThis.n = 2", "n += 1", "n += 1"];
+        if is_stored {
+            let stored = turn(&server, &session, "globalThis.n = 1").await;
+            settled(&server, &stored["execution_id"]).await;
+        }
+        for code in turns {
+            result(&server, &session, code).await;
+        }
+        let refused = turn(&server, &session, "n").await;
+        let error = refused["error"].as_str().unwrap_or_else(|| panic!("{refused}"));
+        assert!(error.starts_with("the last 3 turns of the session") && error.contains("maxByteLength"), "{error}");
+        let after = |name: &str| error.split_once(name).unwrap_or_else(|| panic!("no {name} in {error}")).1;
+        let expected = if is_stored { "\"number\"" } else { "\"undefined\"" };
+        if by_undo {
+            let turns: u64 = after("`turns`: ").split(')').next().and_then(|turns| turns.parse().ok()).expect("a number");
+            let (status, undone) = server.post(&format!("/api/sessions/{session}/undo"), json!({ "turns": turns })).await;
+            assert_eq!(status, 200, "{undone}");
+            assert_eq!(result(&server, &session, "typeof n").await, expected, "{error}");
+        } else {
+            let heap = if is_stored { after("`heap`: `").split('`').next().expect("a key") } else { "" };
+            let record = server.run_with(json!({ "code": "typeof n", "session": session, "heap": heap })).await;
+            assert_eq!(record["result"], expected, "{error}: {record}");
+        }
+        assert_eq!(result(&server, &session, "1").await, "1", "it goes on");
+    }
+}
+
+/// Story: the tail counted turns before a heap that was stored on demand, so that turns were refused too early.
+#[tokio::test]
+async fn a_heap_that_was_stored_on_demand_shortens_the_tail() {
+    let server = Server::start_with(&Folders::new(), &["--journal-tail-turns", "3"]);
+    let session = open(&server).await;
+    result(&server, &session, "globalThis.kept = new ArrayBuffer(8, { maxByteLength: 2 ** 32 }); globalThis.n = 1").await;
+    let free = turn(&server, &session, "kept = null; n += 1").await;
+    result(&server, &session, "kept = new ArrayBuffer(8, { maxByteLength: 2 ** 32 }); n += 1").await;
+    let (_, stored) = server.get(&format!("/api/executions/{}?materialize=true", free["execution_id"].as_str().expect("an id"))).await;
+    assert_eq!(stored["heap_state"], "stored", "{stored}");
+    for n in 4..=5 {
+        assert_eq!(result(&server, &session, "n += 1").await, n.to_string());
+    }
+    let refused = turn(&server, &session, "n").await;
+    assert!(refused["error"].as_str().is_some_and(|error| error.starts_with("the last 3 turns")), "{refused}");
+}
+
+/// Story: a session whose processes had all been killed could not write a checkpoint, so once its tail was full, all turns were refused.
+#[tokio::test]
+async fn a_session_with_a_full_tail_whose_processes_are_killed_is_resumed() {
+    let server = Server::start_with(&Folders::new(), &["--journal-tail-turns", "2"]);
+    let session = open(&server).await;
+    for n in 1..=2 {
+        assert_eq!(result(&server, &session, "globalThis.n = (globalThis.n ?? 0) + 1").await, n.to_string());
+    }
+    children_of(server.pid() as i32).into_iter().flat_map(children_of).for_each(kill);
+    for n in 3..=6 {
+        assert_eq!(result(&server, &session, "n += 1").await, n.to_string());
+    }
+}
+
+/// Story: a turn that asked for its heap ran elsewhere if the head was stored, and the live worker was dropped.
+#[tokio::test]
+async fn a_session_stays_live_when_a_turn_stores_its_heap() {
+    let server = Server::start_with(&Folders::new(), JOURNAL);
+    let session = open(&server).await;
+    let first = turn(&server, &session, "let n = 1; n").await;
+    settled(&server, &first["execution_id"]).await;
+    for n in 2..=4 {
+        let stored = server.run_with(json!({ "code": "n += 1", "session": session, "durability": "snapshot" })).await;
+        assert_eq!((&stored["result"], stored["heap"].is_string()), (&json!(n.to_string()), true), "{stored}");
+        assert_eq!(stored["continuity"], Value::Null, "nothing was resumed: {stored}");
+        let from_heap = server.run_with(json!({ "code": "n", "heap": stored["heap"] })).await;
+        assert_eq!(from_heap["result"], n.to_string(), "the heap is that of the turn");
+    }
+    let next = turn(&server, &session, "n += 1").await;
+    assert_eq!((&next["result"], &next["continuity"]), (&json!("5"), &Value::Null), "{next}");
+    assert_eq!(crate::live_monitoring::metric(&server, "heapstead_live_resumes_total").await, 0.0);
+}
+
+fn children_of(pid: i32) -> Vec<i32> {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    children.split_whitespace().filter_map(|word| word.parse().ok()).collect()
+}
+
+/// Processes of the server that run code, and its zygotes, whose children they are.
 pub fn workers_of(server: u32) -> Vec<i32> {
-    let children = |pid: i32| -> Vec<i32> {
-        std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))
-            .unwrap_or_default()
-            .split_whitespace()
-            .filter_map(|word| word.parse().ok())
-            .collect()
-    };
-    children(server as i32).into_iter().flat_map(|zygote| children(zygote).into_iter().chain([zygote])).collect()
+    children_of(server as i32).into_iter().flat_map(|zygote| children_of(zygote).into_iter().chain([zygote])).collect()
 }
 
 pub fn kill(pid: i32) {

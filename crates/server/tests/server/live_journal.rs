@@ -146,6 +146,52 @@ async fn a_session_that_moves_to_another_server_leaves_the_first() {
     assert_eq!(result(&one, &session, "n += 1").await, "3");
 }
 
+/// A turn of a live session runs before it is accepted. If another server has moved the head meanwhile, what it did is discarded, its output too.
+#[tokio::test]
+async fn a_turn_that_ran_on_an_old_state_is_discarded_and_begins_again() {
+    let folders = Folders::new();
+    let (one, other) = (Server::start_with(&folders, &[]), Server::start_with(&folders, &[]));
+    let session = open(&one).await;
+    assert_eq!(result(&one, &session, "globalThis.n = 1").await, "1");
+    let mut expected = 1;
+    for _ in 0..10 {
+        for server in [&other, &one] {
+            expected += 1;
+            let ran = turn(server, &session, "console.log(`n is ${n += 1}`); n").await;
+            assert_eq!((&ran["status"], &ran["result"]), (&json!("completed"), &json!(expected.to_string())), "{ran}");
+            let id = ran["execution_id"].as_str().expect("an id");
+            let page = server.get(&format!("/api/executions/{id}/output")).await.1;
+            assert_eq!(page["data"], format!("n is {expected}\n"), "{page}");
+        }
+    }
+}
+
+/// Regression: a run took the idle worker of its session although another run was queued ahead of it, which then opened a second worker. If
+/// that one failed, the first was accepted, and the second worker was taken for the one with its state.
+#[tokio::test]
+async fn concurrent_turns_that_fail_or_take_long_lose_nothing() {
+    let server = Server::start();
+    let session = open(&server).await;
+    result(&server, &session, "globalThis.list = []; 0").await;
+    let after = async |millis: u64, code: &str| {
+        tokio::time::sleep(Duration::from_millis(millis)).await;
+        turn(&server, &session, code).await["status"] == "completed"
+    };
+    let (late, mut expected) = ("await new Promise((done) => setTimeout(done, 12)); list.push(1)", 0);
+    for round in 0..60 {
+        let (one, two, three, four, five) = tokio::join!(
+            after(0, "await new Promise((done) => setTimeout(done, 20)); list.push(0)"),
+            after(8, "list.push('none'); throw new Error('no')"),
+            after(18 + round % 20, late),
+            after(18 + round * 7 % 20, late),
+            after(18 + round * 3 % 30, "throw 1"),
+        );
+        assert_eq!([one, two, three, four, five], [true, false, true, true, false]);
+        expected += 3;
+        assert_eq!(result(&server, &session, "list.length").await, expected.to_string(), "round {round}");
+    }
+}
+
 /// Story: a session that held a value that can't be saved could not be recovered once a turn had diverged, because the state to return to had
 /// to be stored; nor could it be resumed by another engine.
 #[tokio::test]
@@ -267,4 +313,54 @@ async fn a_turn_with_more_than_a_mebibyte_of_inputs_is_stored_before_the_answer(
     let (status, refusal) = server.post(&format!("/api/executions/{}/replay", id(&record)), json!({})).await;
     assert_eq!((status, &refusal["type"]), (409, &json!("urn:heapstead:error:not_recorded")), "{refusal}");
     assert_eq!(result(&server, &session, "n += 1").await, "600001");
+}
+
+/// Story: a replay stored a heap after every turn, so that turns in a state that can't be saved were called different, and those after them lost.
+#[tokio::test]
+async fn turns_in_a_state_that_can_not_be_stored_are_repeated() {
+    let server = Server::start();
+    let session = open(&server).await;
+    let mut records = Vec::new();
+    for (code, more) in [
+        ("let n = 1; n", json!({})),
+        ("globalThis.kept = new ArrayBuffer(8, { maxByteLength: 2 ** 32 }); n += Math.random()", json!({})),
+        ("n += Date.now()", json!({})),
+        // On a worker with another cap, whose state is repeated from the journal.
+        ("n += 1", json!({ "heap_memory_max_mb": 100 })),
+        ("n += kept.maxByteLength", json!({ "heap_memory_max_mb": 100 })),
+        ("kept = null; n", json!({ "heap_memory_max_mb": 100 })),
+    ] {
+        let mut body = json!({ "code": code, "session": session });
+        body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        let record = server.run_with(body).await;
+        assert_eq!(record["status"], "completed", "{code}: {record}");
+        records.push(record);
+    }
+    for from in [0, 2, 4] {
+        let (_, report) = server.post(&format!("/api/sessions/{session}/replay"), json!({ "from": from })).await;
+        let turns = report["turns"].as_array().map(Vec::len);
+        assert_eq!((&report["identical"], turns), (&json!(true), Some(6 - from)), "from {from}: {report}");
+    }
+    for (index, record) in records.iter().enumerate() {
+        let (status, report) = server.post(&format!("/api/executions/{}/replay", id(record)), json!({})).await;
+        assert_eq!((status, &report["identical"]), (200, &json!(true)), "{report}");
+        assert_eq!(report["heap"].is_string(), [0, 5].contains(&index), "turn {index}: {report}");
+    }
+    // A run that had to store such a state has failed, and fails again.
+    result(&server, &session, "globalThis.kept = new ArrayBuffer(8, { maxByteLength: 2 ** 32 }); 1").await;
+    let failed = server.run_with(json!({ "code": "n", "session": session, "durability": "snapshot" })).await;
+    assert_eq!((&failed["status"], &failed["error_code"]), (&json!("failed"), &json!("heap_unsaveable")), "{failed}");
+    let (_, report) = server.post(&format!("/api/executions/{}/replay", id(&failed)), json!({})).await;
+    assert_eq!((&report["identical"], &report["status"]), (&json!(true), &json!("failed")), "{report}");
+}
+
+/// Story: the warning said that the heap was stored, although the run failed because it could not be.
+#[tokio::test]
+async fn a_heap_that_could_not_be_stored_is_not_said_to_be() {
+    let server = Server::start();
+    let session = open(&server).await;
+    let unsaveable = "globalThis.kept = new ArrayBuffer(8, { maxByteLength: 2 ** 32 }); typeof new WeakRef({}).deref()";
+    let failed = turn(&server, &session, unsaveable).await;
+    assert_eq!((&failed["status"], &failed["error_code"]), (&json!("failed"), &json!("heap_unsaveable")), "{failed}");
+    assert!(failed["warnings"].as_array().is_none_or(Vec::is_empty), "{failed}");
 }

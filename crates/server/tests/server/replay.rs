@@ -50,6 +50,60 @@ async fn a_replay_that_differs_says_in_what() {
     }
 }
 
+/// Generated code, a stack with positions in it, and a result that stays on the heap.
+const TYPED: &str = "enum Level { Low = 1, High }\nclass Step { constructor(private name: string) {}\n  \
+    failed(): Error { return new Error(`${this.name} ${Level.High}`) } }\nvar kept = new Step('typed').failed(); console.log(kept.stack); \
+    Math.random()\n//# keepResult";
+
+/// The journal held the source, and a replay stripped its types again: a later version of the stripper could have executed something else.
+#[tokio::test]
+async fn replays_evaluate_the_javascript_that_ran() {
+    let server = Server::start_with(&Folders::new(), SNAPSHOT);
+    let record = server.run(TYPED).await;
+    let database = rusqlite::Connection::open(server.folders().database().join("heapstead.db")).expect("the database");
+    let javascript: String =
+        database.query_row("SELECT code FROM journal WHERE form IS NOT NULL", [], |row| row.get(0)).expect("JavaScript in the journal");
+    assert!(!javascript.contains("enum") && !javascript.contains("keepResult") && javascript.contains("Level"), "{javascript}");
+    let identical = async || {
+        let (status, report) = replay(&server, &record).await;
+        assert_eq!((status, &report["identical"], &report["heap"]), (200, &json!(true), &record["heap"]), "{report}");
+    };
+    identical().await;
+    let set = |columns: &str| assert_eq!(database.execute(&format!("UPDATE journal SET {columns}"), []).expect("set"), 1);
+    set("code = replace(code, 'typed', 'other')");
+    let (_, report) = replay(&server, &record).await;
+    assert_eq!(report["differs"], json!(["output"]), "{report}");
+    // As an earlier version has recorded it.
+    set(&format!("form = NULL, code = '{}'", TYPED.replace('\'', "''")));
+    identical().await;
+    set("form = x'ff'");
+    let (status, refusal) = replay(&server, &record).await;
+    assert_eq!((status, &refusal["type"]), (409, &json!("urn:heapstead:error:not_recorded")), "{refusal}");
+}
+
+/// A worker sent nothing but the failure of its run, so the journal had the source. It still has if nothing has run.
+#[tokio::test]
+async fn failed_runs_are_repeated_from_the_javascript_that_ran() {
+    let server = Server::start();
+    let database = rusqlite::Connection::open(server.folders().database().join("heapstead.db")).expect("the database");
+    let again = async |record: &Value| {
+        let (status, report) = replay(&server, record).await;
+        assert_eq!((status, &report["status"]), (200, &json!("failed")), "{report}");
+        report["differs"].clone()
+    };
+    let recorded = |form: &str| -> String {
+        database.query_row(&format!("SELECT code FROM journal WHERE form {form}"), [], |row| row.get(0)).expect("an entry")
+    };
+    let thrown = server.run("enum E { A } console.log(E.A); throw new Error('typed' as string)").await;
+    assert!(!recorded("IS NOT NULL").contains("enum"), "{}", recorded("IS NOT NULL"));
+    assert_eq!(again(&thrown).await, json!([]));
+    assert_eq!(database.execute("UPDATE journal SET code = replace(code, 'typed', 'other')", []).expect("changed"), 1);
+    assert_eq!(again(&thrown).await, json!(["result"]));
+    let refused = server.run("enum E { A } let x: = 1").await;
+    assert_eq!(recorded("IS NULL"), "enum E { A } let x: = 1");
+    assert_eq!(again(&refused).await, json!([]));
+}
+
 #[tokio::test]
 async fn what_was_not_recorded_is_refused_with_the_reason() {
     let server = Server::start();
@@ -106,10 +160,11 @@ async fn session_of(server: &Server, codes: &[&str]) -> (String, Vec<Value>) {
     (session, records)
 }
 
-const TURNS: [&str; 5] = [
+const TURNS: [&str; 6] = [
     "var seen = [Math.random()]; function* ids() { for (;;) yield crypto.randomUUID() } var next = ids(); seen.length",
     "seen.push(next.next().value, Date.now()); console.log(seen)",
-    "const x: number = seen.length; await new Promise(done => setTimeout(done, 20)); seen.push(performance.now()); x",
+    "enum Mark { A = 7 } class Typed { constructor(readonly mark: Mark) {} } seen.push(new Typed(Mark.A).mark, new Error('typed').stack)\n//# keepResult",
+    "const x: number = seen.length + _; await new Promise(done => setTimeout(done, 20)); seen.push(performance.now()); x",
     "class Kept { #at = Date.now(); get at() { return this.#at } } var kept = new Kept(); kept.at",
     "[...seen, kept.at, next.next().value].join()",
 ];
@@ -130,7 +185,7 @@ async fn the_turns_of_a_session_are_repeated_one_on_the_other() {
     let (_, report) = replay(json!({ "from": 1, "to": 2 })).await;
     assert_eq!((&report["turns"], &report["next_from"]), (&json!(turns[1..3]), &json!(3)), "{report}");
     for (body, expected, names) in [
-        (json!({ "from": 5 }), 409, "`from` is 5, and the session has no such turn yet"),
+        (json!({ "from": 6 }), 409, "`from` is 6, and the session has no such turn yet"),
         (json!({ "from": 3, "to": 2 }), 400, "`to` is 2: expected a turn from 3"),
         (json!({ "from": -1 }), 400, "`from` is -1"),
     ] {

@@ -111,3 +111,42 @@ async fn undo_takes_its_turn() {
     assert_eq!((status, &undone["undone"]), (200, &json!([1])), "{undone}");
     assert_eq!(result(&server, &session, "n").await, "1");
 }
+
+/// Story: it was refused, because the state to go back to had to be stored.
+#[tokio::test]
+async fn a_session_goes_back_to_a_state_that_can_not_be_stored() {
+    let folders = Folders::new();
+    let mut server = Server::start_with(&folders, &[]);
+    let session = open(&server).await;
+    let first = turn(&server, &session, "let n = 1; n").await;
+    let id = first["execution_id"].as_str().expect("an id");
+    let heap = server.get(&format!("/api/executions/{id}?materialize=true")).await.1["heap"].as_str().expect("a heap").to_owned();
+    for code in ["globalThis.kept = new ArrayBuffer(8, { maxByteLength: 2 ** 32 }); n += 1", "n += 10", "kept = null; n += 100"] {
+        result(&server, &session, code).await;
+    }
+    let (status, undone) = undo(&server, &session, json!({})).await;
+    assert_eq!((status, &undone["undone"], &undone["head"]), (200, &json!([3]), &Value::Null), "{undone}");
+    assert!(undone["heap_error"].as_str().is_some_and(|why| why.contains("maxByteLength")), "{undone}");
+    // The journal starts from there.
+    let (status, refusal) = server.delete(&format!("/api/heaps/{heap}")).await;
+    assert_eq!((status, &refusal["type"]), (409, &json!("urn:heapstead:error:heap_in_use")), "{refusal}");
+    server.kill();
+    let mut server = Server::start_with(&folders, &[]);
+    let resumed = turn(&server, &session, "[n, kept.maxByteLength]").await;
+    assert_eq!(
+        (&resumed["result"], &resumed["continuity"]["resumed_from_snapshot"]),
+        (&json!("[12,4294967296]"), &json!(true)),
+        "{resumed}"
+    );
+    let (_, undone) = undo(&server, &session, json!({ "turns": 2 })).await;
+    assert_eq!(undone["undone"], json!([2, 4]), "{undone}");
+    assert_eq!(result(&server, &session, "n").await, "2");
+    server.kill();
+    // Runs that restore a heap for every turn could not continue from there.
+    let server = Server::start_with(&folders, &["--live", "off"]);
+    let (status, refused) = undo(&server, &session, json!({})).await;
+    assert_eq!((status, &refused["type"]), (409, &json!("urn:heapstead:error:not_recorded")), "{refused}");
+    let (status, undone) = undo(&server, &session, json!({ "turns": 2 })).await;
+    assert_eq!((status, &undone["head"], &undone["heap_error"]), (200, &json!(heap), &Value::Null), "{undone}");
+    assert_eq!(result(&server, &session, "n").await, "1");
+}

@@ -17,7 +17,7 @@ async fn accesses(server: &Server) -> [u64; 2] {
 }
 
 #[tokio::test]
-async fn a_run_in_a_session_costs_one_read_and_two_writes() {
+async fn a_run_in_a_session_costs_one_read_and_one_write() {
     let server = Server::start_with(&Folders::new(), &["--context-store", "memory"]);
     for mut client in [Client::http(&server).await, Client::modern(&server)] {
         let mut session = client.create().await;
@@ -32,6 +32,7 @@ async fn a_run_in_a_session_costs_one_read_and_two_writes() {
         let [reads, writes] = [0, 1].map(|kind| end[kind] - own[kind] - (own[kind] - start[kind]));
         // A little more, because the server looks for expired sessions and writes checkpoints in the background.
         assert!((RUNS..RUNS + 5).contains(&reads), "{}: {reads} reads of {RUNS} runs: one resolves the session", client.key());
-        assert!((2 * RUNS..2 * RUNS + 5).contains(&writes), "{}: {writes} writes of {RUNS} runs: accept, end", client.key());
+        // Two if the code takes more than a few milliseconds.
+        assert!((RUNS..2 * RUNS).contains(&writes), "{}: {writes} writes of {RUNS} runs: acceptance and end in one", client.key());
     }
 }

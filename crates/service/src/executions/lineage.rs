@@ -1,11 +1,11 @@
 //! Rebuilds a state that is not stored, or that this engine can't load, by repeating the runs that led to it: from the newest heap before it that
 //! can be loaded, or from a fresh one. Each replay is compared with its run; at a difference, what is verified so far is the result.
 
-use super::replay::{NotRecorded, Replayed, Replayer};
+use super::replay::{NotRecorded, RecordedRun, Replayed, Replayer};
 use crate::ServiceError;
 use crate::live::UnstoredTurn;
 use heapstead_engine::{HeapImage, Kind, LiveWorker, RunNumber};
-use heapstead_store::records::RebuiltHeap;
+use heapstead_store::records::{JournalLink, RebuiltHeap};
 use heapstead_types::{ErrorCode, ExecutionId, Failure, HeapKey, SessionId, Status};
 use jiff::Timestamp;
 use std::collections::{HashMap, HashSet};
@@ -14,18 +14,34 @@ use std::time::Instant;
 /// The runs that lead to a heap or state.
 pub struct Lineage {
     /// What the first of them starts from; none for a fresh heap.
-    base: Option<KnownState>,
+    pub(super) base: Option<KnownState>,
+    /// The first of them starts from the state that was known before, instead.
+    pub(super) is_since_known: bool,
     /// In their order.
-    runs: Vec<Step>,
+    pub(super) runs: Vec<Step>,
     /// The largest cap of the runs.
     pub heap_mb: u32,
 }
 
 /// A run or an import, and the heap or state that it led to.
-struct Step {
-    execution: ExecutionId,
+pub(super) struct Step {
+    pub(super) execution: ExecutionId,
     is_import: bool,
-    after: HeapKey,
+    pub(super) after: HeapKey,
+}
+
+impl Step {
+    /// In words.
+    pub(super) fn what(&self) -> String {
+        what(&self.execution, self.is_import)
+    }
+}
+
+fn what(execution: &ExecutionId, is_import: bool) -> String {
+    match is_import {
+        true => "an import of catalog entities".into(),
+        false => format!("execution `{execution}`"),
+    }
 }
 
 /// A heap or state as the journal names it, and as this engine loads it.
@@ -92,10 +108,7 @@ impl Divergence {
 
     /// What differed, in words.
     pub fn what(&self) -> String {
-        match self.is_import {
-            true => "an import of catalog entities".into(),
-            false => format!("execution `{}`", self.execution),
-        }
+        what(&self.execution, self.is_import)
     }
 }
 
@@ -115,52 +128,33 @@ impl Replayer<'_> {
     }
 
     /// As `lineage`; it goes back no further than to a state that has been rebuilt already.
-    async fn lineage_since(&self, heap: HeapKey, known: Option<KnownState>) -> Result<Result<Lineage, NoProducer>, ServiceError> {
+    pub(super) async fn lineage_since(&self, heap: HeapKey, known: Option<HeapKey>) -> Result<Result<Lineage, NoProducer>, ServiceError> {
         let (mut runs, mut seen, mut wanted, mut heap_mb) = (Vec::new(), HashSet::new(), heap, 0);
         let mut last_failure = None;
-        let base = loop {
-            let no_producer = |failure: &Option<Failure>| Ok(Err(NoProducer { heap: wanted, failure: failure.clone() }));
-            let records = &self.stores.records;
-            let Some(execution) = records.producer(self.principal, wanted).await? else { return no_producer(&last_failure) };
-            let Some(entry) = records.journal_entry(self.principal, &execution).await? else { return no_producer(&last_failure) };
-            // If the first run that produced a heap was deleted, later ones may lead in a circle.
-            if !seen.insert(execution.clone()) {
-                return no_producer(&last_failure);
+        let (base, is_since_known) = 'back: loop {
+            let no_producer = |heap, failure: &Option<Failure>| Ok(Err(NoProducer { heap, failure: failure.clone() }));
+            let links = self.stores.records.links(self.principal, wanted).await?;
+            let Some(last_mb) = links.last().map(|link| link.heap_mb) else { return no_producer(wanted, &last_failure) };
+            for JournalLink { execution, is_import, input_heap, heap_mb: cap_mb } in links {
+                // If the first run that produced a heap was deleted, later ones may lead in a circle.
+                if !seen.insert(execution.clone()) {
+                    return no_producer(wanted, &last_failure);
+                }
+                runs.push(Step { execution, is_import, after: wanted });
+                heap_mb = heap_mb.max(cap_mb);
+                let Some(input) = input_heap else { break 'back (None, false) };
+                if known == Some(input) {
+                    break 'back (None, true);
+                }
+                wanted = input;
             }
-            runs.push(Step { execution, is_import: entry.is_import, after: wanted });
-            heap_mb = heap_mb.max(entry.limits.heap_mb);
-            let Some(input) = entry.input_heap else { break None };
-            if let Some(known) = known.as_ref().filter(|known| known.recorded == input) {
-                break Some(known.clone());
-            }
-            match self.restore(input, entry.limits.heap_mb).await {
-                Ok(image) => break Some(KnownState { recorded: input, image }),
-                Err(failure) => (wanted, last_failure) = (input, Some(failure)),
+            match self.restore(wanted, last_mb).await {
+                Ok(image) => break (Some(KnownState { recorded: wanted, image }), false),
+                Err(failure) => last_failure = Some(failure),
             }
         };
         runs.reverse();
-        Ok(Ok(Lineage { base, runs, heap_mb }))
-    }
-
-    /// A heap or state to start from: as it is stored, otherwise by repeating the runs that led to it.
-    pub async fn restore_or_rebuild(
-        &self,
-        key: HeapKey,
-        heap_mb: u32,
-        known: Option<KnownState>,
-    ) -> Result<Result<HeapImage, NotRecorded>, ServiceError> {
-        let failure = match self.restore(key, heap_mb).await {
-            Ok(heap) => return Ok(Ok(heap)),
-            Err(failure @ (Failure::StateLost | Failure::HeapOfAnotherEngine { .. })) => failure,
-            Err(failure) => return Ok(Err(NotRecorded::Heap(failure))),
-        };
-        let Ok(lineage) = self.lineage_since(key, known).await? else { return Ok(Err(NotRecorded::Heap(failure))) };
-        Ok(match self.rebuild(lineage).await {
-            Ok(Rebuilt { heap: Some(heap), diverged: None, .. }) => Ok(heap),
-            Ok(Rebuilt { diverged: Some(diverged), .. }) => Err(NotRecorded::Before(diverged.what(), diverged.why)),
-            Ok(_) | Err(ServiceError::Conflict { .. }) => Err(NotRecorded::Heap(failure)),
-            Err(error) => return Err(error),
-        })
+        Ok(Ok(Lineage { base, is_since_known, runs, heap_mb }))
     }
 
     /// Stores a rebuilt heap with the run that was repeated last; in a session, as its head.
@@ -228,9 +222,23 @@ impl Replayer<'_> {
 
     /// Returns the first run that differs, and why.
     async fn repeat_in(&self, rebuilt: &mut RebuiltLive, runs: &[Step]) -> Result<Option<(usize, String)>, ServiceError> {
+        let mut recorded = None;
         for (index, step) in runs.iter().enumerate() {
             let began = Instant::now();
-            match self.repeat(&step.execution, Kind::Live(rebuilt.worker.clone())).await? {
+            let current = match recorded.take() {
+                Some(read) => read,
+                None => self.recorded(&step.execution).await?,
+            };
+            // The recording of the next run is read meanwhile.
+            let next = async {
+                match runs.get(index + 1) {
+                    Some(next) => self.recorded(&next.execution).await.map(Some),
+                    None => Ok(None),
+                }
+            };
+            let repeated = self.repeat_recorded(current, Kind::Live(rebuilt.worker.clone()));
+            let (repeated, next) = tokio::try_join!(repeated, next)?;
+            match repeated {
                 Ok(Replayed { turn: Some(turn), .. }) => {
                     rebuilt.repeated.insert(turn.run(), UnstoredTurn::new(step.after, began.elapsed()));
                     turn.commit_replay().await.map_err(|failure| ServiceError::Unavailable(failure.to_string()))?;
@@ -239,13 +247,23 @@ impl Replayer<'_> {
                 Ok(_) => return Err(ServiceError::Unavailable("a replay returned no state".into())),
                 Err(why) => return Ok(Some((index, why))),
             }
+            recorded = next;
         }
         Ok(None)
     }
 
     /// Repeats a run that has completed. The inner error says why it can't be repeated, or what differs.
-    async fn repeat(&self, execution: &ExecutionId, kind: Kind) -> Result<Result<Replayed, String>, ServiceError> {
-        let recorded = match self.recorded(execution).await? {
+    pub(super) async fn repeat(&self, execution: &ExecutionId, kind: Kind) -> Result<Result<Replayed, String>, ServiceError> {
+        let recorded = self.recorded(execution).await?;
+        self.repeat_recorded(recorded, kind).await
+    }
+
+    async fn repeat_recorded(
+        &self,
+        recorded: Result<RecordedRun, NotRecorded>,
+        kind: Kind,
+    ) -> Result<Result<Replayed, String>, ServiceError> {
+        let recorded = match recorded {
             Ok(recorded) => recorded,
             Err(why) => return Ok(Err(why.to_string())),
         };

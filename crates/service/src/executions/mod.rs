@@ -8,7 +8,7 @@
 //! turn_queue.rs   turns of this process; turn_across_servers.rs waits for those of others
 //! queries.rs, result_part.rs, output.rs   records, lists, results and output as callers see them
 //! journal.rs      what has to be known to repeat a run
-//! replay.rs       repeats a run
+//! replay.rs       repeats a run; replay_point.rs: the state to repeat it in
 //! lineage.rs      rebuilds a heap from the runs that led to it; rebuilt_session.rs: what becomes of its session
 //! orphans.rs      executions of servers that died
 //! ```
@@ -27,6 +27,7 @@ mod queries;
 pub(crate) mod rebuilt_session;
 mod record;
 mod replay;
+mod replay_point;
 mod request;
 mod result_part;
 mod running;
@@ -44,6 +45,7 @@ pub use queries::{ExecutionList, ExecutionSummary, ListRequest, RECENT_SUFFIX};
 pub use record::{ExecutionRecord, ResultPart, ResultRange, iso_8601};
 pub use replay::ReplayReport;
 pub(crate) use replay::{NotRecorded, RecordedRun, Replayer};
+pub(crate) use replay_point::ReplayPoint;
 pub use request::{Durability, RunParameters, RunRequest};
 pub use running::{Progress, RunningExecution};
 pub use start_point::{InputHeap, OnMissingHeap, StartPoint};

@@ -4,7 +4,7 @@ use super::{ExecutionOutcome, Executions};
 use crate::error::Noun;
 use crate::heaps::HeapCache;
 use crate::{Caller, OwnerPermit, Service, ServiceError, Stores};
-use heapstead_engine::{Engine, Event, HeapImage, Job, Kind, LiveTurn, Outcome, Recorded, RecordedInputs, Slot};
+use heapstead_engine::{Engine, Event, HeapImage, Job, Kind, LiveTurn, Outcome, Recorded, RecordedInputs, Replay, ScriptForm, Slot};
 use heapstead_store::records::JournalEntry;
 use heapstead_types::{BudgetHolder, ErrorCode, ExecutionId, Failure, Fault, HeapKey, Limits, Principal, Status, limits};
 use schemars::JsonSchema;
@@ -25,7 +25,7 @@ pub struct ReplayReport {
     /// Why the replay failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The heap that the replay produced. It is not stored. In an opened session it may differ from that of the run.
+    /// The heap that the replay produced. It is not stored. In an opened session it may differ from that of the run, and is null if it can't be stored.
     pub heap: Option<String>,
     /// The heap that the run produced.
     pub recorded_heap: Option<String>,
@@ -54,11 +54,8 @@ impl Executions<'_> {
         let not_recorded =
             |why: NotRecorded| ServiceError::conflict(ErrorCode::NotRecorded, format!("execution `{id}` can't be repeated: {why}"));
         let recorded = replayer.recorded(&execution).await?.map_err(not_recorded)?;
-        let heap = match recorded.entry.input_heap {
-            Some(key) => Some(replayer.restore_or_rebuild(key, recorded.entry.limits.heap_mb, None).await?.map_err(not_recorded)?),
-            None => None,
-        };
-        let replayed = replayer.run(&recorded, Kind::Stateful(heap)).await?;
+        let point = replayer.point_before(&recorded).await?.map_err(not_recorded)?;
+        let replayed = replayer.run_to_heap(&recorded, &point).await?;
         let differs = replayed.differences(record.status, &recorded.entry);
         Ok(ReplayReport {
             execution_id: id.to_owned(),
@@ -85,6 +82,8 @@ pub enum NotRecorded {
     Gap(&'static str),
     #[error("{0}")]
     Heap(Failure),
+    #[error("the state it started from is not stored, and a turn before it was not repeated, or did something else")]
+    NotReached,
     /// What led to its heap does something else.
     #[error("the heap it started from can't be rebuilt: {0}: {1}")]
     Before(String, String),
@@ -94,6 +93,14 @@ pub enum NotRecorded {
 pub struct RecordedRun {
     pub entry: JournalEntry,
     inputs: RecordedInputs,
+    form: Option<ScriptForm>,
+}
+
+impl RecordedRun {
+    /// Whether the run was acknowledged before its heap was stored: the state may be one that can't be.
+    pub fn leads_to_state(&self) -> bool {
+        self.entry.output_heap.is_some_and(|heap| heap.is_state())
+    }
 }
 
 /// Repeats runs of one owner on this engine.
@@ -133,8 +140,12 @@ impl<'a> Replayer<'a> {
         let entry = self.stores.records.journal_entry(self.principal, execution).await?;
         Ok(entry.ok_or(NotRecorded::NoEntry).and_then(|entry| {
             let inputs = RecordedInputs::from_bytes(entry.inputs.clone()).ok_or(NotRecorded::Unreadable)?;
+            let form = match entry.form.clone() {
+                Some(bytes) => Some(ScriptForm::from_bytes(bytes).ok_or(NotRecorded::Unreadable)?),
+                None => None,
+            };
             let gap = inputs.gaps().next();
-            gap.map_or(Ok(RecordedRun { entry, inputs }), |gap| Err(NotRecorded::Gap(gap.describe())))
+            gap.map_or(Ok(RecordedRun { entry, inputs, form }), |gap| Err(NotRecorded::Gap(gap.describe())))
         }))
     }
 
@@ -154,7 +165,7 @@ impl<'a> Replayer<'a> {
     }
 
     pub async fn run(&self, recorded: &RecordedRun, kind: Kind) -> Result<Replayed, ServiceError> {
-        let RecordedRun { entry, inputs } = recorded;
+        let RecordedRun { entry, inputs, form } = recorded;
         // The run came to its end within its limit. How long that takes depends on the engine and on what else the machine does.
         let mut limits = Limits { timeout_secs: limits::TIMEOUT_SECS_MAX, ..entry.limits };
         if let Kind::Live(worker) = &kind {
@@ -166,7 +177,7 @@ impl<'a> Replayer<'a> {
             kind,
             limits,
             headers: Vec::new(),
-            replay: Some(Recorded { seed: entry.seed, inputs: inputs.clone() }),
+            replay: Some(Replay { recorded: Recorded { seed: entry.seed, inputs: inputs.clone() }, form: form.clone() }),
             holder: self.holder.clone(),
         };
         let mut replay = match self.slot {
@@ -207,6 +218,8 @@ impl Replayed {
     fn new(mut outcome: Outcome, output: Sha256) -> Result<Self, ServiceError> {
         let (heap, turn, is_its_own_end) = match &mut outcome {
             Outcome::Completed { heap, turn, .. } => (heap.take(), turn.take(), true),
+            // The run came to its end, so its code does not let the worker be killed.
+            Outcome::Failed(failure) if failure.is_kill() => (None, None, false),
             Outcome::Failed(failure) => (None, None, failure.code().fault() == Fault::Code),
             Outcome::TimedOut { .. } | Outcome::Cancelled => (None, None, false),
         };
@@ -223,6 +236,12 @@ impl Replayed {
         Ok(Self { status, error, heap, turn, output_sha256: output.finalize().into(), result_sha256: Sha256::digest(result).into() })
     }
 
+    /// The same, of a run that fails in the end.
+    pub fn failed(self, failure: &Failure) -> Self {
+        let error = failure.to_string();
+        Self { status: Status::Failed, result_sha256: Sha256::digest(&error).into(), error: Some(error), heap: None, turn: None, ..self }
+    }
+
     /// What differs from a run that ended with this status.
     pub fn differences(&self, status: Status, entry: &JournalEntry) -> Vec<&'static str> {
         let compared = [
@@ -231,5 +250,21 @@ impl Replayed {
             ("output", self.output_sha256 == entry.output_sha256),
         ];
         compared.into_iter().filter(|(_, is_same)| !is_same).map(|(name, _)| name).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use heapstead_types::Stage;
+
+    /// Regression: a worker that was killed during a resume was taken for a difference, and all turns since were undone.
+    #[test]
+    fn a_worker_that_is_killed_says_nothing_about_the_run() {
+        let replayed = |signal| {
+            let crashed = Failure::WorkerCrashed { stage: Stage::Running, signal: Some(signal) };
+            Replayed::new(Outcome::Failed(crashed), Sha256::new()).map(|replayed| replayed.status).ok()
+        };
+        assert_eq!((replayed(9), replayed(11)), (None, Some(Status::Failed)), "a crash of V8 is a difference");
     }
 }

@@ -103,13 +103,15 @@ impl RunningExecution {
         ExecutionStart { started_at, warnings: progress.warnings.clone(), ..self.start.clone() }
     }
 
-    /// Notes that the code starts now.
-    pub fn code_started(&self) {
+    /// Notes that the code has started, so long ago. Returns when that was.
+    pub fn code_started(&self, ago: Duration) -> Timestamp {
+        let started_at = Timestamp::now().checked_sub(ago).unwrap_or(self.start.started_at);
         // No caller waits for this.
         self.progress.send_if_modified(|progress| {
-            progress.started_at = Some(Timestamp::now());
+            progress.started_at = Some(started_at);
             false
         });
+        started_at
     }
 
     pub fn warn(&self, warnings: Vec<String>) {

@@ -102,6 +102,11 @@ impl Drop for RegisteredTurn {
 }
 
 impl Accepting {
+    /// Whether nothing of this process is in the session, or waits for its turn.
+    pub fn is_first(&self) -> bool {
+        self.queue.running.try_lock().is_ok()
+    }
+
     /// Takes its place behind everything accepted before.
     pub fn line_up(self) -> QueuedTurn {
         let mut turn: Pin<Box<dyn Future<Output = OwnedMutexGuard<()>> + Send>> = Box::pin(self.queue.running.clone().lock_owned());

@@ -108,8 +108,8 @@ impl Service {
             Ok(None) => return None,
             Err(failure) => Err(CheckpointFailure::new(state, failure.code(), failure.to_string())),
         };
-        if written.is_err() && !self.runtime.live.contains(session) {
-            // The session has ended meanwhile.
+        if written.is_err() && (!self.runtime.live.contains(session) || self.runtime.live.remove_dead(session)) {
+            // The session has ended meanwhile, or all its processes have: then its next turn resumes it.
             return None;
         }
         self.runtime.live.meter.checkpoint(written.is_ok());

@@ -4,7 +4,7 @@ use super::LiveSessions;
 use heapstead_types::{ErrorCode, Fault, HeapKey, SessionId};
 use std::time::{Duration, Instant};
 
-/// After this time a checkpoint is tried again that failed because of the server.
+/// After this time a checkpoint is tried again that failed because of the server, or whose process was killed.
 const RETRY_PAUSE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone)]
@@ -13,6 +13,8 @@ pub struct CheckpointFailure {
     pub state: HeapKey,
     pub why: String,
     pub fault: Fault,
+    /// It may work if it is tried again, without a turn in between.
+    is_temporary: bool,
     pub at: Instant,
     /// Whether a turn has told the client.
     is_reported: bool,
@@ -20,7 +22,10 @@ pub struct CheckpointFailure {
 
 impl CheckpointFailure {
     pub fn new(state: HeapKey, code: ErrorCode, why: String) -> Self {
-        Self { state, why, fault: code.fault(), at: Instant::now(), is_reported: false }
+        let fault = code.fault();
+        // The process that wrote it was killed.
+        let is_temporary = fault == Fault::Server || code == ErrorCode::WorkerCrashed;
+        Self { state, why, fault, is_temporary, at: Instant::now(), is_reported: false }
     }
 }
 
@@ -58,9 +63,9 @@ impl LiveSessions {
         }
     }
 
-    /// Sessions whose checkpoint failed a while ago because of the server: it may work now.
+    /// Sessions whose checkpoint failed a while ago, not because of what is on the heap: it may work now.
     pub(super) fn to_retry(&self) -> Vec<SessionId> {
-        let is_due = |failure: &CheckpointFailure| failure.fault == Fault::Server && failure.at.elapsed() >= RETRY_PAUSE;
+        let is_due = |failure: &CheckpointFailure| failure.is_temporary && failure.at.elapsed() >= RETRY_PAUSE;
         self.sessions().iter().filter(|(_, live)| live.failure.as_ref().is_some_and(is_due)).map(|(session, _)| *session).collect()
     }
 }

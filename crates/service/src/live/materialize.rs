@@ -1,10 +1,10 @@
 //! The heap of a turn on demand: of the live worker if it still has that state, otherwise by repeating the turns that lead to it.
 
-use crate::executions::{Rebuilt, Replayer};
+use crate::executions::Replayer;
 use crate::{Caller, LogRequest, Service, ServiceError, SessionEntries, SessionView};
 use heapstead_engine::Slot;
 use heapstead_store::records::{StateHeap, TurnState};
-use heapstead_types::{BudgetHolder, ErrorCode, HeapKey, Principal};
+use heapstead_types::{BudgetHolder, ErrorCode, ExecutionId, HeapKey, Principal};
 use std::time::Duration;
 
 /// The most turns on a page of a log whose heaps are stored for it.
@@ -53,36 +53,58 @@ impl Service {
         slot: Option<(&Slot, u32)>,
         id: HeapKey,
     ) -> Result<HeapKey, ServiceError> {
+        match self.materialize_or_rebuild(principal, holder, slot, id).await? {
+            Materialized::Stored(key) => Ok(key),
+            Materialized::InJournal { execution, why } => Err(impossible(&execution, why)),
+        }
+    }
+
+    /// As `materialize`, of a state that need not be one that can be stored.
+    pub(crate) async fn materialize_or_rebuild(
+        &self,
+        principal: &Principal,
+        holder: &BudgetHolder,
+        slot: Option<(&Slot, u32)>,
+        id: HeapKey,
+    ) -> Result<Materialized, ServiceError> {
         if !id.is_state() {
-            return Ok(id);
+            return Ok(Materialized::Stored(id));
         }
         let state = match self.stores.records.turn_state(principal, id).await? {
-            None => return Ok(id),
-            Some(TurnState { heap: StateHeap::Stored(key), .. }) => return Ok(key),
+            None => return Ok(Materialized::Stored(id)),
+            Some(TurnState { heap: StateHeap::Stored(key), .. }) => return Ok(Materialized::Stored(key)),
             Some(state) => state,
         };
-
         if let Some(session) = self.runtime.live.session_with(state.id) {
             self.checkpoint(session);
             self.runtime.checkpoints.idle(session).await;
             if let Some(TurnState { heap: StateHeap::Stored(key), .. }) = self.stores.records.turn_state(principal, state.id).await? {
-                return Ok(key);
+                return Ok(Materialized::Stored(key));
             }
         }
         let replayer = Replayer::in_slot(&self.stores, &self.runtime.engine, principal, holder.clone(), slot).await;
-        let impossible = |why: String| {
-            ServiceError::conflict(ErrorCode::NotRecorded, format!("the heap after execution `{}` can't be made: {why}", state.execution))
-        };
-        let lineage = replayer.lineage(state.id).await?.map_err(|error| impossible(error.to_string()))?;
-        let rebuilt = replayer.rebuild(lineage).await.map_err(|error| match error {
-            ServiceError::Conflict { .. } => impossible(error.to_string()),
-            other => other,
-        })?;
-        let Rebuilt { heap, diverged, .. } = rebuilt;
-        match (heap, diverged) {
-            (_, Some(diverged)) => Err(impossible(format!("{}: {}", diverged.what(), diverged.why))),
-            (Some(heap), None) => self.store_checkpoint(principal, state.id, heap).await,
-            (None, None) => Err(impossible("no run led to it".into())),
+        let point = replayer.point_at(state.id, 0, None).await?;
+        match point.map_err(|why| impossible(&state.execution, why.to_string()))?.heap().await {
+            Ok(Some(heap)) => Ok(Materialized::Stored(self.store_checkpoint(principal, state.id, heap).await?)),
+            Ok(None) => Err(impossible(&state.execution, "no run led to it".into())),
+            Err(failure) if failure.code() == ErrorCode::HeapUnsaveable => {
+                Ok(Materialized::InJournal { execution: state.execution, why: failure.to_string() })
+            }
+            Err(failure) => Err(impossible(&state.execution, failure.to_string())),
         }
     }
+}
+
+/// What can be had of a state.
+pub(crate) enum Materialized {
+    Stored(HeapKey),
+    /// It can't be stored. It was rebuilt in memory, so the next turn can resume it.
+    InJournal {
+        execution: ExecutionId,
+        why: String,
+    },
+}
+
+fn impossible(execution: &ExecutionId, why: String) -> ServiceError {
+    ServiceError::conflict(ErrorCode::NotRecorded, format!("the heap after execution `{execution}` can't be made: {why}"))
 }

@@ -17,16 +17,20 @@ mod status;
 mod tail;
 
 pub(crate) use checkpoints::Checkpoints;
+pub(crate) use materialize::Materialized;
 pub(crate) use status::LiveStatus;
 
+use crate::Service;
 use crate::monitoring::{EvictionReason, LiveMeter};
 use failure::CheckpointFailure;
-use heapstead_engine::{Engine, LiveTurn, LiveWorker, RunNumber};
+use heapstead_engine::{LiveTurn, LiveWorker, RunNumber};
+use heapstead_store::records::OpenedSession;
 use heapstead_types::{BudgetHolder, HeapKey, Principal, SessionId};
+use jiff::Timestamp;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-pub(crate) use tail::UnstoredTurn;
+pub(crate) use tail::{UnstoredTail, UnstoredTurn};
 
 /// What the operator allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +73,8 @@ pub struct LiveSessions {
 #[derive(Debug)]
 struct LiveSession {
     worker: LiveWorker,
+    /// As it was when it became live, with the expiry that its last run has given it.
+    opened: Option<OpenedSession>,
     principal: Principal,
     holder: BudgetHolder,
     /// The heap or state that the worker has. None for a fresh one.
@@ -100,6 +106,11 @@ impl LiveSessions {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether the worker of a session has this state.
+    pub fn has(&self, session: SessionId, state: Option<HeapKey>) -> bool {
+        self.sessions().get(&session).is_some_and(|live| live.state == state)
+    }
+
     /// The worker of a session, if it has this state. A worker that has not is dropped.
     pub fn take(self: &Arc<Self>, session: SessionId, state: Option<HeapKey>) -> Option<LiveTurnHold> {
         let mut sessions = self.sessions();
@@ -128,13 +139,14 @@ impl LiveSessions {
     pub fn add(
         self: &Arc<Self>,
         (principal, holder): (&Principal, &BudgetHolder),
-        session: SessionId,
+        (session, opened): (SessionId, Option<&OpenedSession>),
         state: Option<HeapKey>,
         unstored: HashMap<RunNumber, UnstoredTurn>,
         worker: LiveWorker,
     ) -> LiveTurnHold {
         let live = LiveSession {
             worker: worker.clone(),
+            opened: opened.cloned(),
             principal: principal.clone(),
             holder: holder.clone(),
             state,
@@ -152,9 +164,32 @@ impl LiveSessions {
         LiveTurnHold { sessions: self.clone(), session, worker, state, is_returned: false }
     }
 
+    /// A session of this owner, for a run, if it is live here. It may have ended since on another server. None for a logical session: its
+    /// expiry depends on what it is bound to.
+    pub fn opened(&self, principal: &Principal, session: SessionId, now: Timestamp) -> Option<OpenedSession> {
+        let sessions = self.sessions();
+        let live = sessions.get(&session).filter(|live| live.principal == *principal)?;
+        let is_valid = |opened: &&OpenedSession| opened.logical.is_none() && opened.expires_at.is_some_and(|expires_at| expires_at > now);
+        live.opened.as_ref().filter(is_valid).cloned()
+    }
+
+    /// A run was accepted into the session, which then expires later.
+    pub fn refreshed(&self, session: SessionId, expires_at: Timestamp) {
+        if let Some(opened) = self.sessions().get_mut(&session).and_then(|live| live.opened.as_mut()) {
+            opened.expires_at = Some(expires_at);
+        }
+    }
+
     /// The worker is of no use any more.
     pub fn remove(&self, session: SessionId) {
         self.sessions().remove(&session);
+    }
+
+    /// Removes a session between turns whose processes have all ended. Returns whether it did.
+    fn remove_dead(&self, session: SessionId) -> bool {
+        let mut sessions = self.sessions();
+        let is_dead = sessions.get(&session).is_some_and(|live| !live.in_turn && !live.worker.seems_alive());
+        is_dead && sessions.remove(&session).is_some()
     }
 
     /// The session has ended.
@@ -199,8 +234,7 @@ impl LiveSessions {
     /// The state after this run is stored: what led to it is forgotten.
     fn stored(&self, session: SessionId, run: RunNumber) {
         if let Some(live) = self.sessions().get_mut(&session) {
-            live.unstored.retain(|number, _| *number > run);
-            live.failure = None;
+            live.stored(run);
         }
     }
 }
@@ -219,11 +253,10 @@ impl LiveTurnHold {
     /// The turn is recorded: the worker continues from it, and the session has this state.
     pub async fn commit(mut self, turn: LiveTurn, state: HeapKey, ran: Duration) {
         let run = turn.run();
-        if !state.is_state() {
-            self.sessions.stored(self.session, run);
-        } else if let Some(live) = self.sessions.sessions().get_mut(&self.session) {
-            live.unstored.insert(run, UnstoredTurn::new(state, ran));
-        }
+        self.with_session(|live| match state.is_state() {
+            true => drop(live.unstored.insert(run, UnstoredTurn::new(state, ran))),
+            false => live.stored(run),
+        });
         match turn.commit().await {
             Ok(()) => self.returned(Some(state)),
             Err(failure) => tracing::info!(session = %self.session, %failure, "a live worker has ended"),
@@ -231,23 +264,38 @@ impl LiveTurnHold {
     }
 
     fn returned(&mut self, state: Option<HeapKey>) {
-        if let Some(live) = self.sessions.sessions().get_mut(&self.session) {
+        self.is_returned = self.with_session(|live| {
             live.state = state.or(live.state);
             (live.in_turn, live.used) = (false, Instant::now());
-            self.is_returned = true;
-        }
+        });
+    }
+
+    /// False if the session is not live any more, or with another worker, which has another state.
+    fn with_session(&self, change: impl FnOnce(&mut LiveSession)) -> bool {
+        let mut sessions = self.sessions.sessions();
+        sessions.get_mut(&self.session).filter(|live| live.worker.is(&self.worker)).map(change).is_some()
+    }
+}
+
+impl LiveSession {
+    /// The state after this run is stored.
+    fn stored(&mut self, run: RunNumber) {
+        self.unstored.retain(|number, _| *number > run);
+        self.failure = None;
     }
 }
 
 impl Drop for LiveTurnHold {
     fn drop(&mut self) {
-        if !self.is_returned {
+        if !self.is_returned && self.with_session(|_| ()) {
             self.sessions.remove(self.session);
         }
     }
 }
 
-/// Whether sessions can be live here.
-pub fn is_available(engine: &Engine, policy: &LivePolicy) -> bool {
-    policy.is_on && engine.live().is_ok()
+impl Service {
+    /// Whether sessions can be live here.
+    pub(crate) fn can_be_live(&self) -> bool {
+        self.policy().live.is_on && self.runtime.engine.live().is_ok()
+    }
 }

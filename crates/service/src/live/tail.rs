@@ -40,6 +40,17 @@ impl LiveSessions {
     pub fn tail(&self, session: SessionId, state: Option<HeapKey>) -> UnstoredTail {
         self.sessions().get(&session).filter(|live| live.state == state).map(LiveSession::tail).unwrap_or_default()
     }
+
+    /// Only so many turns that led to this state have no heap: the heap of one before them was stored on demand.
+    pub fn shorten_tail(&self, session: SessionId, state: Option<HeapKey>, turns: u64) {
+        let mut sessions = self.sessions();
+        let Some(live) = sessions.get_mut(&session).filter(|live| live.state == state) else { return };
+        let mut runs: Vec<_> = live.unstored.keys().copied().collect();
+        runs.sort_unstable();
+        let stored = runs.len().saturating_sub(turns as usize);
+        runs.truncate(stored);
+        live.unstored.retain(|run, _| !runs.contains(run));
+    }
 }
 
 impl LiveSession {

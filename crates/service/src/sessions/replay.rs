@@ -1,11 +1,11 @@
-//! Repeats the turns of a session from the journal, one after the other, each on the heap of the one before, and compares.
+//! Repeats the turns of a session from the journal, one after the other, each in the state after the one before, and compares.
 
 use super::{Sessions, session_not_found};
-use crate::executions::{KnownState, NotRecorded, RecordedRun, Replayer};
+use crate::executions::{KnownState, NotRecorded, RecordedRun, ReplayPoint, Replayer};
 use crate::{Caller, Service, ServiceError};
-use heapstead_engine::{Engine, HeapImage, Kind};
+use heapstead_engine::Engine;
 use heapstead_store::records::{LogEntry, LogRange};
-use heapstead_types::{ErrorCode, SessionName, Status};
+use heapstead_types::{ErrorCode, Failure, SessionName, Status};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -81,7 +81,7 @@ impl Sessions<'_> {
         let (entries, has_more) = chain.entries(start, range.to).await?;
         let next_from = entries.last().filter(|_| has_more).map(|last| last.index + 1);
         let mut turns = chain.repeat(&entries, before).await?;
-        // Earlier ones were repeated only to get the heap.
+        // Earlier ones were repeated only to get the state.
         turns.retain(|turn| turn.turn >= from);
         Ok(SessionReplay {
             identical: turns.iter().all(|turn| turn.outcome == TurnOutcome::Identical),
@@ -100,14 +100,16 @@ struct Chain<'a> {
 
 impl Chain<'_> {
     /// The last turn at or before this one that starts fresh, or from a heap that this engine can load, with that heap; otherwise this one.
-    async fn start(&self, from: u64) -> Result<(u64, Option<KnownState>), ServiceError> {
+    async fn start(&self, from: u64) -> Result<(u64, Option<ReplayPoint>), ServiceError> {
         for turn in (0..=from).rev() {
             let Some(entry) = self.entry(turn).await? else { continue };
             let Ok(recorded) = self.replayer.recorded(&entry.execution_id).await? else { continue };
             let Some(key) = recorded.entry.input_heap else { return Ok((turn, None)) };
             // Kept, because a heap that was deleted may still be there for a moment.
-            if let Ok(image) = self.replayer.restore(key, recorded.entry.limits.heap_mb).await {
-                return Ok((turn, entry.before.map(|recorded| KnownState { recorded, image })));
+            let heap_mb = recorded.entry.limits.heap_mb;
+            if let Ok(image) = self.replayer.restore(key, heap_mb).await {
+                let Some(recorded) = entry.before else { return Ok((turn, None)) };
+                return Ok((turn, Some(self.replayer.point(Some(KnownState { recorded, image }), heap_mb).await?)));
             }
         }
         Ok((from, None))
@@ -127,7 +129,7 @@ impl Chain<'_> {
         Ok(self.replayer.stores.records.session_log(self.replayer.principal, &self.session, range).await?)
     }
 
-    async fn repeat(&self, entries: &[LogEntry], mut before: Option<KnownState>) -> Result<Vec<ReplayedTurn>, ServiceError> {
+    async fn repeat(&self, entries: &[LogEntry], mut before: Option<ReplayPoint>) -> Result<Vec<ReplayedTurn>, ServiceError> {
         let mut turns = Vec::new();
         for (index, entry) in entries.iter().enumerate() {
             let turn = |outcome, differs, reason| ReplayedTurn {
@@ -137,50 +139,48 @@ impl Chain<'_> {
                 differs,
                 reason,
             };
-            match self.heap_of(entry, before.take(), index == 0).await? {
+            match self.point_before(entry, before.take(), index == 0).await? {
                 Err(why) => turns.push(turn(TurnOutcome::NotRepeated, Vec::new(), Some(why.to_string()))),
-                Ok((recorded, heap)) => {
-                    let replayed = self.replayer.run(&recorded, Kind::Stateful(heap)).await?;
+                Ok((recorded, point)) => {
+                    let replayed = self.replayer.run(&recorded, point.kind()).await?;
                     // A session's log has completed runs only.
                     let differs = replayed.differences(Status::Completed, &recorded.entry);
                     let outcome = if differs.is_empty() { TurnOutcome::Identical } else { TurnOutcome::Differs };
+                    turns.push(turn(outcome, differs, replayed.error.clone()));
                     // After a difference, the next turn is judged by the heap that it started from.
-                    before = replayed
-                        .heap
-                        .filter(|_| outcome == TurnOutcome::Identical)
-                        .map(|image| KnownState { recorded: entry.after, image });
-                    turns.push(turn(outcome, differs, replayed.error));
+                    if outcome == TurnOutcome::Identical {
+                        before = Some(point.after(replayed, entry.after).await?);
+                    }
                 }
             }
         }
         Ok(turns)
     }
 
-    /// The recording of a turn and the heap to repeat it on: that of the replay before, if the turn continued from there. If catalog entities
+    /// The recording of a turn and the state to repeat it in: that of the replay before, if the turn continued from there. If catalog entities
     /// were imported in between, the import is repeated, unless this engine can load its heap.
-    async fn heap_of(
+    async fn point_before(
         &self,
         entry: &LogEntry,
-        before: Option<KnownState>,
+        before: Option<ReplayPoint>,
         is_first: bool,
-    ) -> Result<Result<(RecordedRun, Option<HeapImage>), NotRecorded>, ServiceError> {
+    ) -> Result<Result<(RecordedRun, ReplayPoint), NotRecorded>, ServiceError> {
         let recorded = match self.replayer.recorded(&entry.execution_id).await? {
             Ok(recorded) => recorded,
             Err(why) => return Ok(Err(why)),
         };
-        let heap = match (recorded.entry.input_heap, before) {
-            (None, _) => None,
-            (Some(_), Some(before)) if entry.before == Some(before.recorded) => Some(before.image),
+        let heap_mb = recorded.entry.limits.heap_mb;
+        let point = match (recorded.entry.input_heap, before) {
+            (None, _) => Ok(self.replayer.point(None, heap_mb).await?),
+            (Some(_), Some(before)) if before.serves(entry.before, heap_mb) => Ok(before),
             // After a difference, repeating what led to the turn differs too.
-            (Some(key), None) if !is_first => match self.replayer.restore(key, recorded.entry.limits.heap_mb).await {
-                Ok(heap) => Some(heap),
-                Err(failure) => return Ok(Err(NotRecorded::Heap(failure))),
+            (Some(key), None) if !is_first => match self.replayer.restore(key, heap_mb).await {
+                Ok(image) => Ok(self.replayer.point(Some(KnownState { recorded: key, image }), heap_mb).await?),
+                Err(Failure::StateLost) => Err(NotRecorded::NotReached),
+                Err(failure) => Err(NotRecorded::Heap(failure)),
             },
-            (Some(key), before) => match self.replayer.restore_or_rebuild(key, recorded.entry.limits.heap_mb, before).await? {
-                Ok(heap) => Some(heap),
-                Err(why) => return Ok(Err(why)),
-            },
+            (Some(key), before) => self.replayer.point_at(key, heap_mb, before).await?,
         };
-        Ok(Ok((recorded, heap)))
+        Ok(point.map(|point| (recorded, point)))
     }
 }

@@ -50,9 +50,11 @@ impl Sessions<'_> {
         self.resolve_as(caller, argument, Naming::of(caller)).await
     }
 
-    /// As `resolve`, for a run: accepting it refreshes the TTL.
+    /// As `resolve`, for a run: accepting it refreshes the TTL. A live session is not read: accepting the run finds out if it has ended.
     pub(crate) async fn resolve_for_run(&self, caller: &Caller, argument: Option<&str>) -> Result<SessionTarget, ServiceError> {
-        let target = self.find(caller, argument, Naming::of(caller)).await;
+        let id = argument.and_then(|text| text.parse().ok());
+        let live = id.and_then(|id| self.0.live.opened(&caller.principal, id, Timestamp::now())).map(SessionTarget::Opened);
+        let target = self.find(caller, argument, Naming::of(caller), live).await;
         self.audit_argument(caller, argument, &target);
         target
     }
@@ -65,7 +67,7 @@ impl Sessions<'_> {
 
     /// The session of a call that has ended. Does not refresh the TTL and is not audited.
     pub(crate) async fn resolve_for_recording(&self, caller: &Caller, argument: Option<&str>) -> Result<SessionTarget, ServiceError> {
-        self.find(caller, argument, Naming::of(caller)).await
+        self.find(caller, argument, Naming::of(caller), None).await
     }
 
     /// Enters the session that a request names in `_meta`, and refreshes its TTL. A logical session without an execute session can't be
@@ -106,7 +108,7 @@ impl Sessions<'_> {
     }
 
     async fn resolve_as(&self, caller: &Caller, argument: Option<&str>, naming: Naming) -> Result<SessionTarget, ServiceError> {
-        let target = self.find(caller, argument, naming).await;
+        let target = self.find(caller, argument, naming, None).await;
         self.audit_argument(caller, argument, &target);
         if let Ok(SessionTarget::Opened(session)) = &target {
             self.refresh(session).await?;
@@ -123,18 +125,32 @@ impl Sessions<'_> {
         }
     }
 
-    async fn find(&self, caller: &Caller, argument: Option<&str>, naming: Naming) -> Result<SessionTarget, ServiceError> {
-        let found = self.find_target(caller, argument, naming).await;
+    /// `known` is what the argument names, if that need not be read.
+    async fn find(
+        &self,
+        caller: &Caller,
+        argument: Option<&str>,
+        naming: Naming,
+        known: Option<SessionTarget>,
+    ) -> Result<SessionTarget, ServiceError> {
+        let found = self.find_target(caller, argument, naming, known).await;
         if let (Some(call), Ok(target)) = (&caller.call, &found) {
             call.resolved(argument, target);
         }
         found
     }
 
-    async fn find_target(&self, caller: &Caller, argument: Option<&str>, naming: Naming) -> Result<SessionTarget, ServiceError> {
-        let named = match argument {
-            None => None,
-            Some(text) => Some(self.by_text(caller, text, naming).await?),
+    async fn find_target(
+        &self,
+        caller: &Caller,
+        argument: Option<&str>,
+        naming: Naming,
+        known: Option<SessionTarget>,
+    ) -> Result<SessionTarget, ServiceError> {
+        let named = match (known, argument) {
+            (Some(known), _) => Some(known),
+            (None, Some(text)) => Some(self.by_text(caller, text, naming).await?),
+            (None, None) => None,
         };
         let of_connection = self.of_connection(caller, named.as_ref()).await;
         check_same([

@@ -2,6 +2,7 @@
 
 use super::session_not_found;
 use crate::executions::{KnownState, PreparationTurn, Replayer};
+use crate::live::Materialized;
 use crate::{Caller, Service, ServiceError};
 use heapstead_store::records::LastTurn;
 use heapstead_types::{BudgetHolder, ErrorCode, Failure, HeapKey, Principal, SessionId};
@@ -17,9 +18,12 @@ pub struct UndoneTurns {
     pub session_id: String,
     /// Their numbers in the session, in order.
     pub undone: Vec<u64>,
-    /// The heap that the next run continues from; null for a fresh one.
+    /// The heap that the next run continues from; null for a fresh one, and if there is a `heap_error`.
     #[schemars(schema_with = "crate::schema::optional_heap_key")]
     pub head: Option<HeapKey>,
+    /// Why the state that the next run continues from has no heap: it holds a value that can't be stored. The journal leads to the state.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heap_error: Option<String>,
 }
 
 impl Service {
@@ -53,14 +57,19 @@ impl Service {
                 let head = this.undo_import(&principal, &holder, logical, to, first.index).await?;
                 this.runtime.live.remove(session.id);
                 this.events().check_heads(vec![session.id]).await;
-                return Ok(UndoneTurns { session_id: session.id.to_string(), undone, head });
+                return Ok(UndoneTurns { session_id: session.id.to_string(), undone, head, heap_error: None });
             }
-            // What the session continues from is stored, before the head moves.
-            let stored = match first.before {
-                Some(before) => Some(this.materialize(&principal, &holder, None, before).await?),
-                None => None,
+            // What the session continues from is stored, before the head moves; or at least the journal leads there.
+            let (head, heap_error) = match first.before {
+                None => (None, None),
+                Some(before) if this.can_be_live() => match this.materialize_or_rebuild(&principal, &holder, None, before).await? {
+                    Materialized::Stored(key) => (Some(key), None),
+                    Materialized::InJournal { why, .. } => (None, Some(why)),
+                },
+                // Runs can't resume what can't be stored.
+                Some(before) => (Some(this.materialize(&principal, &holder, None, before).await?), None),
             };
-            if let Some(key) = stored
+            if let Some(key) = head
                 && let Err(failure @ (Failure::HeapNotFound { .. } | Failure::HeapDamaged { .. })) =
                     this.runtime.heaps.for_owner(&principal).restore(key).await
             {
@@ -69,7 +78,7 @@ impl Service {
             records.undo_turns(session.id, first.index, first.before).await?.ok_or_else(|| session_not_found(&handle))?;
             this.runtime.live.remove(session.id);
             this.events().check_heads(vec![session.id]).await;
-            Ok(UndoneTurns { session_id: session.id.to_string(), undone, head: stored })
+            Ok(UndoneTurns { session_id: session.id.to_string(), undone, head, heap_error })
         });
         work.await.unwrap_or_else(|error| Err(ServiceError::Unavailable(error.to_string())))
     }
@@ -103,9 +112,11 @@ impl Service {
     ) -> Result<Option<KnownState>, ServiceError> {
         let Some(recorded) = turn.before else { return Ok(None) };
         let replayer = Replayer::new(&self.stores, &self.runtime.engine, principal, holder.clone()).await;
-        let image = replayer.restore_or_rebuild(recorded, self.policy().limits.heap_mb, None).await?;
-        let refused = |why| ServiceError::conflict(ErrorCode::NotRecorded, format!("turn {} can't be undone: {why}", turn.index));
-        Ok(Some(KnownState { recorded, image: image.map_err(refused)? }))
+        let refused = |why: String| ServiceError::conflict(ErrorCode::NotRecorded, format!("turn {} can't be undone: {why}", turn.index));
+        let point = replayer.point_at(recorded, self.policy().limits.heap_mb, None).await?.map_err(|why| refused(why.to_string()))?;
+        // Entities are imported into a heap, and what that gives is stored.
+        let image = point.heap().await.map_err(|failure| refused(failure.to_string()))?;
+        Ok(image.map(|image| KnownState { recorded, image }))
     }
 }
 

@@ -95,6 +95,15 @@ pub enum EndedExecution {
     EndedBefore,
 }
 
+/// Result of recording a turn that ended before it was accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordedTurn {
+    /// It was accepted and ended. `head` is the new head of its session, if the execution moved it.
+    Ended { head: Option<Head> },
+    /// Another turn is unfinished, or has moved the head: the execution was only accepted, or refused, and what it did must be discarded.
+    NotEnded(Accepted),
+}
+
 /// Result of deleting an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeletedExecution {
@@ -165,6 +174,16 @@ pub struct ExecutionFilter {
 pub trait ExecutionRecords: Send + Sync {
     /// Records an execution as running on this server, takes its turn if it is in an opened session, and refreshes that session's TTL.
     async fn accept_execution(&self, new: NewExecution, running_max: Option<u32>) -> Result<Accepted, RecordsError>;
+
+    /// As [`accept_execution`](Self::accept_execution) and [`end_execution`](Self::end_execution) in one transaction, for a run in an opened
+    /// session that started from this heap or state before it was accepted.
+    async fn record_turn(
+        &self,
+        new: NewExecution,
+        from: Option<HeapKey>,
+        end: ExecutionEnd,
+        running_max: Option<u32>,
+    ) -> Result<RecordedTurn, RecordsError>;
 
     /// Ends a running execution: record, log entry, head, tags, heap and turn in one transaction that survives a power failure.
     async fn end_execution(&self, id: ExecutionId, end: ExecutionEnd) -> Result<EndedExecution, RecordsError>;

@@ -16,8 +16,11 @@ pub struct JournalEntry {
     pub session: Option<SessionId>,
     /// Whether it is an import of catalog entities.
     pub is_import: bool,
-    /// The source that was sent, or the script of the import.
+    /// The JavaScript that ran, or the source that was sent if there is no `form`.
     pub code: SharedText,
+    /// How the JavaScript was made from the source, encoded. None of a run that did not compile or whose worker died, of one whose JavaScript or
+    /// form is too long, and of those of earlier versions.
+    pub form: Option<Vec<u8>>,
     /// None for a run that started fresh.
     pub input_heap: Option<HeapKey>,
     /// None for a run that failed.
@@ -51,14 +54,28 @@ pub struct RebuiltHeap {
     pub at: Timestamp,
 }
 
+/// The most links that are read at once.
+pub const LINKS_MAX: usize = 1_000;
+
+/// What led to a heap or state, without what is needed to repeat it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JournalLink {
+    pub execution: ExecutionId,
+    pub is_import: bool,
+    /// None for a fresh heap.
+    pub input_heap: Option<HeapKey>,
+    pub heap_mb: u32,
+}
+
 #[async_trait]
 pub trait JournalRecords: Send + Sync {
     /// None if the owner has no such execution, or if it was not recorded: it is running, its code never started, its server died, or an earlier version ran it.
     async fn journal_entry(&self, principal: &Principal, id: &ExecutionId) -> Result<Option<JournalEntry>, RecordsError>;
 
-    /// The first recorded run or import of the owner that produced this heap, or whose state was rebuilt as this heap. It is older than all runs that
-    /// started from the heap, unless it was deleted.
-    async fn producer(&self, principal: &Principal, heap: HeapKey) -> Result<Option<ExecutionId>, RecordsError>;
+    /// The runs and imports of the owner that led to this heap or state, the last one first: as far back as their states are not stored, and no
+    /// further than [`LINKS_MAX`] of them. Of several that produced a heap, or whose state was rebuilt as this heap, the first: it is older than
+    /// all runs that started from the heap, unless it was deleted.
+    async fn links(&self, principal: &Principal, heap: HeapKey) -> Result<Vec<JournalLink>, RecordsError>;
 
     /// What the last import of a session that produced this heap was imported into; the inner none is a fresh heap. None if no import did.
     async fn import_input(&self, session: SessionId, heap: HeapKey) -> Result<Option<Option<HeapKey>>, RecordsError>;

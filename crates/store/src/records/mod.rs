@@ -20,7 +20,7 @@ mod turns;
 pub use damaged_heaps::DamagedHeapRecords;
 pub use executions::{
     Accepted, ContinuityReport, Cursor, DeletedExecution, EndedExecution, Execution, ExecutionEnd, ExecutionFilter, ExecutionRecords,
-    ExecutionSummary, NewExecution,
+    ExecutionSummary, NewExecution, RecordedTurn,
 };
 pub use heap_reservations::{
     HeapReservationRecords, NewReservation, Released, Removal, Reservation, ReservationId, Reserved, ReservedHeap,
@@ -28,7 +28,7 @@ pub use heap_reservations::{
 pub use heaps::{
     CollectedHeap, DeletedHeap, FoundHeap, HeapRange, HeapRecords, HeapUse, NewHeap, NewHeapEngine, OwnedHeap, RecordedEngine, UnusedHeap,
 };
-pub use journal::{JournalEntry, JournalRecords, NewImport, RebuiltHeap};
+pub use journal::{JournalEntry, JournalLink, JournalRecords, LINKS_MAX, NewImport, RebuiltHeap};
 pub use logical_sessions::{Binding, ExecuteSession, LogicalSession, LogicalSessionRecords, NewLogicalSession, OpenedLogicalSession};
 pub use owners::{OwnerRecords, StoredElsewhere, Totals, Usage};
 pub use server_keys::{KeyPurpose, ServerKey, ServerKeyRecords};

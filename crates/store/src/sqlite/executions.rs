@@ -7,8 +7,8 @@ use super::turns::{self, Holder};
 use super::{Durability, Sqlite, heaps, journal, logical_sessions, session_log, sessions, tags, turn_states};
 use crate::outputs::Extent;
 use crate::records::{
-    Accepted, Cursor, DeletedExecution, EndedExecution, Execution, ExecutionEnd, ExecutionFilter, ExecutionRecords, ExecutionSummary,
-    NewExecution, NewTurn, RecordsError, RunSession, StateHeap, TextPart, TurnId,
+    Accepted, Cursor, DeletedExecution, EndedExecution, Execution, ExecutionEnd, ExecutionFilter, ExecutionRecords, ExecutionSummary, Head,
+    NewExecution, NewTurn, RecordedTurn, RecordsError, RunSession, StateHeap, TextPart, TurnId,
 };
 use async_trait::async_trait;
 use heapstead_types::{ErrorCode, ExecutionId, HeapKey, Principal, ServerId, SessionId};
@@ -20,6 +20,17 @@ impl ExecutionRecords for Sqlite {
     async fn accept_execution(&self, new: NewExecution, running_max: Option<u32>) -> Result<Accepted, RecordsError> {
         let (server, owner) = (self.server().clone(), new.principal.clone());
         self.write_within_quota(Durability::Process, owner, move |db| accept(db, &new, &server, running_max)).await
+    }
+
+    async fn record_turn(
+        &self,
+        new: NewExecution,
+        from: Option<HeapKey>,
+        end: ExecutionEnd,
+        running_max: Option<u32>,
+    ) -> Result<RecordedTurn, RecordsError> {
+        let (server, owner) = (self.server().clone(), new.principal.clone());
+        self.write_within_quota(Durability::Power, owner, move |db| record_turn(db, &new, from, &end, &server, running_max)).await
     }
 
     async fn end_execution(&self, id: ExecutionId, end: ExecutionEnd) -> Result<EndedExecution, RecordsError> {
@@ -167,26 +178,41 @@ fn find(db: &Connection, principal: &Principal, id: &ExecutionId, result_bytes_m
 }
 
 fn accept(db: &Connection, new: &NewExecution, server: &ServerId, running_max: Option<u32>) -> rusqlite::Result<Accepted> {
+    if let Some(refused) = refuse(db, new, running_max)? {
+        return Ok(refused);
+    }
+    let accepted = match &new.session {
+        Some(RunSession::Opened { id, .. }) => Accepted::InSession { head: take_turn(db, new, *id, server)? },
+        Some(RunSession::Named(_)) | None => Accepted::Alone,
+    };
+    insert_running(db, new, server)?;
+    Ok(accepted)
+}
+
+/// Refuses an execution, or refreshes the TTL of its session.
+fn refuse(db: &Connection, new: &NewExecution, running_max: Option<u32>) -> rusqlite::Result<Option<Accepted>> {
     if let Some(max) = running_max {
         let running: i64 = db
             .prepare_cached("SELECT count(*) FROM executions WHERE principal = ? AND status = 'running'")?
             .query_row([new.principal.as_str()], |row| row.get(0))?;
         if running >= i64::from(max) {
-            return Ok(Accepted::TooMany);
+            return Ok(Some(Accepted::TooMany));
         }
     }
-    let mut accepted = Accepted::Alone;
     if let Some(RunSession::Opened { id, logical, expires_at }) = &new.session {
         let session_expires_at = logical.is_none().then_some(*expires_at);
         let used = sessions::Use { at: new.started_at, expires_at: session_expires_at, owner: Some(&new.principal) };
         if !sessions::refresh(db, *id, &used)? {
-            return Ok(Accepted::SessionEnded);
+            return Ok(Some(Accepted::SessionEnded));
         }
         if let Some(logical) = logical {
             logical_sessions::refresh(db, *logical, new.started_at, *expires_at)?;
         }
-        accepted = Accepted::InSession { head: take_turn(db, new, *id, server)? };
     }
+    Ok(None)
+}
+
+fn insert_running(db: &Connection, new: &NewExecution, server: &ServerId) -> rusqlite::Result<()> {
     db.prepare_cached(
         "INSERT INTO executions (id, principal, process, session, status, started_at, input_heap) VALUES (?, ?, ?, ?, 'running', ?, ?)",
     )?
@@ -202,21 +228,73 @@ fn accept(db: &Connection, new: &NewExecution, server: &ServerId, running_max: O
     if let Some(key) = &new.input_heap {
         heaps::note_again(db, new.principal.as_str(), key, new.started_at)?;
     }
-    Ok(accepted)
+    Ok(())
 }
 
 /// Takes the turn of a run. Returns the head if the run is first in its session.
 fn take_turn(db: &Connection, new: &NewExecution, session: SessionId, server: &ServerId) -> rusqlite::Result<Option<Option<HeapKey>>> {
     let turn = NewTurn { id: TurnId::of_execution(&new.id), session };
     turns::insert(db, &turn, server, Holder::Execution)?;
-    if turns::has_others(db, session, &turn.id)? {
-        return Ok(None);
+    if turns::has_others(db, session, &turn.id)? { Ok(None) } else { head(db, session).map(Some) }
+}
+
+fn head(db: &Connection, session: SessionId) -> rusqlite::Result<Option<HeapKey>> {
+    db.prepare_cached("SELECT head FROM sessions WHERE sid = ?")?.query_row([session.to_string()], |row| heap_key(row, 0))
+}
+
+/// As `accept` and `end_execution`, for a run that is first in its session and started from its head: it never has a turn in the table.
+fn record_turn(
+    db: &Connection,
+    new: &NewExecution,
+    from: Option<HeapKey>,
+    end: &ExecutionEnd,
+    server: &ServerId,
+    running_max: Option<u32>,
+) -> rusqlite::Result<RecordedTurn> {
+    if let Some(refused) = refuse(db, new, running_max)? {
+        return Ok(RecordedTurn::NotEnded(refused));
     }
-    db.prepare_cached("SELECT head FROM sessions WHERE sid = ?")?.query_row([session.to_string()], |row| heap_key(row, 0)).map(Some)
+    let Some(session) = new.session.as_ref().and_then(RunSession::opened) else { return Err(rusqlite::Error::InvalidQuery) };
+    if turns::has_others(db, session, &TurnId::of_execution(&new.id))? || head(db, session)? != from {
+        let accepted = Accepted::InSession { head: take_turn(db, new, session, server)? };
+        insert_running(db, new, server)?;
+        return Ok(RecordedTurn::NotEnded(accepted));
+    }
+    let bytes: i64 = db
+        .prepare_cached(&format!(
+            "INSERT INTO executions (id, principal, process, session, input_heap, status, started_at, completed_at, heap, error, error_code,
+             warnings, output_bytes, output_lines, continuity, result) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING {BYTES}",
+        ))?
+        .query_row(
+            params![
+                new.id.as_str(),
+                new.principal.as_str(),
+                server.as_str(),
+                new.session.as_ref().map(RunSession::name),
+                new.input_heap.map(|key| key.to_string()),
+                end.status.as_str(),
+                end.started_at.unwrap_or(new.started_at).as_microsecond(),
+                end.completed_at.as_microsecond(),
+                end.heap.as_ref().map(|heap| heap.key.to_string()),
+                end.error,
+                end.error_code.map(ErrorCode::as_str),
+                warnings_column(end),
+                end.output.bytes as i64,
+                end.output.lines as i64,
+                end.continuity.as_ref().map(|report| &report.json),
+                end.result,
+            ],
+            |row| row.get(0),
+        )?;
+    owners::add_stored(db, new.principal.as_str(), bytes)?;
+    Ok(RecordedTurn::Ended { head: apply_end(db, &new.id, new.principal.as_str(), end, server)? })
+}
+
+fn warnings_column(end: &ExecutionEnd) -> Option<String> {
+    (!end.warnings.is_empty()).then(|| serde_json::to_string(&end.warnings).unwrap_or_default())
 }
 
 fn end_execution(db: &Connection, id: &ExecutionId, end: &ExecutionEnd, server: &ServerId) -> rusqlite::Result<EndedExecution> {
-    let warnings = (!end.warnings.is_empty()).then(|| serde_json::to_string(&end.warnings).unwrap_or_default());
     let found: Option<(String, i64)> = db
         .prepare_cached(&format!(
             "UPDATE executions SET status = ?, started_at = coalesce(?, started_at), completed_at = ?, heap = ?, error = ?, error_code = ?,
@@ -231,7 +309,7 @@ fn end_execution(db: &Connection, id: &ExecutionId, end: &ExecutionEnd, server: 
                 end.heap.as_ref().map(|heap| heap.key.to_string()),
                 end.error,
                 end.error_code.map(ErrorCode::as_str),
-                warnings,
+                warnings_column(end),
                 end.output.bytes as i64,
                 end.output.lines as i64,
                 end.continuity.as_ref().map(|report| &report.json),
@@ -244,8 +322,13 @@ fn end_execution(db: &Connection, id: &ExecutionId, end: &ExecutionEnd, server: 
     let Some((principal, bytes)) = found else { return Ok(EndedExecution::EndedBefore) };
     owners::add_stored(db, &principal, bytes - ROW_BYTES)?;
     turns::delete(db, &TurnId::of_execution(id))?;
+    Ok(EndedExecution::Ended { head: apply_end(db, id, &principal, end, server)? })
+}
+
+/// Everything besides the record that changes with the end of an execution. Returns the new head of its session.
+fn apply_end(db: &Connection, id: &ExecutionId, principal: &str, end: &ExecutionEnd, server: &ServerId) -> rusqlite::Result<Option<Head>> {
     if let Some(binding) = &end.binding {
-        logical_sessions::bind(db, &principal, server, binding, end.completed_at)?;
+        logical_sessions::bind(db, principal, server, binding, end.completed_at)?;
     }
     if let Some((logical, expires_at)) = end.extends {
         logical_sessions::use_logical(db, logical, server, expires_at)?;
@@ -254,22 +337,18 @@ fn end_execution(db: &Connection, id: &ExecutionId, end: &ExecutionEnd, server: 
         }
     }
     if let Some(heap) = &end.heap {
-        heaps::record(db, &principal, heap, end.completed_at)?;
+        heaps::record(db, principal, heap, end.completed_at)?;
         if let Some(replaced) = &end.tags {
-            tags::replace(db, &principal, &heap.key, replaced, end.completed_at)?;
+            tags::replace(db, principal, &heap.key, replaced, end.completed_at)?;
         }
     }
     if let (Some(state), Some(session)) = (end.state, end.log.as_ref().and_then(|entry| entry.session.opened())) {
-        turn_states::insert(db, id, &principal, session, state)?;
+        turn_states::insert(db, id, principal, session, state)?;
     }
     if let Some(entry) = &end.journal {
-        journal::insert(db, id, &principal, entry)?;
+        journal::insert(db, id, principal, entry)?;
     }
-    let head = match &end.log {
-        Some(entry) => session_log::append(db, &principal, entry)?,
-        None => None,
-    };
-    Ok(EndedExecution::Ended { head })
+    end.log.as_ref().map_or(Ok(None), |entry| session_log::append(db, principal, entry))
 }
 
 fn list(db: &Connection, principal: &Principal, filter: &ExecutionFilter) -> rusqlite::Result<(Vec<ExecutionSummary>, Option<Cursor>)> {

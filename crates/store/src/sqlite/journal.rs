@@ -3,7 +3,7 @@
 use super::columns::{execution_id, heap_key, optional_session_id as session, unreadable};
 use super::owners::ROW_BYTES;
 use super::{Durability, Sqlite, heaps};
-use crate::records::{JournalEntry, JournalRecords, RebuiltHeap, RecordsError};
+use crate::records::{JournalEntry, JournalLink, JournalRecords, LINKS_MAX, RebuiltHeap, RecordsError};
 use async_trait::async_trait;
 use heapstead_types::{ExecutionId, HeapKey, Limits, Principal, SessionId};
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -15,7 +15,7 @@ impl JournalRecords for Sqlite {
         self.read(move |db| {
             db.prepare_cached(
                 "SELECT code, input_heap, heap_mb, timeout_secs, output_bytes_max, engine, seed, inputs, output_sha256, result_sha256,
-                 session, output_heap, is_import FROM journal WHERE execution_id = ? AND principal = ?",
+                 session, output_heap, is_import, form FROM journal WHERE execution_id = ? AND principal = ?",
             )?
             .query_row(params![id.as_str(), principal.as_str()], entry)
             .optional()
@@ -23,18 +23,9 @@ impl JournalRecords for Sqlite {
         .await
     }
 
-    async fn producer(&self, principal: &Principal, heap: HeapKey) -> Result<Option<ExecutionId>, RecordsError> {
+    async fn links(&self, principal: &Principal, heap: HeapKey) -> Result<Vec<JournalLink>, RecordsError> {
         let principal = principal.clone();
-        let sql = "SELECT execution_id, rowid FROM journal WHERE output_heap = ?1 AND principal = ?2
-            UNION ALL SELECT execution_id, rowid FROM journal WHERE rebuilt_heap = ?1 AND principal = ?2
-            UNION ALL SELECT execution_id, coalesce(journal.rowid, seq) FROM turn_states LEFT JOIN journal USING (execution_id)
-              WHERE heap = ?1 AND turn_states.principal = ?2
-            ORDER BY rowid LIMIT 1";
-        self.read(move |db| {
-            let bindings = params![heap.to_string(), principal.as_str()];
-            db.prepare_cached(sql)?.query_row(bindings, |row| execution_id(row, 0)).optional()
-        })
-        .await
+        self.read(move |db| links(db, &principal, heap)).await
     }
 
     async fn import_input(&self, session: SessionId, heap: HeapKey) -> Result<Option<Option<HeapKey>>, RecordsError> {
@@ -84,12 +75,50 @@ impl JournalRecords for Sqlite {
     }
 }
 
+fn producer(db: &Connection, principal: &Principal, heap: HeapKey) -> rusqlite::Result<Option<ExecutionId>> {
+    db.prepare_cached(
+        "SELECT execution_id, rowid FROM journal WHERE output_heap = ?1 AND principal = ?2
+         UNION ALL SELECT execution_id, rowid FROM journal WHERE rebuilt_heap = ?1 AND principal = ?2
+         UNION ALL SELECT execution_id, coalesce(journal.rowid, seq) FROM turn_states LEFT JOIN journal USING (execution_id)
+           WHERE heap = ?1 AND turn_states.principal = ?2
+         ORDER BY rowid LIMIT 1",
+    )?
+    .query_row(params![heap.to_string(), principal.as_str()], |row| execution_id(row, 0))
+    .optional()
+}
+
+fn links(db: &Connection, principal: &Principal, heap: HeapKey) -> rusqlite::Result<Vec<JournalLink>> {
+    let mut link = db.prepare_cached(
+        "SELECT journal.execution_id, is_import, input_heap, heap_mb, before.id IS NOT NULL AND before.heap IS NULL
+         FROM journal LEFT JOIN turn_states AS before ON before.id = input_heap WHERE journal.execution_id = ? AND journal.principal = ?",
+    )?;
+    let (mut links, mut wanted) = (Vec::new(), Some(heap));
+    while let Some(heap) = wanted.filter(|_| links.len() < LINKS_MAX)
+        && let Some(execution) = producer(db, principal, heap)?
+    {
+        let found = link.query_row(params![execution.as_str(), principal.as_str()], |row| {
+            let link = JournalLink {
+                execution: execution_id(row, 0)?,
+                is_import: row.get(1)?,
+                input_heap: heap_key(row, 2)?,
+                heap_mb: row.get(3)?,
+            };
+            Ok((link, row.get::<_, bool>(4)?))
+        });
+        let Some((link, is_unstored)) = found.optional()? else { break };
+        wanted = link.input_heap.filter(|_| is_unstored);
+        links.push(link);
+    }
+    Ok(links)
+}
+
 fn entry(row: &Row<'_>) -> rusqlite::Result<JournalEntry> {
     let engine: String = row.get(5)?;
     Ok(JournalEntry {
         session: session(row, 10)?,
         is_import: row.get(12)?,
         code: row.get::<_, String>(0)?.into(),
+        form: row.get(13)?,
         input_heap: heap_key(row, 1)?,
         output_heap: heap_key(row, 11)?,
         limits: Limits { heap_mb: row.get(2)?, timeout_secs: row.get(3)?, output_bytes_max: row.get::<_, i64>(4)? as u64 },
@@ -105,7 +134,7 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<JournalEntry> {
 pub fn insert(db: &Connection, id: &ExecutionId, principal: &str, entry: &JournalEntry) -> rusqlite::Result<()> {
     db.prepare_cached(
         "INSERT INTO journal (execution_id, principal, session, input_heap, output_heap, heap_mb, timeout_secs, output_bytes_max, engine,
-         seed, output_sha256, result_sha256, bytes, code, inputs, is_import) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+         seed, output_sha256, result_sha256, bytes, code, form, inputs, is_import) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     )?
     .execute(params![
         id.as_str(),
@@ -120,8 +149,9 @@ pub fn insert(db: &Connection, id: &ExecutionId, principal: &str, entry: &Journa
         entry.seed,
         entry.output_sha256,
         entry.result_sha256,
-        ROW_BYTES + (entry.code.len() + entry.inputs.len()) as i64,
+        ROW_BYTES + (entry.code.len() + entry.form.as_ref().map_or(0, Vec::len) + entry.inputs.len()) as i64,
         &*entry.code,
+        entry.form,
         entry.inputs,
         entry.is_import,
     ])

@@ -19,6 +19,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0012_undo.sql"),
     include_str!("../../migrations/0013_heap_errors.sql"),
     include_str!("../../migrations/0014_imports.sql"),
+    include_str!("../../migrations/0015_script_forms.sql"),
 ];
 
 pub fn run(connection: &mut Connection, path: &Path) -> Result<(), RecordsError> {

@@ -4,7 +4,7 @@ use super::columns::{execution_id, heap_key, timestamp};
 use super::long_column::LongColumn;
 use super::owners::{self, ROW_BYTES};
 use super::sessions::LIVES;
-use super::{Durability, Sqlite};
+use super::{Durability, Sqlite, turn_states};
 use crate::records::{
     Head, LastTurn, LogEntry, LogRange, NameRange, NewLogEntry, OpenedOn, RecordsError, RunSession, SessionLogRecords, TextPart,
 };
@@ -160,13 +160,18 @@ fn read_log(db: &Connection, principal: &Principal, session: &SessionName, range
 }
 
 fn undo(db: &Connection, session: SessionId, from: u64, head: Option<HeapKey>) -> rusqlite::Result<Option<Head>> {
-    let key = head.map(|key| key.to_string());
+    // A state may have no heap: then this is the one that the turns of the journal start from.
+    let checkpoint = match head.filter(HeapKey::is_state) {
+        Some(state) => turn_states::tail(db, state)?.checkpoint,
+        None => None,
+    };
     let moved: Option<(i64, i64)> = db
         .prepare_cached(
-            "UPDATE sessions SET head = ?1, checkpoint = (SELECT heap FROM turn_states WHERE id = ?1) WHERE sid = ?2 AND opened = 1 AND ended_at IS NULL
-             RETURNING id, next_index",
+            "UPDATE sessions SET head = ?1, checkpoint = ?2 WHERE sid = ?3 AND opened = 1 AND ended_at IS NULL RETURNING id, next_index",
         )?
-        .query_row(params![key, session.to_string()], |row| Ok((row.get(0)?, row.get(1)?)))
+        .query_row(params![head.map(|key| key.to_string()), checkpoint.map(|key| key.to_string()), session.to_string()], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
         .optional()?;
     let Some((id, next)) = moved else { return Ok(None) };
     db.prepare_cached("UPDATE log SET undone = 1 WHERE session = ? AND idx >= ? AND undone = 0")?.execute(params![id, from as i64])?;

@@ -93,7 +93,7 @@ fn add_checkpoint(db: &Connection, principal: &Principal, id: HeapKey, heap: &Ne
 }
 
 /// Goes back from turn to turn, until one starts from a stored heap.
-fn tail(db: &Connection, head: HeapKey) -> rusqlite::Result<Tail> {
+pub fn tail(db: &Connection, head: HeapKey) -> rusqlite::Result<Tail> {
     db.prepare_cached(
         "WITH RECURSIVE back (id, turns) AS (
            SELECT ?, 0

@@ -6,11 +6,40 @@ use crate::common::{
 };
 use heapstead_store::outputs::Extent;
 use heapstead_store::records::{
-    Accepted, ContinuityReport, Cursor, DeletedExecution, EndedExecution, Execution, ExecutionEnd, ExecutionFilter, LogRange, NewExecution,
-    NewSession, RunSession, TextPart, TurnId,
+    Accepted, ContinuityReport, Cursor, DeletedExecution, EndedExecution, Execution, ExecutionEnd, ExecutionFilter, Head, LogRange,
+    NewExecution, NewSession, RecordedTurn, RunSession, TextPart, TurnId,
 };
 use heapstead_types::{ErrorCode, Status};
+use jiff::Timestamp;
 use std::collections::BTreeSet;
+
+/// A short turn of a live session is accepted and ended in one transaction, if nothing else is ahead of it or has moved the head.
+pub async fn a_turn_that_has_ended_is_recorded_at_once(place: &dyn Place) {
+    let (one, two) = (place.open_as(&server(1)), place.open_as(&server(2)));
+    one.open_session(new_session(7), None).await.expect("opened");
+    let record = async |number, from, output| {
+        let execution = id(number);
+        one.record_turn(in_session(&execution, 7), from, logged_in(&execution, 7, output), Some(1)).await.expect("recorded")
+    };
+    let head = |sequence, heap| RecordedTurn::Ended { head: Some(Head { sequence, heap: Some(heap) }) };
+    assert_eq!(record(1, None, 5).await, head(1, heap(5)));
+    assert_eq!(record(2, Some(heap(5)), 6).await, head(2, heap(6)));
+    let stored = two.execution(&anyone(), &id(2)).await.expect("read").expect("recorded");
+    assert_eq!((stored.status, stored.server, stored.output.bytes), (Status::Completed, server(1), 5));
+    assert_eq!(two.end_execution(id(2), end(Status::Failed)).await.expect("answered"), EndedExecution::EndedBefore);
+    let moved = record(3, Some(heap(5)), 9).await;
+    assert_eq!(moved, RecordedTurn::NotEnded(Accepted::InSession { head: Some(Some(heap(6))) }), "the head was moved: it is only accepted");
+    assert_eq!(two.execution(&anyone(), &id(3)).await.expect("read").expect("accepted").status, Status::Running);
+    assert_eq!(record(4, Some(heap(6)), 9).await, RecordedTurn::NotEnded(Accepted::TooMany), "nothing is written");
+    assert_eq!(two.execution(&anyone(), &id(4)).await.expect("read"), None);
+    let behind = one.record_turn(in_session(&id(5), 7), Some(heap(6)), logged_in(&id(5), 7, 9), None).await.expect("recorded");
+    assert_eq!(behind, RecordedTurn::NotEnded(Accepted::InSession { head: None }), "a turn is ahead: it is only accepted");
+    let ahead = two.turn(session_id(7), &TurnId::of_execution(&id(5))).await.expect("read").expect("open").ahead;
+    assert_eq!(ahead, Some((TurnId::of_execution(&id(3)), server(1))));
+    assert!(one.end_session(&anyone(), session_id(7), Timestamp::now()).await.expect("ended"));
+    let ended = one.record_turn(in_session(&id(6), 7), Some(heap(6)), logged_in(&id(6), 7, 9), None).await.expect("answered");
+    assert_eq!(ended, RecordedTurn::NotEnded(Accepted::SessionEnded));
+}
 
 pub async fn an_end_is_set_once(place: &dyn Place) {
     let records = place.open();

@@ -25,6 +25,7 @@ macro_rules! contract {
             contract_tests! { $place;
                 damaged_heaps: damaged_heaps_are_listed_until_they_are_removed
                 damaged_heaps: a_heap_that_several_servers_find_damaged_is_listed_once
+                executions: a_turn_that_has_ended_is_recorded_at_once
                 executions: an_end_is_set_once
                 executions: executions_are_listed_newest_first_in_pages
                 executions: executions_past_their_retention_are_deleted

@@ -1,9 +1,10 @@
 //! What holds for SQLite beyond the contract: permissions, locks, versions.
 
 use crate::common::{Place, anyone, id, new, server};
-use heapstead_store::records::{HeapRange, RecordedEngine};
+use crate::journal;
+use heapstead_store::records::{ExecutionEnd, HeapRange, JournalEntry, RecordedEngine};
 use heapstead_store::{Owner, Records, RecordsError, Sqlite};
-use heapstead_types::ServerId;
+use heapstead_types::{ServerId, Status};
 use std::sync::Arc;
 use tempfile::TempDir;
 
@@ -81,6 +82,20 @@ async fn a_database_of_a_newer_version_is_refused() {
         Err(other) => panic!("{other}"),
         Ok(_) => panic!("opened"),
     }
+}
+
+/// Before that version, the journal had sources only.
+#[tokio::test]
+async fn a_database_of_version_14_keeps_its_journal() {
+    let place = Folder::new();
+    let records = place.open();
+    records.accept_execution(new(&id(1)), None).await.expect("accepted");
+    let end = ExecutionEnd { journal: Some(journal::entry()), ..crate::common::end(Status::Completed) };
+    records.end_execution(id(1), end).await.expect("ended");
+    drop(records);
+    place.database().execute_batch("ALTER TABLE journal DROP COLUMN form; PRAGMA user_version = 14;").expect("version 14");
+    let source = JournalEntry { form: None, ..journal::entry() };
+    assert_eq!(place.open().journal_entry(&anyone(), &id(1)).await.expect("read"), Some(source));
 }
 
 /// Back to version 6.

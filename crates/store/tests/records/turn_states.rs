@@ -83,7 +83,6 @@ pub async fn a_checkpoint_stores_the_heap_of_a_state_and_skips_earlier_ones(plac
     // A skipped one may be stored later, which changes nothing else.
     assert!(records.add_checkpoint(&ann(), state(101), stored(heap(9), 700), now()).await.expect("answered"));
     assert_eq!(heaps_of(&records).await, [StateHeap::Stored(heap(9)), StateHeap::Stored(heap(8)), StateHeap::Pending]);
-    assert_eq!(records.producer(&ann(), heap(8)).await.expect("read"), Some(id(2)), "what led to it is known");
 }
 
 pub async fn the_newest_checkpoint_of_a_session_is_in_use(place: &dyn Place) {
@@ -143,6 +142,16 @@ pub async fn the_tail_of_a_head_goes_back_to_the_newest_stored_heap(place: &dyn 
     let expected = [tail(Some(heap(9)), 0), tail(None, 1), tail(Some(heap(8)), 1), tail(Some(heap(5)), 1)];
     assert_eq!(records.tails(heads).await.expect("read"), expected);
     assert_eq!(records.tails(vec![state(102)]).await.expect("read"), [tail(Some(heap(8)), 0)]);
+    let links = async |state| {
+        let links = records.links(&ann(), state).await.expect("read");
+        links.into_iter().map(|link| (link.execution, link.input_heap)).collect::<Vec<_>>()
+    };
+    assert_eq!(links(state(101)).await, [(id(1), None)], "to a fresh heap");
+    assert_eq!(links(state(103)).await, [(id(3), Some(state(102)))], "to a state that is stored");
+    assert_eq!(links(state(102)).await, [(id(2), Some(state(101))), (id(1), None)], "also of one that is stored itself");
+    assert_eq!(links(heap(8)).await, links(state(102)).await, "and of its heap");
+    assert_eq!(links(state(104)).await, [(id(4), Some(heap(5)))], "to a heap");
+    assert_eq!(records.links(&anyone(), state(103)).await.expect("read"), [], "another owner has none");
 }
 
 /// Only opened sessions have states.

@@ -1,6 +1,6 @@
 //! Turns: the order of work in a session, across servers.
 
-use crate::common::{Place, end, heap, id, in_session, logged_in, new_session, race, server, session_id};
+use crate::common::{Place, anyone, end, heap, id, in_session, logged_in, new_session, race, server, session_id};
 use heapstead_store::records::{Accepted, EndedExecution, Head, NewTurn, Turn, TurnId};
 use heapstead_types::Status;
 use jiff::Timestamp;
@@ -41,7 +41,7 @@ pub async fn a_preparation_takes_a_turn_without_an_execution(place: &dyn Place) 
 pub async fn an_ended_session_refuses_turns(place: &dyn Place) {
     let records = place.open();
     records.open_session(new_session(7), None).await.expect("opened");
-    assert!(records.end_session(&crate::common::anyone(), session_id(7), Timestamp::now()).await.expect("ended"));
+    assert!(records.end_session(&anyone(), session_id(7), Timestamp::now()).await.expect("ended"));
     assert!(!records.take_turn(NewTurn { id: TurnId::new(), session: session_id(7) }).await.expect("answered"));
     assert_eq!(records.accept_execution(in_session(&id(1), 7), None).await.expect("answered"), Accepted::SessionEnded);
     assert_eq!(records.turn(session_id(7), &TurnId::of_execution(&id(1))).await.expect("read"), None);

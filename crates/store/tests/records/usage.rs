@@ -16,7 +16,7 @@ const COMPUTED: &str = "SELECT (SELECT coalesce(sum(bytes), 0) FROM heaps WHERE 
       + (SELECT coalesce(sum(bytes), 0) FROM heap_reservations WHERE principal = ?1),
     (SELECT coalesce(sum(512 + output_bytes + octet_length(coalesce(result, '')) + octet_length(coalesce(error, ''))
        + octet_length(coalesce(warnings, '')) + octet_length(coalesce(continuity, ''))), 0) FROM executions WHERE principal = ?1)
-    + (SELECT coalesce(sum(512 + octet_length(code) + octet_length(inputs)), 0) FROM journal WHERE principal = ?1)
+    + (SELECT coalesce(sum(512 + octet_length(code) + octet_length(coalesce(form, '')) + octet_length(inputs)), 0) FROM journal WHERE principal = ?1)
     + (SELECT coalesce(sum(512 + octet_length(code)), 0) FROM log WHERE session IN (SELECT id FROM sessions WHERE principal = ?1))
     + (SELECT coalesce(sum(512 + octet_length(name)), 0) FROM sessions WHERE principal = ?1)
     + (SELECT coalesce(sum(512 + octet_length(key) + octet_length(value)), 0) FROM tags WHERE principal = ?1)
@@ -72,6 +72,7 @@ async fn run(records: &Arc<dyn Records>, random: &mut Random, number: u64, owner
     ended.journal = (random.below(2) == 0).then(|| JournalEntry {
         session: run_session.opened(),
         code: random.text(2_000).into(),
+        form: (random.below(2) == 0).then(|| random.text(500).into_bytes()),
         inputs: random.text(500).into_bytes(),
         ..entry()
     });

@@ -5,22 +5,26 @@ use super::realm::Realm;
 use super::repl::{self, CompileError, Evaluation, Repl};
 use super::state::State;
 use super::{event_loop, internals, memory};
-use crate::Channel;
+use crate::{Channel, Javascript};
 use heapstead_javascript::{Goal, Stripped, as_object_literal, could_be_typescript, strip_types};
 use heapstead_types::{Failure, digest, without_keep_result};
-use heapstead_wire::{FromWorker, RunNumber, RunSettings};
+use heapstead_wire::{Derivation, FromWorker, RefusedScript, RunNumber, RunSettings, ScriptForm};
 
 /// The file name of the code in error stacks.
 const JAVASCRIPT: &str = "main.js";
 const TYPESCRIPT: &str = "main.ts";
 /// V8's error for a source that is nested too deeply for its parser.
 const TOO_DEEP: &str = "RangeError: Maximum call stack size exceeded";
+/// V8 does not compile it.
+const NO_SCRIPT: &str = ")";
 
 /// The code of a run and its settings.
 pub struct Program<'a> {
     pub run: RunNumber,
     pub settings: &'a RunSettings,
     pub code: &'a str,
+    /// Of a replay: the code is the JavaScript that ran, in this form.
+    pub form: Option<&'a ScriptForm>,
     /// Whether later runs, or a snapshot, continue from its state.
     pub stateful: bool,
     /// Whether the inspector stays attached for the next run.
@@ -64,15 +68,16 @@ impl Restored {
 }
 
 /// Runs a program in the context of the isolate: evaluates it, runs the event loop, describes its completion value. The first run restores the
-/// context from the heap, later ones continue in it.
+/// context from the heap, later ones continue in it. `javascript` is set once V8 has compiled it.
 pub fn execute(
     isolate: &mut v8::Isolate,
     channel: &Channel,
     program: &Program<'_>,
     restored: &mut Option<Restored>,
-) -> Result<Executed, Failure> {
-    let Program { run, settings, code, stateful, keeps_repl } = *program;
-    let executed = {
+    javascript: &mut Option<Javascript>,
+) -> Result<String, Failure> {
+    let Program { run, settings, code, form, stateful, keeps_repl } = *program;
+    let result = {
         v8::scope!(let scope, isolate);
         let context = match restored {
             Some(restored) => v8::Local::new(scope, &restored.context),
@@ -93,16 +98,19 @@ pub fn execute(
         let attached = restored.as_mut().and_then(|restored| restored.repl.take());
         let repl = attached.unwrap_or_else(|| Repl::attach(scope, &realm));
         scope.set_prepare_stack_trace_callback(prepare_stack_trace);
-        let kept = without_keep_result(code);
-        let code = kept.unwrap_or(code);
-        let (main, javascript) = Evaluator { channel, run, realm: &realm, repl: &repl, code }.evaluate(scope)?;
+        let evaluator = Evaluator { channel, run, realm: &realm, repl: &repl };
+        let Running { main, script } = match form {
+            Some(form) => evaluator.evaluate_again(scope, code, form.derivation())?,
+            None => evaluator.evaluate(scope, code)?,
+        };
+        let keeps_result = script.derivation.keeps_result;
+        *javascript = Some(script.into_javascript());
         event_loop::run(scope, &realm, channel, main)?;
         let value = repl::completion_value(scope, main);
         let result = realm.describe_result(scope, value)?;
-        if kept.is_some() {
+        if keeps_result {
             realm.keep_result(scope, value);
         }
-        let javascript = javascript.or_else(|| kept.map(str::to_owned));
         let repl = if keeps_repl {
             Some(repl)
         } else {
@@ -113,48 +121,41 @@ pub fn execute(
             realm.end(scope)?;
             *restored = Some(Restored { context: v8::Global::new(scope, context), base: realm.global(scope), repl });
         }
-        Executed { result, javascript }
+        result
     };
     if stateful {
         memory::check_live(isolate)?;
     }
-    Ok(executed)
+    Ok(result)
 }
-
-/// A program that has completed.
-pub struct Executed {
-    pub result: String,
-    /// The JavaScript that ran, if it differs from the source.
-    pub javascript: Option<String>,
-}
-
-/// The promise of the completion value, and the JavaScript that runs if it differs from the source.
-type Running<'s> = (v8::Local<'s, v8::Promise>, Option<String>);
 
 /// The JavaScript that V8 evaluates.
 struct Script {
     javascript: String,
-    /// The script name in V8, and the file name in error stacks.
-    name: String,
-    shown: &'static str,
-    segments: Option<Vec<i32>>,
+    derivation: Derivation,
 }
 
 impl Script {
     fn unchanged(code: &str) -> Self {
-        Self { javascript: code.to_owned(), name: JAVASCRIPT.to_owned(), shown: JAVASCRIPT, segments: None }
+        Self { javascript: code.to_owned(), derivation: Derivation::default() }
     }
 
-    fn from(stripped: Stripped, shown: &'static str) -> Self {
-        let name = match &stripped.segments {
-            // Named after its position table, so that later runs find the table, and equal tables are stored once.
-            Some(segments) => {
-                format!("{:08x}.{shown}", digest(segments.iter().map(i32::to_string).collect::<Vec<_>>().iter().map(String::as_str)))
-            }
-            None => shown.to_owned(),
-        };
-        Self { javascript: stripped.code, name, shown, segments: stripped.segments }
+    fn from(stripped: Stripped, is_typescript: bool) -> Self {
+        let derivation = Derivation { is_typescript, positions: stripped.segments, ..Derivation::default() };
+        Self { javascript: stripped.code, derivation }
     }
+
+    fn into_javascript(self) -> Javascript {
+        let form = ScriptForm::new(&self.derivation);
+        let is_source = form.as_ref().is_some_and(ScriptForm::is_source);
+        Javascript { text: if is_source { String::new() } else { self.javascript }, form }
+    }
+}
+
+/// A script that V8 has compiled, and the promise of its completion value.
+struct Running<'s> {
+    main: v8::Local<'s, v8::Promise>,
+    script: Script,
 }
 
 /// Evaluates the code of one run.
@@ -163,46 +164,77 @@ struct Evaluator<'a, 's> {
     run: RunNumber,
     realm: &'a Realm<'s>,
     repl: &'a Repl,
-    code: &'a str,
 }
 
 impl<'s> Evaluator<'_, 's> {
-    /// Evaluates the code: unchanged if V8 compiles it, otherwise with its types stripped.
-    fn evaluate(&self, scope: &mut v8::PinScope<'s, '_>) -> Result<Running<'s>, Failure> {
-        let code = self.code;
-        let mut refused = None;
+    /// Evaluates a source: unchanged if V8 compiles it, otherwise with its types stripped.
+    fn evaluate(&self, scope: &mut v8::PinScope<'s, '_>, source: &str) -> Result<Running<'s>, Failure> {
+        let kept = without_keep_result(source);
+        let code = kept.unwrap_or(source);
+        let (mut refused, mut refused_error) = (None, None);
         if !could_be_typescript(code) {
-            let script = match as_object_literal(code) {
-                Some(literal) => Script::from(literal, JAVASCRIPT),
+            let mut script = match as_object_literal(code) {
+                Some(literal) => Script::from(literal, false),
                 None => Script::unchanged(code),
             };
-            match self.try_script(scope, script)? {
-                Ok(running) => return Ok(running),
-                Err(error) => refused = Some(error),
+            script.derivation.keeps_result = kept.is_some();
+            match self.try_script(scope, &script)? {
+                Ok(main) => return Ok(Running { main, script }),
+                Err(error) => (refused, refused_error) = (Some(RefusedScript { positions: script.derivation.positions }), Some(error)),
             }
         }
-        if refused.as_ref().is_some_and(|error: &CompileError| error.message.starts_with(TOO_DEEP)) {
+        if refused_error.as_ref().is_some_and(|error: &CompileError| error.message.starts_with(TOO_DEEP)) {
             return Err(Failure::Syntax(format!("{TOO_DEEP}: the source is nested too deeply to parse")));
         }
         self.channel.send(&FromWorker::Parsing { run: self.run });
-        let (script, by_stripper) = match strip_types(code, Goal::Either) {
+        let (mut script, by_stripper) = match strip_types(code, Goal::Either) {
             Ok(stripped) if stripped.code == code => (Script::unchanged(code), None),
-            Ok(stripped) => (Script::from(stripped, TYPESCRIPT), None),
+            Ok(stripped) => (Script::from(stripped, true), None),
             Err(error) => (Script::unchanged(code), Some(error.into())),
         };
-        self.try_script(scope, script)?.map_err(|error| syntax_failure(code, refused.unwrap_or(error), by_stripper))
+        script.derivation = Derivation { keeps_result: kept.is_some(), refused, ..script.derivation };
+        match self.try_script(scope, &script)? {
+            Ok(main) => Ok(Running { main, script }),
+            Err(error) => Err(syntax_failure(code, refused_error.unwrap_or(error), by_stripper)),
+        }
     }
 
-    fn try_script(&self, scope: &mut v8::PinScope<'s, '_>, script: Script) -> Result<Result<Running<'s>, CompileError>, Failure> {
-        if let Some(segments) = &script.segments {
-            self.realm.add_positions(scope, &script.name, script.shown, segments);
+    /// Evaluates JavaScript that ran before. V8 counts the scripts it has refused too, and the count is part of every snapshot.
+    fn evaluate_again(&self, scope: &mut v8::PinScope<'s, '_>, javascript: &str, derivation: Derivation) -> Result<Running<'s>, Failure> {
+        if let Some(refused) = &derivation.refused {
+            let _ = self.register(scope, false, refused.positions.as_deref());
+            let _ = self.repl.evaluate(scope, NO_SCRIPT, JAVASCRIPT);
         }
+        let script = Script { javascript: javascript.to_owned(), derivation };
+        match self.try_script(scope, &script)? {
+            Ok(main) => Ok(Running { main, script }),
+            Err(error) => Err(syntax_failure(javascript, error, None)),
+        }
+    }
+
+    fn try_script(
+        &self,
+        scope: &mut v8::PinScope<'s, '_>,
+        script: &Script,
+    ) -> Result<Result<v8::Local<'s, v8::Promise>, CompileError>, Failure> {
+        let name = self.register(scope, script.derivation.is_typescript, script.derivation.positions.as_deref());
         self.channel.send(&FromWorker::Started { run: self.run });
-        match self.repl.evaluate(scope, &script.javascript, &script.name) {
-            Evaluation::Promise(promise) => Ok(Ok((promise, Some(script.javascript).filter(|javascript| javascript != self.code)))),
+        match self.repl.evaluate(scope, &script.javascript, &name) {
+            Evaluation::Promise(main) => Ok(Ok(main)),
             Evaluation::DoesNotCompile(error) => Ok(Err(error)),
             Evaluation::Stopped => Err(memory::stop_failure("evaluation")),
         }
+    }
+
+    /// Stores the position table of a script on the heap, if it has one. Returns the script name in V8.
+    fn register(&self, scope: &mut v8::PinScope<'s, '_>, is_typescript: bool, positions: Option<&[i32]>) -> String {
+        let shown = if is_typescript { TYPESCRIPT } else { JAVASCRIPT };
+        let Some(positions) = positions else { return shown.to_owned() };
+        // Named after its position table, so that later runs find the table, and equal tables are stored once.
+        let numbers: Vec<String> = positions.iter().map(i32::to_string).collect();
+        let name = format!("{:08x}.{shown}", digest(numbers.iter().map(String::as_str)));
+        self.realm.add_positions(scope, &name, shown, positions);
+        name
     }
 }
 
@@ -211,6 +243,9 @@ fn prepare_stack_trace<'s>(
     error: v8::Local<'s, v8::Value>,
     sites: v8::Local<'s, v8::Array>,
 ) -> v8::Local<'s, v8::Value> {
+    if repl::is_compiling() {
+        return repl::describe_refusal(scope, error);
+    }
     let base = State::of(scope).and_then(|state| state.base.clone());
     match base {
         Some(base) => Realm::new(v8::Local::new(scope, base)).prepare_stack_trace(scope, error, sites),

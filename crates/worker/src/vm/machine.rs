@@ -1,14 +1,13 @@
 //! Serves the requests of the server, from `Open` to `Close`: restores a heap, runs code on it, writes its snapshot.
 
-use super::evaluation::{Executed, Program, Restored};
+use super::evaluation::{Program, Restored};
 use super::state::State;
 use super::{base_heap, evaluation, inputs, isolate, memory, platform, snapshot};
 use crate::confine::{self, Cloned};
-use crate::{Channel, RequestError};
+use crate::{Channel, Recording, RequestError};
 use heapstead_types::Failure;
-use heapstead_wire::{FromWorker, Open, OrderError, ReadError, RecordedInputs, RunNumber, RunSettings, ToWorker, Written};
+use heapstead_wire::{FromWorker, Open, OrderError, ReadError, Replay, RunNumber, RunSettings, ToWorker, Written};
 use rustix::mm::{MapFlags, ProtFlags};
-use std::borrow::Cow;
 use std::mem::ManuallyDrop;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -25,9 +24,9 @@ pub fn serve(channel: &Channel) -> Result<(), String> {
     channel.opened();
     while let Some((request, descriptor)) = receive(channel)? {
         match request {
-            ToWorker::Run { run, settings, replay, code } => machine.run(run, &settings, replay.map(Cow::into_owned), &code)?,
+            ToWorker::Run { run, settings, replay, code } => machine.run(run, &settings, replay, &code)?,
             // The run was in this process, so its effects are here.
-            ToWorker::Commit { run } => channel.send(&FromWorker::Committed { run }),
+            ToWorker::Commit { run } => channel.send_later(&FromWorker::Committed { run }),
             ToWorker::Snapshot { run } => {
                 let outcome = machine.snapshot(descriptor);
                 channel.send(&FromWorker::Snapshot { run, outcome });
@@ -54,7 +53,7 @@ fn fork(channel: &Channel, socket: Option<OwnedFd>) -> Result<Cloned, String> {
     // Requests that were read ahead would be served twice.
     let (Some(socket), true) = (socket, channel.is_drained()) else { return Err("requests after `Fork`".into()) };
     // The clone says for itself that it is open.
-    channel.flush_opened();
+    channel.flush();
     let cloned = confine::clone_self().map_err(|error| format!("the process can't be cloned: {error}"))?;
     if let Cloned::Clone = cloned {
         channel.continue_on(socket);
@@ -99,18 +98,20 @@ impl<'a> Machine<'a> {
     }
 
     /// Runs the code. Exits if the run fails.
-    fn run(&mut self, run: RunNumber, settings: &RunSettings, replay: Option<RecordedInputs>, code: &str) -> Result<(), String> {
+    fn run(&mut self, run: RunNumber, settings: &RunSettings, replay: Option<Replay<'_>>, code: &str) -> Result<(), String> {
         let Some(isolate) = &mut self.isolate else { return Err("this worker has served its last run".into()) };
         memory::begin_run(run);
         State::install(isolate, self.channel);
-        inputs::begin(settings.seed, self.stateful, replay, !settings.headers.is_empty());
+        let (inputs, form) = replay.map_or((None, None), |replay| (Some(replay.inputs.into_owned()), replay.form));
+        inputs::begin(settings.seed, self.stateful, inputs, !settings.headers.is_empty());
         isolate.set_host_import_module_dynamically_callback(evaluation::refuse_import);
-        let program = Program { run, settings, code, stateful: self.stateful, keeps_repl: self.is_live };
-        let executed = evaluation::execute(isolate, self.channel, &program, &mut self.restored);
-        let inputs = inputs::end();
+        let program = Program { run, settings, code, form: form.as_deref(), stateful: self.stateful, keeps_repl: self.is_live };
+        let mut javascript = None;
+        let executed = evaluation::execute(isolate, self.channel, &program, &mut self.restored, &mut javascript);
+        let recording = inputs::end().map(|inputs| Recording { inputs, javascript });
         match executed {
-            Ok(Executed { result, javascript }) => {
-                self.channel.completed(run, inputs.as_ref(), result, javascript);
+            Ok(result) => {
+                self.channel.completed(run, recording, result);
                 memory::complete_run();
                 if !self.stateful {
                     // The next run would find what this one has left.
@@ -120,10 +121,8 @@ impl<'a> Machine<'a> {
             }
             Err(failure) => {
                 // A heap that can't be used fails the run before its code has started.
-                if !matches!(failure, Failure::NoWorker(_)) {
-                    self.channel.inputs(run, inputs.as_ref());
-                }
-                self.channel.fail_and_quit(run, failure)
+                let recording = recording.filter(|_| !matches!(failure, Failure::NoWorker(_)));
+                self.channel.fail_and_quit(run, recording, failure)
             }
         }
     }

@@ -21,6 +21,7 @@ unsafe extern "C" {
         answer_length: *mut usize,
         answer_wide: *mut bool,
     ) -> *const v8::Promise;
+    fn heapstead_repl_is_compiling() -> bool;
     fn heapstead_repl_delete(repl: *mut RawRepl, context: *const v8::Context);
 }
 
@@ -143,6 +144,25 @@ fn compile_error(details: &serde_json::Value) -> CompileError {
     let described = text("/exception/description").lines().next().unwrap_or_default();
     let message = described.split_once(": ").map_or(described, |(_, message)| message);
     CompileError { message: format!("{kind}: {message}"), line: number("lineNumber"), column: number("columnNumber") }
+}
+
+/// Whether V8 compiles a source, none of which has run yet.
+pub fn is_compiling() -> bool {
+    // SAFETY: reads a variable of this thread.
+    unsafe { heapstead_repl_is_compiling() }
+}
+
+/// The stack of the error of a source that does not compile, without a call into code of the heap's owner: the error of a replay has another
+/// message.
+pub fn describe_refusal<'s>(scope: &mut v8::PinScope<'s, '_>, error: v8::Local<'s, v8::Value>) -> v8::Local<'s, v8::Value> {
+    let described = v8::Local::<v8::Object>::try_from(error).ok().and_then(|error| {
+        let name = v8::String::new(scope, "message")?;
+        // An own property of an error that V8 has just made.
+        let message = error.get(scope, name.into())?.to_rust_string_lossy(scope);
+        let kind = error.get_constructor_name().to_rust_string_lossy(scope);
+        v8::String::new(scope, &format!("{kind}: {message}"))
+    });
+    described.map_or_else(|| v8::undefined(scope).into(), Into::into)
 }
 
 /// REPL mode resolves its promise with an object that contains the completion value, so that a promise as completion value is not awaited.

@@ -3,6 +3,7 @@
 mod input;
 mod names;
 mod opened;
+mod origin;
 mod resume;
 mod session;
 
@@ -18,7 +19,7 @@ use heapstead_service::ServiceError;
 use heapstead_types::{ErrorCode, HeapKey, limits};
 use input::{HELP, Input};
 use opened::OpenedSession;
-use session::{ReplSession, Terminal, Turn};
+use session::{ReplSession, Saved, State, Terminal, Turn};
 use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
@@ -202,18 +203,23 @@ impl Repl {
     }
 
     async fn undo(&mut self, turns: u32) -> Result<(), BackendError> {
-        let heap = self.session.undo(turns).await?;
-        self.screen.aside(&format!("back to {}", described(heap)));
+        let state = match self.session.undo(turns).await? {
+            State::Fresh => described(None),
+            State::Heap(key) => described(Some(key)),
+            State::Unstored => "a state whose heap can't be stored; the journal leads to it".into(),
+        };
+        self.screen.aside(&format!("back to {state}"));
         Ok(())
     }
 
     async fn fork(&mut self, name: Option<&str>) -> Result<(), BackendError> {
-        let origin = self.session.opened.name.clone();
+        let (origin, is_left_empty) = (self.session.opened.name.clone(), self.session.is_unused());
         let terminal = Terminal { screen: &mut self.screen, interrupts: &self.interrupts };
         match self.session.fork(name, terminal).await? {
             None => {
                 let fork = &self.session.opened.name;
-                self.screen.aside(&format!("now in session {fork}, a fork of {origin}"));
+                let of = if is_left_empty { String::new() } else { format!(", a fork of {origin}") };
+                self.screen.aside(&format!("now in session {fork}{of}"));
             }
             Some(turn) => self.show(&turn),
         }
@@ -221,8 +227,11 @@ impl Repl {
     }
 
     async fn save(&mut self, file: &str) -> Result<(), BackendError> {
-        let turns = self.session.save(Path::new(file)).await?;
+        let Saved { turns, missing } = self.session.save(Path::new(file)).await?;
         self.screen.aside(&format!("{file} has the code of {turns} turns"));
+        if let Some(error) = missing {
+            self.screen.warning(&format!("the code from before the fork is missing: {error}"));
+        }
         Ok(())
     }
 

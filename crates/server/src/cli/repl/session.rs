@@ -1,6 +1,7 @@
 //! The session of a REPL: every input is a turn in it. Its state is with whoever runs it, so nothing is lost with the REPL.
 
 use super::opened::{OpenedSession, loss};
+use super::origin::Origin;
 use crate::cli::backend::{BackendError, Runner, SessionRun};
 use crate::cli::heaps::text;
 use crate::cli::interrupts::{Cancellation, Interrupts};
@@ -14,6 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 /// Bytes of output per request.
 const PAGE_BYTES: u64 = 256 << 10;
+/// Forks of forks whose code `.save` follows.
+const FORKS_MAX: usize = 1000;
 /// How long a request waits for more output.
 const FOLLOW_WAIT: Duration = Duration::from_secs(30);
 
@@ -30,6 +33,27 @@ struct Start {
     heap: InputHeap,
     /// Turns since then that were not undone.
     turns: u32,
+}
+
+/// What the next turn starts from.
+pub enum State {
+    Fresh,
+    Heap(HeapKey),
+    /// One whose heap can't be stored.
+    Unstored,
+}
+
+impl State {
+    fn of(heap: Option<HeapKey>) -> Self {
+        heap.map_or(Self::Fresh, Self::Heap)
+    }
+}
+
+/// What `.save` has written.
+pub struct Saved {
+    pub turns: usize,
+    /// Why the code from before a fork is missing.
+    pub missing: Option<BackendError>,
 }
 
 /// How a run ended.
@@ -89,12 +113,16 @@ impl ReplSession {
         Ok(turn)
     }
 
-    /// Undoes turns. Returns the heap that the next turn starts from; none for a fresh one.
-    pub async fn undo(&mut self, turns: u32) -> Result<Option<HeapKey>, BackendError> {
+    /// Undoes turns. Returns what the next turn starts from.
+    pub async fn undo(&mut self, turns: u32) -> Result<State, BackendError> {
         let undone = self.runner.undo(&self.opened.handle, turns).await?;
         // Before the first turn since the start, there is what the session had before.
         self.start = self.start.take().and_then(|Start { heap, turns: since }| Some(Start { heap, turns: since.checked_sub(turns)? }));
-        Ok(self.instead_of_head().map_or(key(&undone["head"]), InputHeap::key))
+        Ok(match self.instead_of_head() {
+            Some(heap) => State::of(heap.key()),
+            None if undone["heap_error"].is_string() => State::Unstored,
+            None => State::of(key(&undone["head"])),
+        })
     }
 
     /// The stored heap that the next turn starts from; none for a fresh one.
@@ -103,15 +131,22 @@ impl ReplSession {
             return Ok(heap.key());
         }
         let view = self.runner.backend.session(&self.opened.handle).await?;
-        match (key(&view["head"]), view["tail_turns"].as_u64(), view["runs"].as_u64()) {
-            (Some(head), ..) => Ok(Some(head)),
-            // An undo stores the heap that it goes back to, so a state without one is that of the last turn.
-            (None, Some(1..), Some(turns @ 1..)) => {
-                let heap = self.runner.heap_after(&self.opened.handle, turns - 1).await?;
+        match (key(&view["head"]), view["tail_turns"].as_u64()) {
+            (Some(head), _) => Ok(Some(head)),
+            (None, Some(1..)) => {
+                let last = self.turns().await?.pop().ok_or(BackendError::NotStored)?;
+                let heap = self.runner.heap_after(&self.opened.handle, last).await?;
                 key(&heap).map(Some).ok_or(BackendError::NotStored)
             }
-            (None, ..) => Ok(None),
+            (None, _) => Ok(None),
         }
+    }
+
+    /// The turns that were not undone.
+    async fn turns(&self) -> Result<Vec<u64>, BackendError> {
+        let log = self.runner.backend.session_log(&self.opened.handle, Some("index,undone")).await?;
+        let entries = log["entries"].as_array().into_iter().flatten();
+        Ok(entries.filter(|entry| entry["undone"] != true).filter_map(|entry| entry["index"].as_u64()).collect())
     }
 
     /// Continues in a new session with the same state. Returns how the turn ended that brought the state there, if it did not complete.
@@ -126,39 +161,72 @@ impl ReplSession {
         }
         let mut fork = opened;
         if let Some(key) = heap {
-            // A turn of its own, so that the fork has its state even if the user types nothing more.
-            let origin: String = self.opened.name.chars().map(|character| if character.is_control() { ' ' } else { character }).collect();
-            let run = SessionRun {
-                session: &fork.handle,
-                code: format!("// fork of {origin}"),
-                heap: Some(InputHeap::Heap { key, on_missing: OnMissingHeap::Fail }),
-                limits: self.limits,
-            };
-            let turn = self.finish(run, terminal).await?;
-            if turn.result.is_none() {
+            let turn = self.take_over(&fork, key, terminal).await;
+            if !matches!(&turn, Ok(Turn { result: Some(_), .. })) {
                 self.runner.backend.end_session(&fork.handle, EndLogical::Forget).await?;
-                return Ok(Some(turn));
+                return turn.map(Some);
             }
             fork.turns += 1;
         }
+        self.delete_unused().await;
         (self.opened, self.start) = (fork, None);
         Ok(None)
     }
 
-    /// Writes the code of all turns that were not undone. Returns their number.
-    pub async fn save(&self, file: &Path) -> Result<usize, BackendError> {
-        let log = self.runner.backend.session_log(&self.opened.handle, Some("code,undone")).await?;
-        let entries = log["entries"].as_array().into_iter().flatten();
-        let sources: Vec<_> = entries.filter(|entry| entry["undone"] != true).map(|entry| text(&entry["code"])).collect();
-        let lines: String = sources.iter().flat_map(|source| [source, "\n"]).collect();
-        std::fs::write(file, lines).map_err(|error| BackendError::File { what: "written", path: file.into(), error })?;
-        Ok(sources.len())
+    /// Runs the first turn of a fork, so that it has its state even if the user types nothing more.
+    async fn take_over(&self, fork: &OpenedSession, key: HeapKey, terminal: Terminal<'_>) -> Result<Turn, BackendError> {
+        let origin = Origin::new(&self.opened.handle, self.turns().await?);
+        let run = SessionRun {
+            session: &fork.handle,
+            code: origin.code(&self.opened.name),
+            heap: Some(InputHeap::Heap { key, on_missing: OnMissingHeap::Fail }),
+            limits: self.limits,
+        };
+        self.finish(run, terminal).await
     }
 
-    /// Ends what runs in this process. A session that was opened for this REPL and has no turn is deleted; returns whether it was.
+    /// Writes the code of all turns that were not undone, and in a fork those before it.
+    pub async fn save(&self, file: &Path) -> Result<Saved, BackendError> {
+        let (mut turns, mut missing) = (self.sources(&self.opened.handle, None).await?, None);
+        for _ in 0..FORKS_MAX {
+            let Some(origin) = turns.first().and_then(|first| Origin::parse(first)) else { break };
+            turns.remove(0);
+            match self.sources(&origin.session, Some(&origin)).await {
+                Ok(before) => turns.splice(..0, before),
+                Err(error) => {
+                    missing = Some(error);
+                    break;
+                }
+            };
+        }
+        let lines: String = turns.iter().flat_map(|source| [source.as_str(), "\n"]).collect();
+        std::fs::write(file, lines).map_err(|error| BackendError::File { what: "written", path: file.into(), error })?;
+        Ok(Saved { turns: turns.len(), missing })
+    }
+
+    /// The code of the turns of a session that led to a fork of it, or to its state now.
+    async fn sources(&self, session: &str, to: Option<&Origin>) -> Result<Vec<String>, BackendError> {
+        let log = self.runner.backend.session_log(session, Some("index,code,undone")).await?;
+        let is_wanted = |entry: &&Value| match to {
+            Some(origin) => entry["index"].as_u64().is_some_and(|turn| origin.has(turn)),
+            None => entry["undone"] != true,
+        };
+        Ok(log["entries"].as_array().into_iter().flatten().filter(is_wanted).map(|entry| text(&entry["code"]).to_owned()).collect())
+    }
+
+    /// Whether it was opened for this REPL and has no turn.
+    pub fn is_unused(&self) -> bool {
+        self.opened.is_new && self.opened.turns == 0
+    }
+
+    /// Deletes a session that is left before anything ran in it. Returns whether it did.
+    async fn delete_unused(&self) -> bool {
+        self.is_unused() && self.runner.backend.end_session(&self.opened.handle, EndLogical::Forget).await.is_ok()
+    }
+
+    /// Ends what runs in this process. A session that is not used is deleted; returns whether it was.
     pub async fn close(&self) -> bool {
-        let is_unused = self.opened.is_new && self.opened.turns == 0;
-        let is_deleted = is_unused && self.runner.backend.end_session(&self.opened.handle, EndLogical::Forget).await.is_ok();
+        let is_deleted = self.delete_unused().await;
         self.runner.close().await;
         is_deleted
     }

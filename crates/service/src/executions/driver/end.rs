@@ -15,33 +15,27 @@ use heapstead_types::{Failure, Fault, HeapKey, SharedText, Status};
 use jiff::Timestamp;
 use std::time::Duration;
 
+/// An end that is recorded.
+pub(super) struct RecordedEnd {
+    pub(super) ended: Ended,
+    /// The new head of its session, if the execution moved it.
+    pub(super) head: Option<Head>,
+    pub(super) completed_at: Timestamp,
+}
+
 impl Driver {
     /// Commits the end, and reports it once it survives a crash.
     pub(super) async fn record_end(self, mut ended: Ended) {
-        let completed_at = Timestamp::now();
-        let start = self.running.known_start();
-        let notice = ended.prepared.as_ref().map(|prepared| prepared.notice.clone()).filter(|notice| !notice.continuity.is_unbroken());
-        // Results and code may be long: they are moved, and the result is copied once, for the record that callers wait for.
-        let outcome = std::mem::replace(&mut ended.outcome, ExecutionOutcome::Cancelled);
-        let heap_state = ended.completed.as_ref().filter(|completed| completed.stored.is_none()).map(|_| HeapState::Pending);
-        let record = ExecutionRecord { notice, heap_state, ..start.clone().ended_at(outcome, completed_at) };
-        let end = self.execution_end(&record, &mut ended, start.started_at, completed_at);
+        let (record, end) = self.end_of(&mut ended);
+        let (start, output, completed_at) = (self.running.known_start(), ended.output, end.completed_at);
         let (warnings, extends) = (end.warnings.clone(), end.extends);
         crash_point::pass("before-commit");
         let stored = self.service.stores.records.end_execution(self.running.id().clone(), end).await;
         crash_point::pass("committed");
-        let output = ended.output;
-        let (completed, live) = (ended.completed, ended.live);
-        let (state, turn, stored_heap) = completed.map_or((None, None, None), |done| (Some(done.heap), done.turn, done.stored));
-        let reservations = [stored_heap.map(|stored| stored.reservation), ended.prepared.and_then(|prepared| prepared.reservation)];
         let error = match stored {
             Ok(EndedExecution::Ended { head }) => {
-                reservations.into_iter().flatten().for_each(HeapReservation::recorded);
-                self.report(record, output, head);
-                // Those who wait for the record come first: what follows starts processes, which would compete with them.
-                tokio::task::yield_now().await;
-                let ran = completed_at.duration_since(start.started_at).unsigned_abs();
-                return self.settle_live(live, turn.zip(state), head.is_some(), ran).await;
+                self.report_end(record, &mut ended, head);
+                return self.settle(RecordedEnd { ended, head, completed_at }).await;
             }
             // Another server took this one for dead. Its record stands.
             Ok(EndedExecution::EndedBefore) => "the execution was ended from elsewhere".to_owned(),
@@ -69,6 +63,39 @@ impl Driver {
         }
     }
 
+    /// The record that callers get, and what is to be stored.
+    pub(super) fn end_of(&self, ended: &mut Ended) -> (ExecutionRecord, ExecutionEnd) {
+        let completed_at = Timestamp::now();
+        let start = self.running.known_start();
+        let notice = ended.prepared.as_ref().map(|prepared| prepared.notice.clone()).filter(|notice| !notice.continuity.is_unbroken());
+        // Results and code may be long: they are moved, and the result is copied once, for the record that callers wait for.
+        let outcome = std::mem::replace(&mut ended.outcome, ExecutionOutcome::Cancelled);
+        let heap_state = ended.completed.as_ref().filter(|completed| completed.stored.is_none()).map(|_| HeapState::Pending);
+        let started_at = start.started_at;
+        let record = ExecutionRecord { notice, heap_state, ..start.ended_at(outcome, completed_at) };
+        let end = self.execution_end(&record, ended, started_at, completed_at);
+        (record, end)
+    }
+
+    /// Reports an end that is recorded. Its slot is free then.
+    pub(super) fn report_end(&self, record: ExecutionRecord, ended: &mut Ended, head: Option<Head>) {
+        drop(ended.completed.as_mut().and_then(|completed| completed.permit.take()));
+        self.report(record, ended.output, head);
+    }
+
+    /// What is left to do once the end is recorded and reported.
+    pub(super) async fn settle(&self, recorded: RecordedEnd) {
+        let RecordedEnd { ended, head, completed_at } = recorded;
+        let (state, turn, stored_heap) = ended.completed.map_or((None, None, None), |done| (Some(done.heap), done.turn, done.stored));
+        let reservations = [stored_heap.map(|stored| stored.reservation), ended.prepared.and_then(|prepared| prepared.reservation)];
+        reservations.into_iter().flatten().for_each(HeapReservation::recorded);
+        // Those who wait for the record come first: what follows starts processes, which would compete with them.
+        tokio::task::yield_now().await;
+        let ran = completed_at.duration_since(self.running.known_start().started_at).unsigned_abs();
+        self.settle_live(ended.live, turn.zip(state), head.is_some(), ran).await;
+        drop(ended.turn);
+    }
+
     /// The worker of a live session continues from the turn, if that is recorded.
     async fn settle_live(&self, live: Option<LiveTurnHold>, turn: Option<(LiveTurn, HeapKey)>, is_head: bool, ran: Duration) {
         let (Some(live), Some(session)) = (live, self.run_session.as_ref().and_then(RunSession::opened)) else { return };
@@ -92,14 +119,14 @@ impl Driver {
     }
 
     fn execution_end(&self, record: &ExecutionRecord, ended: &mut Ended, started_at: Timestamp, completed_at: Timestamp) -> ExecutionEnd {
-        let javascript = ended.completed.as_mut().and_then(|completed| completed.javascript.take());
+        let source = SharedText::new(self.request.code.clone());
         let completed = ended.completed.as_ref();
         let log = completed.zip(self.run_session.as_ref()).map(|(completed, session)| NewLogEntry {
             session: session.clone(),
             input_heap: completed.input_heap,
             instead_of: completed.instead_of,
             output_heap: completed.heap,
-            code: javascript.map_or_else(|| SharedText::new(self.request.code.clone()), SharedText::from),
+            code: ended.recorder.code(&source),
             timestamp: completed_at,
             execution_id: self.running.id().clone(),
         });
@@ -110,7 +137,7 @@ impl Driver {
         let logical = self.run_session.as_ref().and_then(RunSession::logical);
         let opened = self.run_session.as_ref().and_then(RunSession::opened);
         let run_end = RunEnd {
-            code: SharedText::new(self.request.code.clone()),
+            source,
             limits: self.request.limits,
             engine: self.service.runtime.heaps.engine_id(),
             session: opened,

@@ -6,9 +6,9 @@ use crate::executions::journal::RunRecorder;
 use crate::executions::outcome::ExecutionOutcome;
 use crate::executions::request::Durability;
 use crate::executions::start_point::{InputHeap, StartPoint};
-use crate::live::{self, UnstoredTurn};
+use crate::live::{UnstoredTail, UnstoredTurn};
 use heapstead_engine::{HeapImage, Kind, LiveTurn, LiveWorker, ReservedPlace, RunNumber, Slot};
-use heapstead_store::records::RunSession;
+use heapstead_store::records::{RunSession, Tail};
 use heapstead_types::{Failure, HeapKey, SessionId, random_bytes};
 use std::collections::HashMap;
 use tokio::time::Instant;
@@ -20,13 +20,13 @@ impl Driver {
         if !matches!(self.request.start, StartPoint::Head { .. }) {
             return Ok(None);
         }
-        let is_available = live::is_available(&self.service.runtime.engine, &self.service.policy().live);
         let is_wanted = match self.request.durability {
             Durability::Journal => true,
-            // A heap that is not stored is restored by the worker that has it, or is replayed.
-            Durability::Snapshot => self.service.is_unstored(head).await?,
+            // A heap that is not stored is in the memory of a worker, or is replayed. A session does not become live for a run that stores its heap
+            // anyway: to restore one takes about as long as a clone, and no memory between runs.
+            Durability::Snapshot => self.service.runtime.live.has(id, head) || self.service.is_unstored(head).await?,
         };
-        Ok((is_available && is_wanted).then_some(id))
+        Ok((is_wanted && self.service.can_be_live()).then_some(id))
     }
 
     /// Starts the code on the worker of a live session that waits for its next turn, if there is a slot for it now. Whether the worker has the
@@ -105,7 +105,8 @@ impl Driver {
         unstored: HashMap<RunNumber, UnstoredTurn>,
         worker: LiveWorker,
     ) -> Start {
-        let hold = self.service.runtime.live.add((&self.running.principal, &self.holder), session, state, unstored, worker);
+        let owner = (&self.running.principal, &self.holder);
+        let hold = self.service.runtime.live.add(owner, (session, self.request.session.opened()), state, unstored, worker);
         Start { live: Some(hold), input_heap: state, ..Start::default() }
     }
 
@@ -118,15 +119,15 @@ impl Driver {
         }
         self.service.checkpoint(session);
         self.service.runtime.checkpoints.idle(session).await;
+        let stored = match head {
+            Some(head) => self.service.stores.records.tails(vec![head]).await.map_err(|error| Failure::Store(error.to_string()))?.pop(),
+            None => None,
+        };
+        let Tail { checkpoint, turns } = stored.unwrap_or_default();
+        live.shorten_tail(session, head, turns);
         let tail = live.tail(session, head);
         match &tail.failure {
-            Some(why) if tail.is_full(policy) => Err(Failure::Unprepared(format!(
-                "the last {} turns of the session, {} s of run time, have no stored heap, because none can be written: {why}. Continue from \
-                 an earlier heap of the session (`heap`), or undo the turns since (`session_undo`); the operator can raise `--journal-tail-turns` and \
-                 `--journal-tail-secs`",
-                tail.turns,
-                tail.ran.as_secs()
-            ))),
+            Some(why) if tail.is_full(policy) => Err(Failure::Unprepared(full_tail_text(&tail, turns, checkpoint, why))),
             _ => Ok(()),
         }
     }
@@ -138,17 +139,17 @@ impl Driver {
         recorder: &RunRecorder,
         began: Instant,
     ) -> Result<(HeapKey, Option<StoredHeap>, Option<LiveTurn>), ExecutionOutcome> {
-        match (recorder.is_complete(), self.request.durability) {
-            (Ok(()), Durability::Journal) => return Ok((HeapKey::of_state(random_bytes()), None, Some(turn))),
-            (Ok(()), Durability::Snapshot) => {}
-            (Err(why), _) => {
-                let mut warnings = self.running.known_start().warnings;
-                warnings.push(format!("the heap was stored before the answer, because the run can't be repeated: {why}"));
-                self.running.warn(warnings);
-            }
+        let recorded = recorder.is_complete();
+        if recorded.is_ok() && self.request.durability == Durability::Journal {
+            return Ok((HeapKey::of_state(random_bytes()), None, Some(turn)));
         }
         let heap: HeapImage = turn.snapshot().await.map_err(ExecutionOutcome::Failed)?;
         let (key, stored) = self.store(heap, began).await?;
+        if let Err(why) = recorded {
+            let mut warnings = self.running.known_start().warnings;
+            warnings.push(format!("the heap was stored before the answer, because the run can't be repeated: {why}"));
+            self.running.warn(warnings);
+        }
         Ok((key, Some(stored), Some(turn)))
     }
 
@@ -159,6 +160,24 @@ impl Driver {
         let stored = self.service.stores.records.stored_heaps(vec![key]).await.map_err(|error| Failure::Store(error.to_string()))?;
         Ok(stored.first().copied().flatten().map(|key| InputHeap::Heap { key, on_missing }))
     }
+}
+
+/// Why a turn is refused whose session has too many turns without a heap, and what to do: only a return to a stored heap is sure to help.
+fn full_tail_text(tail: &UnstoredTail, turns: u64, checkpoint: Option<HeapKey>, why: &str) -> String {
+    let (which, have, them) = match turns {
+        1 => ("last turn".to_owned(), "has", "it"),
+        _ => (format!("last {turns} turns"), "have", "them"),
+    };
+    let (heap, by_name) = match checkpoint {
+        Some(key) => ("the newest stored heap", format!(", or continue from it (`heap`: `{key}`)")),
+        None => ("a fresh heap", ", or continue from one (`heap`: an empty text)".to_owned()),
+    };
+    format!(
+        "the {which} of the session, {secs} s of run time, {have} no stored heap, and the newest state can't be stored: {why}. To return to {heap}, \
+         undo {them} (`session_undo` with `turns`: {turns}){by_name}. Fewer turns are enough if the state before them can be stored. The operator \
+         can raise `--journal-tail-turns` and `--journal-tail-secs`",
+        secs = tail.ran.as_secs()
+    )
 }
 
 impl crate::Service {

@@ -1,16 +1,16 @@
 //! One execution from its acceptance to its end: recorded, run, its heap stored, its end committed, and only then reported.
 
+mod ahead;
 mod begin;
 mod end;
+mod follow;
 mod live_start;
 mod rebuild;
 
 use super::journal::RunRecorder;
 use super::outcome::{ExecutionOutcome, ExecutionStart};
-use super::output_quota::OutputQuota;
-use super::output_text::OutputText;
 use super::request::RunRequest;
-use super::running::{RunningExecution, StopReason};
+use super::running::RunningExecution;
 use super::start_point::{self, InputHeap, StartPoint};
 use super::turn_across_servers::wait_for_turn;
 use super::turn_queue::{QueuedTurn, TurnGuard};
@@ -20,12 +20,13 @@ use crate::heaps::{HeapCache, HeapReservation};
 use crate::live::LiveTurnHold;
 use crate::sessions::{Continuity, KnownHead, PreparationRequest, PreparedSession, Reason};
 use crate::{Caller, Service, ServiceError};
+use ahead::RanAhead;
 use begin::{Begun, Room, slot_mb};
-use heapstead_engine::{Event, Execution, HeapImage, LiveTurn, Outcome, Permit, ReservedPlace, Slot};
-use heapstead_store::outputs::{Extent, OutputWriter};
+use follow::RunOutput;
+use heapstead_engine::{HeapImage, LiveTurn, Outcome, Permit, ReservedPlace, Slot};
+use heapstead_store::outputs::Extent;
 use heapstead_store::records::{Accepted, NewExecution, RunSession, TurnId};
 use heapstead_types::{BudgetHolder, ErrorCode, Failure, HeapKey, SessionId};
-use jiff::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -65,6 +66,9 @@ pub async fn accept(service: &Service, caller: &Caller, request: RunRequest) -> 
     if let Some(call) = &caller.call {
         call.hand_over(running.clone());
     }
+    if let Some(session) = session {
+        service.runtime.live.refreshed(session, session_expiry);
+    }
     if let Some(entered) = caller.entered.as_ref().filter(|entered| session == Some(entered.id())) {
         entered.refreshed_by_run(session_expiry);
     }
@@ -94,7 +98,14 @@ struct Ended {
     /// The worker that it ran on, if its session is live.
     live: Option<LiveTurnHold>,
     /// Held until the end is recorded, so that the next turn sees the new head.
-    _turn: Option<TurnGuard>,
+    turn: Option<TurnGuard>,
+}
+
+impl Ended {
+    fn not_started(outcome: ExecutionOutcome) -> Self {
+        let (output, recorder) = (Extent::default(), RunRecorder::default());
+        Self { outcome, output, completed: None, recorder, prepared: None, live: None, turn: None }
+    }
 }
 
 /// What a run starts with.
@@ -132,11 +143,10 @@ struct Completed {
     /// The heap, or the state if its heap is not stored yet.
     heap: HeapKey,
     stored: Option<StoredHeap>,
-    javascript: Option<String>,
     /// Of a run on a live worker.
     turn: Option<LiveTurn>,
     /// Held until the end is recorded: what is being stored takes memory of this process.
-    _permit: Permit,
+    permit: Option<Permit>,
 }
 
 struct StoredHeap {
@@ -174,9 +184,20 @@ impl Driver {
     async fn drive_in_turn(self, session: SessionId, held: ReservedPlace, accepted: oneshot::Sender<Result<(), ServiceError>>) {
         let (service, id) = (self.service.clone(), self.running.id().clone());
         let accepting = service.stores.turns.accept(session).await;
-        // On the worker of a live session the code starts while the record is being written, as in `drive`.
-        let room = self.begin_ahead(session, held);
-        match self.record_acceptance().await {
+        // On the worker of a live session the code starts before anything is recorded.
+        let room = if accepting.is_first() { self.begin_ahead(session, held) } else { Room::Reserved(held) };
+        let (room, recorded) = match room {
+            Room::Begun(begun) => match self.record_ahead(begun).await {
+                RanAhead::Recorded(ended) => {
+                    let _ = accepted.send(Ok(()));
+                    self.settle(*ended).await;
+                    return service.stores.running.remove(&id);
+                }
+                RanAhead::Accepted(room, recorded) => (room, recorded),
+            },
+            room => (room, self.record_acceptance().await),
+        };
+        match recorded {
             Ok(head) => {
                 let queued = Queued { session, in_line: accepting.line_up(), head };
                 let _ = accepted.send(Ok(()));
@@ -193,15 +214,22 @@ impl Driver {
 
     /// Records the execution as running. Returns the session's head if it is in a session and nothing is ahead of it.
     async fn record_acceptance(&self) -> Result<Option<Option<HeapKey>>, ServiceError> {
-        let new = NewExecution {
+        let running_max = self.service.policy().quotas.running_max;
+        self.check_accepted(self.service.stores.records.accept_execution(self.new_execution(), running_max).await?)
+    }
+
+    fn new_execution(&self) -> NewExecution {
+        NewExecution {
             id: self.running.id().clone(),
             principal: self.running.principal.clone(),
             session: self.run_session.clone(),
             started_at: self.running.start.started_at,
             input_heap: self.request.start.key(),
-        };
-        let running_max = self.service.policy().quotas.running_max;
-        match self.service.stores.records.accept_execution(new, running_max).await? {
+        }
+    }
+
+    fn check_accepted(&self, accepted: Accepted) -> Result<Option<Option<HeapKey>>, ServiceError> {
+        match accepted {
             Accepted::Alone => Ok(None),
             Accepted::InSession { head } => Ok(head),
             Accepted::SessionEnded => Err(ServiceError::SessionEnded(self.run_session.as_ref().map(RunSession::name).unwrap_or_default())),
@@ -209,14 +237,13 @@ impl Driver {
                 ErrorCode::TooManyExecutions,
                 format!(
                     "you have {} executions running, which is as many as an owner may have: wait for one to end",
-                    running_max.unwrap_or_default()
+                    self.service.policy().quotas.running_max.unwrap_or_default()
                 ),
             )),
         }
     }
 
     async fn execute(&self, room: Room, queued: Option<Queued>) -> Ended {
-        let mut writer = self.service.stores.outputs.writer(self.running.id());
         let (turn, head) = match queued {
             None => (None, Ok(None)),
             Some(queued) => match self.wait_for_turn(queued).await {
@@ -224,24 +251,33 @@ impl Driver {
                 Err(outcome) => (None, Err(outcome)),
             },
         };
-        let (mut prepared, mut recorder, mut live) = (None, RunRecorder::default(), None);
-        let (outcome, completed) = match head {
-            Ok(head) => self.run(room, head, (&mut prepared, &mut live), &mut recorder, &mut writer).await,
+        let mut ended = match head {
+            Ok(head) => self.run_from(room, head, Some(&self.running)).await,
             Err(outcome) => {
                 room.abandon();
-                (outcome, None)
+                Ended::not_started(outcome)
             }
         };
+        ended.turn = turn;
+        ended
+    }
+
+    /// Runs the code from this head, and writes its output. `shown_in` is where callers see the output before the end.
+    async fn run_from(&self, room: Room, head: Option<HeapKey>, shown_in: Option<&RunningExecution>) -> Ended {
+        let mut output = RunOutput { writer: self.service.stores.outputs.writer(self.running.id()), shown_in };
+        let (mut prepared, mut recorder, mut live) = (None, RunRecorder::default(), None);
+        let (outcome, completed) = self.run(room, head, (&mut prepared, &mut live), &mut recorder, &mut output).await;
+        let writer = output.writer;
         // Output that callers could read already stays, even if the rest can't be written.
         let readable = writer.extent();
         let written = if writer.is_empty() { Ok(Extent::default()) } else { blocking(move || Ok(writer.finish()?)).await };
         match written {
-            Ok(output) => Ended { outcome, output, completed, recorder, prepared, live, _turn: turn },
+            Ok(output) => Ended { outcome, output, completed, recorder, prepared, live, turn: None },
             Err(error) => {
                 // A run that failed or was stopped keeps its outcome; one that completed did not.
                 let is_completed = completed.is_some();
                 let outcome = if is_completed { ExecutionOutcome::Failed(Failure::Store(error.to_string())) } else { outcome };
-                Ended { outcome, output: readable, completed: None, recorder, prepared, live, _turn: turn }
+                Ended { outcome, output: readable, completed: None, recorder, prepared, live, turn: None }
             }
         }
     }
@@ -274,7 +310,7 @@ impl Driver {
         head: Option<HeapKey>,
         (prepared, live): (&mut Option<PreparedSession>, &mut Option<LiveTurnHold>),
         recorder: &mut RunRecorder,
-        writer: &mut OutputWriter,
+        output: &mut RunOutput<'_>,
     ) -> (ExecutionOutcome, Option<Completed>) {
         let mut begun = match room {
             Room::Begun(begun) if begun.live.as_ref().is_some_and(|live| live.state() == head) => *begun,
@@ -288,7 +324,7 @@ impl Driver {
             let Begun { execution, live: hold, from, input_heap } = begun;
             *live = hold;
             recorder.starts_from(from);
-            match self.follow(execution, recorder, writer, &mut began).await {
+            match self.follow(execution, recorder, output, &mut began).await {
                 // The worker of the session had died, and no code has run: the session is resumed.
                 Ok(Outcome::Failed(Failure::NoWorker(_))) if live.is_some() && !is_again => (*live, is_again) = (None, true),
                 followed => break (followed, input_heap),
@@ -298,8 +334,8 @@ impl Driver {
                 Err(outcome) => return (outcome, None),
             };
         };
-        let (result, heap, turn, javascript, permit) = match followed {
-            Ok(Outcome::Completed { result, heap, turn, javascript, permit }) => (result, heap, turn, javascript, permit),
+        let (result, heap, turn, permit) = match followed {
+            Ok(Outcome::Completed { result, heap, turn, permit }) => (result, heap, turn, permit),
             Ok(outcome) => return (outcome.into(), None),
             Err(failure) => return (ExecutionOutcome::Failed(failure), None),
         };
@@ -314,7 +350,7 @@ impl Driver {
                 let shown = stored.is_some().then_some(heap);
                 let is_given = matches!(self.request.start, StartPoint::Given(_));
                 let instead_of = is_given.then_some(head).filter(|_| self.run_session.as_ref().and_then(RunSession::opened).is_some());
-                let completed = Completed { input_heap, instead_of, heap, stored, javascript, turn, _permit: permit };
+                let completed = Completed { input_heap, instead_of, heap, stored, turn, permit: Some(permit) };
                 (ExecutionOutcome::Completed { result, heap: shown }, Some(completed))
             }
             Err(outcome) => (outcome, None),
@@ -432,66 +468,5 @@ impl Driver {
         let deadline = began + HeapCache::time_max(&self.request.limits);
         let heaps = self.service.runtime.heaps.for_owner(&self.running.principal);
         heaps.until(deadline.max(Instant::now() + STORE_LEFT_MIN).into_std()).for_cap(self.request.limits.heap_mb)
-    }
-
-    /// Follows the code, and writes its output as it arrives. Sets `began` when the code starts.
-    async fn follow(
-        &self,
-        mut execution: Execution,
-        recorder: &mut RunRecorder,
-        writer: &mut OutputWriter,
-        began: &mut Instant,
-    ) -> Result<Outcome, Failure> {
-        let mut text = OutputText::new(&self.request.limits);
-        let mut quota = OutputQuota::of(&self.running.principal);
-        let canceller = execution.canceller();
-        let meter = &self.service.runtime.meter;
-        let (mut stop_reason, mut is_started) = (None, false);
-        loop {
-            let event = tokio::select! {
-                biased;
-                stop = self.running.stop_requested(), if stop_reason.is_none() => {
-                    stop_reason = Some(stop);
-                    // The outcome tells whether this came in time.
-                    canceller.cancel().await;
-                    continue;
-                }
-                event = execution.next_event() => event,
-            };
-            if let Some(Event::Output(bytes)) = &event {
-                recorder.output(bytes);
-            }
-            if is_started && matches!(event, Some(Event::Ended(_))) {
-                meter.run.record(began.elapsed());
-            }
-            let bytes = match event {
-                Some(Event::Started { seed }) => {
-                    recorder.started(seed);
-                    *began = Instant::now();
-                    is_started = true;
-                    meter.queue.record(Timestamp::now().duration_since(self.running.start.started_at).unsigned_abs());
-                    self.running.code_started();
-                    continue;
-                }
-                Some(Event::Recorded(recorded, room)) => {
-                    recorder.recorded(recorded, room);
-                    continue;
-                }
-                Some(Event::Output(bytes)) => match quota.admit(&self.service.stores, writer.extent(), bytes, &mut text).await {
-                    Some(bytes) => bytes,
-                    None => continue,
-                },
-                Some(Event::OutputDropped) if quota.is_exceeded() => continue,
-                Some(Event::OutputDropped) => text.dropped(),
-                Some(Event::Ended(Outcome::Cancelled)) if stop_reason == Some(StopReason::Shutdown) => return Err(Failure::ServerStopped),
-                Some(Event::Ended(outcome)) => return Ok(outcome),
-                None => return Err(Failure::NoWorker("the engine is shut down".into())),
-            };
-            // An error drops the execution, which stops it.
-            writer.append(bytes).map_err(|error| Failure::Store(error.to_string()))?;
-            self.running.wrote(writer.extent());
-            // As in the engine: a flood of output must not keep this thread.
-            tokio::task::yield_now().await;
-        }
     }
 }

@@ -97,8 +97,8 @@ impl Preparation<'_> {
         let outcome = loop {
             match execution.next_event().await {
                 Some(Event::Output(bytes)) => recorder.output(&bytes),
-                Some(Event::Recorded(recorded, room)) => recorder.recorded(recorded, room),
-                Some(Event::Started { seed }) => recorder.started(seed),
+                Some(Event::Recorded(recording)) => recorder.recorded(recording),
+                Some(Event::Started { seed, .. }) => recorder.started(seed),
                 Some(Event::OutputDropped) => {}
                 Some(Event::Ended(outcome)) => break outcome,
                 None => break Outcome::Failed(Failure::NoWorker("the engine is shut down".into())),
@@ -107,7 +107,7 @@ impl Preparation<'_> {
         match outcome {
             Outcome::Completed { result, heap: Some(heap), .. } => {
                 let end = RunEnd {
-                    code,
+                    source: code,
                     limits: self.service.policy().limits,
                     engine: self.service.runtime.heaps.engine_id(),
                     session: Some(self.logical.session),
