@@ -16,6 +16,7 @@ using v8_inspector::StringBuffer;
 using v8_inspector::StringView;
 using v8_inspector::V8Inspector;
 using v8_inspector::V8InspectorClient;
+using v8_inspector::V8InspectorSession;
 
 constexpr int kGroup = 1;
 
@@ -45,6 +46,10 @@ struct Repl {
   Client client;
   Answers answers;
   std::unique_ptr<V8Inspector> inspector;
+  // Of one run: it refers to values.
+  std::unique_ptr<V8InspectorSession> session;
+
+  void Connect() { session = inspector->connect(kGroup, &answers, StringView(), V8Inspector::kFullyTrusted); }
 };
 
 namespace {
@@ -75,19 +80,17 @@ Repl* heapstead_repl_new(v8::Isolate* isolate, const v8::Context* context) {
 // Evaluates the source in the protocol message, up to the first `await`. Returns the promise of the completion value. If it returns null, the
 // source did not compile, and `*answer` and `*answer_length` are the inspector's response, valid until the next call, 16-bit if `*answer_wide`.
 //
-// The inspector session ends with the call, so no other part of the inspector has access to values.
 const v8::Promise* heapstead_repl_evaluate(Repl* repl, v8::Isolate* isolate, const void* message, size_t length, bool wide,
                                            const void** answer, size_t* answer_length, bool* answer_wide) {
   v8::Global<v8::Promise> promise;
   repl->answers.last.reset();
-  auto session = repl->inspector->connect(kGroup, &repl->answers, StringView(), V8Inspector::kFullyTrusted);
+  if (!repl->session) repl->Connect();
   wanted_promise = &promise;
   isolate->SetPromiseHook(OnPromise);
-  session->dispatchProtocolMessage(wide ? StringView(static_cast<const uint16_t*>(message), length)
+  repl->session->dispatchProtocolMessage(wide ? StringView(static_cast<const uint16_t*>(message), length)
                                         : StringView(static_cast<const uint8_t*>(message), length));
   isolate->SetPromiseHook(nullptr);
   wanted_promise = nullptr;
-  session.reset();
   StringView view = repl->answers.last ? repl->answers.last->string() : StringView();
   *answer_wide = !view.is8Bit();
   *answer_length = view.length();
@@ -98,7 +101,14 @@ const v8::Promise* heapstead_repl_evaluate(Repl* repl, v8::Isolate* isolate, con
 // Whether a source is being compiled, and none of it has run: its promise is made first.
 bool heapstead_repl_is_compiling() { return wanted_promise != nullptr; }
 
+// Releases the values of the run, and connects for the next one.
+void heapstead_repl_prepare(Repl* repl) {
+  repl->session.reset();
+  repl->Connect();
+}
+
 void heapstead_repl_delete(Repl* repl, const v8::Context* context) {
+  repl->session.reset();
   repl->inspector->contextDestroyed(LocalFrom(context));
   delete repl;
 }

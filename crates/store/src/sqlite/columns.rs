@@ -8,6 +8,15 @@ use std::error::Error;
 use std::str::FromStr;
 use uuid::Uuid;
 
+/// Condition that a column has the key of a heap, not the id of a state. The indexes by heap have no others, and SQLite uses them only if a query
+/// says so too (`migrations/0016_indexes_without_states.sql`).
+macro_rules! is_heap {
+    ($column:literal) => {
+        concat!($column, " NOT GLOB '6865617073746561643a207374617465*'")
+    };
+}
+pub(super) use is_heap;
+
 pub fn execution_id(row: &Row<'_>, index: usize) -> rusqlite::Result<ExecutionId> {
     parsed(row, index)
 }

@@ -1,6 +1,6 @@
 //! Deletes a heap on request of its owner, in SQLite.
 
-use super::columns::session_id;
+use super::columns::{is_heap, session_id};
 use super::heap_reservations::insert_removal;
 use super::heaps::is_named;
 use crate::records::{DeletedHeap, HeapUse, Reservation, ReservationId};
@@ -33,13 +33,15 @@ pub fn delete(db: &Connection, principal: &str, key: &HeapKey) -> rusqlite::Resu
 /// The first thing of its owner that refers to a heap.
 fn use_of(db: &Connection, principal: &str, key: &str) -> rusqlite::Result<Option<HeapUse>> {
     let session = db
-        .prepare_cached(
-            "SELECT sid FROM sessions WHERE head = ?2 AND ended_at IS NULL AND principal = ?1
+        .prepare_cached(concat!(
+            "SELECT sid FROM sessions WHERE head = ?2 AND ",
+            is_heap!("head"),
+            " AND ended_at IS NULL AND principal = ?1
              UNION ALL SELECT sid FROM sessions WHERE checkpoint = ?2 AND ended_at IS NULL AND principal = ?1
              UNION ALL SELECT sid FROM execute_sessions JOIN logical_sessions ON logical_sessions.id = execute_sessions.logical
                JOIN sessions ON sessions.id = logical_sessions.session
                WHERE execute_sessions.head = ?2 AND gone IS NULL AND logical_sessions.principal = ?1 LIMIT 1",
-        )?
+        ))?
         .query_row([principal, key], |row| session_id(row, 0))
         .optional()?;
     if let Some(session) = session {

@@ -1,6 +1,6 @@
 //! Heap records in SQLite.
 
-use super::columns::{heap_key, timestamp, unreadable};
+use super::columns::{heap_key, is_heap, timestamp, unreadable};
 use super::{Durability, Sqlite, heap_deletion, heap_reservations, owners};
 use crate::records::{
     CollectedHeap, DeletedHeap, FoundHeap, HeapRange, HeapRecords, NewHeap, NewHeapEngine, OwnedHeap, RecordedEngine, RecordsError,
@@ -12,34 +12,48 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 
 /// That nothing of its owner refers to a heap (a row `h` of `heaps`) since `:since`.
-const UNUSED: &str = "h.last_used_at < :since
+const UNUSED: &str = concat!(
+    "h.last_used_at < :since
     AND NOT EXISTS (SELECT 1 FROM tags WHERE tags.principal = h.principal AND tags.heap = h.key)
     AND NOT EXISTS (SELECT 1 FROM heap_reservations WHERE heap_reservations.key = h.key AND heap_reservations.principal = h.principal)
     AND NOT EXISTS (SELECT 1 FROM executions WHERE status = 'running' AND input_heap = h.key AND executions.principal = h.principal)
-    AND NOT EXISTS (SELECT 1 FROM sessions WHERE head = h.key AND ended_at IS NULL AND sessions.principal = h.principal)
+    AND NOT EXISTS (SELECT 1 FROM sessions WHERE head = h.key AND ",
+    is_heap!("head"),
+    " AND ended_at IS NULL AND sessions.principal = h.principal)
     AND NOT EXISTS (SELECT 1 FROM sessions WHERE checkpoint = h.key AND ended_at IS NULL AND sessions.principal = h.principal)
     AND NOT EXISTS (SELECT 1 FROM execute_sessions JOIN logical_sessions ON logical_sessions.id = execute_sessions.logical
         WHERE execute_sessions.head = h.key AND gone IS NULL AND logical_sessions.principal = h.principal)
     AND NOT EXISTS (SELECT 1 FROM log JOIN sessions ON sessions.id = log.session
-        WHERE output_heap = h.key AND timestamp >= :since AND sessions.principal = h.principal)
+        WHERE output_heap = h.key AND ",
+    is_heap!("output_heap"),
+    " AND timestamp >= :since AND sessions.principal = h.principal)
     AND NOT EXISTS (SELECT 1 FROM log JOIN sessions ON sessions.id = log.session
-        WHERE input_heap = h.key AND timestamp >= :since AND sessions.principal = h.principal)";
+        WHERE input_heap = h.key AND ",
+    is_heap!("input_heap"),
+    " AND timestamp >= :since AND sessions.principal = h.principal)"
+);
 const COLUMNS: &str = "key, bytes, stored_at, engine";
 
 #[async_trait]
 impl HeapRecords for Sqlite {
     async fn uses_heap(&self, key: HeapKey, since: Timestamp) -> Result<bool, RecordsError> {
         self.read(move |db| {
-            db.prepare_cached(
+            db.prepare_cached(concat!(
                 "SELECT 1 FROM tags WHERE heap = ?1
                  UNION ALL SELECT 1 FROM executions WHERE status = 'running' AND input_heap = ?1
                  UNION ALL SELECT 1 FROM heaps WHERE key = ?1 AND last_used_at >= ?2
-                 UNION ALL SELECT 1 FROM log WHERE output_heap = ?1 AND timestamp >= ?2
-                 UNION ALL SELECT 1 FROM log WHERE input_heap = ?1 AND timestamp >= ?2
-                 UNION ALL SELECT 1 FROM sessions WHERE head = ?1 AND ended_at IS NULL
+                 UNION ALL SELECT 1 FROM log WHERE output_heap = ?1 AND ",
+                is_heap!("output_heap"),
+                " AND timestamp >= ?2
+                 UNION ALL SELECT 1 FROM log WHERE input_heap = ?1 AND ",
+                is_heap!("input_heap"),
+                " AND timestamp >= ?2
+                 UNION ALL SELECT 1 FROM sessions WHERE head = ?1 AND ",
+                is_heap!("head"),
+                " AND ended_at IS NULL
                  UNION ALL SELECT 1 FROM sessions WHERE checkpoint = ?1 AND ended_at IS NULL
                  UNION ALL SELECT 1 FROM execute_sessions WHERE head = ?1 AND gone IS NULL",
-            )?
+            ))?
             .exists(params![key.to_string(), since.as_microsecond()])
         })
         .await

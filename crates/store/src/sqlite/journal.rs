@@ -1,6 +1,6 @@
 //! The journal in SQLite.
 
-use super::columns::{execution_id, heap_key, optional_session_id as session, unreadable};
+use super::columns::{execution_id, heap_key, is_heap, optional_session_id as session, unreadable};
 use super::owners::ROW_BYTES;
 use super::{Durability, Sqlite, heaps};
 use crate::records::{JournalEntry, JournalLink, JournalRecords, LINKS_MAX, RebuiltHeap, RecordsError};
@@ -76,13 +76,17 @@ impl JournalRecords for Sqlite {
 }
 
 fn producer(db: &Connection, principal: &Principal, heap: HeapKey) -> rusqlite::Result<Option<ExecutionId>> {
-    db.prepare_cached(
-        "SELECT execution_id, rowid FROM journal WHERE output_heap = ?1 AND principal = ?2
+    db.prepare_cached(concat!(
+        "SELECT execution_id, rowid FROM journal WHERE output_heap = ?1 AND ",
+        is_heap!("output_heap"),
+        " AND principal = ?2
          UNION ALL SELECT execution_id, rowid FROM journal WHERE rebuilt_heap = ?1 AND principal = ?2
          UNION ALL SELECT execution_id, coalesce(journal.rowid, seq) FROM turn_states LEFT JOIN journal USING (execution_id)
            WHERE heap = ?1 AND turn_states.principal = ?2
+         UNION ALL SELECT journal.execution_id, journal.rowid FROM turn_states JOIN journal USING (execution_id)
+           WHERE id = ?1 AND turn_states.principal = ?2
          ORDER BY rowid LIMIT 1",
-    )?
+    ))?
     .query_row(params![heap.to_string(), principal.as_str()], |row| execution_id(row, 0))
     .optional()
 }

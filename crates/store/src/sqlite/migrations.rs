@@ -20,6 +20,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0013_heap_errors.sql"),
     include_str!("../../migrations/0014_imports.sql"),
     include_str!("../../migrations/0015_script_forms.sql"),
+    include_str!("../../migrations/0016_indexes_without_states.sql"),
 ];
 
 pub fn run(connection: &mut Connection, path: &Path) -> Result<(), RecordsError> {

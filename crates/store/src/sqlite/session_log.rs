@@ -1,6 +1,6 @@
 //! Session logs in SQLite.
 
-use super::columns::{execution_id, heap_key, timestamp};
+use super::columns::{execution_id, heap_key, is_heap, timestamp};
 use super::long_column::LongColumn;
 use super::owners::{self, ROW_BYTES};
 use super::sessions::LIVES;
@@ -106,11 +106,16 @@ impl SessionLogRecords for Sqlite {
 
     async fn log_has_heap(&self, session: SessionId, heap: HeapKey) -> Result<bool, RecordsError> {
         self.read(move |db| {
-            db.prepare_cached(
-                "SELECT 1 FROM log WHERE output_heap = ?1 AND session = (SELECT id FROM sessions WHERE sid = ?2)
-                 UNION ALL SELECT 1 FROM log WHERE input_heap = ?1 AND session = (SELECT id FROM sessions WHERE sid = ?2)
-                 UNION ALL SELECT 1 FROM turn_states WHERE heap = ?1 AND session = ?2",
-            )?
+            db.prepare_cached(concat!(
+                "SELECT 1 FROM log WHERE output_heap = ?1 AND ",
+                is_heap!("output_heap"),
+                " AND session = (SELECT id FROM sessions WHERE sid = ?2)
+                 UNION ALL SELECT 1 FROM log WHERE input_heap = ?1 AND ",
+                is_heap!("input_heap"),
+                " AND session = (SELECT id FROM sessions WHERE sid = ?2)
+                 UNION ALL SELECT 1 FROM turn_states WHERE heap = ?1 AND session = ?2
+                 UNION ALL SELECT 1 FROM turn_states WHERE id = ?1 AND session = ?2",
+            ))?
             .exists(params![heap.to_string(), session.to_string()])
         })
         .await

@@ -85,7 +85,7 @@ fn add_checkpoint(db: &Connection, principal: &Principal, id: HeapKey, heap: &Ne
     db.prepare_cached(
         "UPDATE sessions SET checkpoint = ?1 WHERE sid = ?2 AND ended_at IS NULL
          AND NOT EXISTS (SELECT 1 FROM turn_states WHERE session = ?2 AND seq > ?3 AND heap IS NOT NULL)
-         AND NOT EXISTS (SELECT 1 FROM log WHERE output_heap = ?4 AND undone = 1)",
+         AND NOT EXISTS (SELECT 1 FROM log WHERE session = sessions.id AND output_heap = ?4 AND undone = 1)",
     )?
     .execute(params![key, session, seq, id.to_string()])?;
     heaps::record(db, principal.as_str(), heap, at)?;

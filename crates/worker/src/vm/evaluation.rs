@@ -37,9 +37,23 @@ pub struct Restored {
     base: v8::Global<v8::Object>,
     /// Attached, if another run is expected.
     repl: Option<Repl>,
+    /// Whether the globals of the next run are defined already.
+    is_installed: bool,
 }
 
 impl Restored {
+    /// Does for the next run what can be done before it is known.
+    pub fn prepare(&mut self, isolate: &mut v8::Isolate) {
+        v8::scope!(let scope, isolate);
+        let context = v8::Local::new(scope, &self.context);
+        let scope = &mut v8::ContextScope::new(scope, context);
+        Realm::new(v8::Local::new(scope, &self.base)).install(scope);
+        self.is_installed = true;
+        if let Some(repl) = &self.repl {
+            repl.prepare();
+        }
+    }
+
     /// Does what every run does besides its code. None of it calls code of the heap's owner, or leaves anything in the heap but garbage.
     pub fn warm_up(&self, isolate: &mut v8::Isolate) {
         v8::scope!(let scope, isolate);
@@ -93,7 +107,9 @@ pub fn execute(
         };
         let realm = realm.ok_or_else(|| Failure::NoWorker("the heap has no `base` object".into()))?;
         realm.share(scope);
-        realm.install(scope);
+        if !restored.as_ref().is_some_and(|restored| restored.is_installed) {
+            realm.install(scope);
+        }
         realm.begin(scope, &settings.headers);
         let attached = restored.as_mut().and_then(|restored| restored.repl.take());
         let repl = attached.unwrap_or_else(|| Repl::attach(scope, &realm));
@@ -119,7 +135,7 @@ pub fn execute(
         };
         if stateful {
             realm.end(scope)?;
-            *restored = Some(Restored { context: v8::Global::new(scope, context), base: realm.global(scope), repl });
+            *restored = Some(Restored { context: v8::Global::new(scope, context), base: realm.global(scope), repl, is_installed: false });
         }
         result
     };

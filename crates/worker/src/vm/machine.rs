@@ -113,6 +113,9 @@ impl<'a> Machine<'a> {
             Ok(result) => {
                 self.channel.completed(run, recording, result);
                 memory::complete_run();
+                if let (true, Some(restored)) = (self.is_live, &mut self.restored) {
+                    restored.prepare(isolate);
+                }
                 if !self.stateful {
                     // The next run would find what this one has left.
                     self.isolate = None;

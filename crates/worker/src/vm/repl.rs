@@ -22,6 +22,7 @@ unsafe extern "C" {
         answer_wide: *mut bool,
     ) -> *const v8::Promise;
     fn heapstead_repl_is_compiling() -> bool;
+    fn heapstead_repl_prepare(repl: *mut RawRepl);
     fn heapstead_repl_delete(repl: *mut RawRepl, context: *const v8::Context);
 }
 
@@ -88,6 +89,12 @@ impl Repl {
                 None => Evaluation::Stopped,
             },
         }
+    }
+
+    /// Releases the values of the run, and prepares for the next one.
+    pub fn prepare(&self) {
+        // SAFETY: created by `attach`, and not deleted yet.
+        unsafe { heapstead_repl_prepare(self.raw) }
     }
 
     /// Sends a message that does nothing. Nothing is compiled, because V8 counts scripts, and the count is part of every snapshot.
