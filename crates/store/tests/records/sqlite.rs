@@ -93,7 +93,10 @@ async fn a_database_of_version_14_keeps_its_journal() {
     let end = ExecutionEnd { journal: Some(journal::entry()), ..crate::common::end(Status::Completed) };
     records.end_execution(id(1), end).await.expect("ended");
     drop(records);
-    place.database().execute_batch(&format!("{UNDO_16} ALTER TABLE journal DROP COLUMN form; PRAGMA user_version = 14;")).expect("version 14");
+    place
+        .database()
+        .execute_batch(&format!("{UNDO_16} ALTER TABLE journal DROP COLUMN form; PRAGMA user_version = 14;"))
+        .expect("version 14");
     let source = JournalEntry { form: None, ..journal::entry() };
     assert_eq!(place.open().journal_entry(&anyone(), &id(1)).await.expect("read"), Some(source));
 }
@@ -125,7 +128,8 @@ async fn a_database_of_version_6_keeps_what_owners_know_of_their_heaps() {
     let before = records.heaps(&anyone(), HeapRange::default()).await.expect("read").0;
     drop(records);
     let db = rusqlite::Connection::open(place.0.path().join("heapstead.db")).expect("opened");
-    db.execute_batch(&format!("{UNDO_16} {UNDO_12} {UNDO_11} {UNDO_10} {UNDO_9} {UNDO_8} {UNDO_7} PRAGMA user_version = 6;")).expect("version 6");
+    db.execute_batch(&format!("{UNDO_16} {UNDO_12} {UNDO_11} {UNDO_10} {UNDO_9} {UNDO_8} {UNDO_7} PRAGMA user_version = 6;"))
+        .expect("version 6");
     drop(db);
     let after = place.open().heaps(&anyone(), HeapRange::default()).await.expect("read").0;
     assert_eq!(
