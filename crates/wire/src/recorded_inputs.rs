@@ -28,10 +28,14 @@ pub enum Gap {
     Stopped = 8,
     /// The worker or the server failed, so that the inputs are lost, or don't lead to what is recorded of the run.
     Lost = 16,
+    /// Members of a weak collection were shown: which there are, and in which order, depends on when garbage was collected.
+    WeakMembers = 32,
+    /// The run used much of the stack: whether it exceeds the limit depends on which functions were optimised.
+    Stack = 64,
 }
 
 impl Gap {
-    pub const ALL: [Self; 5] = [Self::WeakRef, Self::Headers, Self::TooLong, Self::Stopped, Self::Lost];
+    pub const ALL: [Self; 7] = [Self::WeakRef, Self::Headers, Self::TooLong, Self::Stopped, Self::Lost, Self::WeakMembers, Self::Stack];
 
     /// What the run did, for people.
     pub fn describe(self) -> &'static str {
@@ -40,6 +44,8 @@ impl Gap {
             Self::Headers => "it read `mcp.headers`, whose values are not stored",
             Self::TooLong => "it read the clock so often that the readings exceed 1 MiB",
             Self::Stopped => "it was stopped before its inputs were complete",
+            Self::WeakMembers => "it showed the members of a WeakMap or WeakSet",
+            Self::Stack => "it used more than half of the stack",
             Self::Lost => "it ended by a failure of its worker or of the server, before its inputs were recorded",
         }
     }

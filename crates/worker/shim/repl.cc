@@ -107,6 +107,8 @@ void heapstead_repl_prepare(Repl* repl) {
   repl->Connect();
 }
 
+void heapstead_set_stack_limit(v8::Isolate* isolate, uintptr_t limit) { isolate->SetStackLimit(limit); }
+
 void heapstead_repl_delete(Repl* repl, const v8::Context* context) {
   repl->session.reset();
   repl->inspector->contextDestroyed(LocalFrom(context));

@@ -220,6 +220,11 @@ async fn what_is_not_recorded_is_reported() {
     for (code, headers, gaps) in [
         ("new WeakRef({}).deref(); 1", vec![], vec![Gap::WeakRef]),
         ("new WeakRef({}); 1", vec![], vec![]),
+        ("console.log('%o', new WeakSet([{}])); 1", vec![], vec![Gap::WeakMembers]),
+        ("console.dir(new WeakMap([[{}, 1]]), { showHidden: true }); 1", vec![], vec![Gap::WeakMembers]),
+        ("console.log(new WeakSet([{}])); 1", vec![], vec![]),
+        ("function down() { try { return 1 + down() } catch { return 1 } } down() > 1000", vec![], vec![Gap::Stack]),
+        ("function down(n) { return n && 1 + down(n - 1) } down(1000)", vec![], vec![]),
         ("mcp.headers['x-mcp-user']", headers.clone(), vec![Gap::Headers]),
         ("JSON.stringify(mcp.headers)", headers.clone(), vec![Gap::Headers]),
         ("'x-mcp-user' in mcp.headers", headers.clone(), vec![Gap::Headers]),

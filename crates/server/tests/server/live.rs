@@ -251,13 +251,48 @@ async fn turns_without_a_heap_are_bounded() {
     // The bound holds for a session that is resumed, too.
     server.kill();
     let server = Server::start_with(&folders, &arguments);
-    let resumed = turn(&server, &session, "n").await;
-    assert_eq!(resumed["status"], "completed", "{resumed}");
-    let again = turn(&server, &session, "n").await;
-    assert_eq!(again["status"], "failed", "{again}");
+    for _ in 0..2 {
+        let refused = turn(&server, &session, "n").await;
+        assert!(refused["error"].as_str().is_some_and(|error| error.contains("maxByteLength") && error.contains("`heap`")), "{refused}");
+    }
     let earlier = server.run_with(json!({ "code": "n", "session": session, "heap": heap })).await;
     assert_eq!(earlier["result"], "3", "what the error says works: {earlier}");
     assert_eq!(result(&server, &session, "n += 1").await, "4");
+}
+
+/// Story: the bound was checked before a session was resumed, when nothing of it was in memory. So each resume added a turn to what the next one
+/// had to repeat.
+#[tokio::test]
+async fn a_session_that_is_resumed_before_every_turn_has_no_longer_tail() {
+    let server = Server::start_with(&Folders::new(), &["--journal-tail-turns", "3"]);
+    let session = open(&server).await;
+    for n in 1..=10 {
+        assert_eq!(result(&server, &session, "globalThis.n = (globalThis.n ?? 0) + 1").await, n.to_string());
+        children_of(server.pid() as i32).into_iter().flat_map(children_of).for_each(kill);
+        let (_, view) = server.get(&format!("/api/sessions/{session}")).await;
+        assert!(view["tail_turns"].as_u64().is_some_and(|turns| turns <= 3), "{view}");
+    }
+}
+
+/// Story: which functions are optimised decides how deep code can recurse, and which of them are depends on what ran in the process before. A
+/// turn that was near the limit failed when it was repeated on a restored heap, so it and all later ones were lost.
+#[tokio::test]
+async fn turns_that_recurse_deeply_survive_a_crash() {
+    let folders = Folders::new();
+    let mut server = Server::start_with(&folders, JOURNAL);
+    let session = open(&server).await;
+    let hot = "function depth(list) { return list ? 1 + depth(list.next) : 0 } \
+        function make(n) { let list = null; for (let i = 0; i < n; i++) list = { next: list }; return list } \
+        for (let i = 0; i < 300; i++) depth(make(2000)); 1";
+    let stored = turn(&server, &session, hot).await;
+    settled(&server, &stored["execution_id"]).await;
+    let deep = turn(&server, &session, "const deep = depth(make(10_500)); deep").await;
+    assert_eq!(deep["result"], "10500", "optimised frames are small: {deep}");
+    assert!(deep["warnings"][0].as_str().is_some_and(|text| text.contains("more than half of the stack")), "{deep}");
+    assert_eq!(result(&server, &session, "const shallow = depth(make(5_000)); shallow").await, "5000");
+    server.kill();
+    let server = Server::start_with(&folders, JOURNAL);
+    assert_eq!(result(&server, &session, "[deep, shallow]").await, "[10500,5000]");
 }
 
 /// Story: the refusal advised an undo that was refused too, unless it went back to a stored heap by chance.

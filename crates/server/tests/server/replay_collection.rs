@@ -23,6 +23,8 @@ const EXCEPTIONS: &[(&str, Applies)] = &[
     }),
     ("`mcp.headers`", |program, _| program.code.contains("mcp") || program.name.contains(" on the heap of ")),
     ("exceed 1 MiB", |_, _| true),
+    ("members of a WeakMap or WeakSet", |program, _| program.code.contains("Weak") || program.name.contains(" on the heap of ")),
+    ("more than half of the stack", |_, _| true),
     // Code that was stopped at one of its limits can't say what it had read.
     ("it was stopped", |_, record| record["status"] == "timed_out"),
     ("failure of its worker", |_, record| record["error"].as_str().is_some_and(stopped)),

@@ -342,8 +342,11 @@ fn apply_end(db: &Connection, id: &ExecutionId, principal: &str, end: &Execution
             tags::replace(db, principal, &heap.key, replaced, end.completed_at)?;
         }
     }
-    if let (Some(state), Some(session)) = (end.state, end.log.as_ref().and_then(|entry| entry.session.opened())) {
-        turn_states::insert(db, id, principal, session, state)?;
+    match (end.log.as_ref().and_then(|entry| entry.session.opened()), end.state) {
+        (Some(session), Some(state)) => turn_states::insert(db, id, principal, session, state)?,
+        // Its heap is stored: those of the turns before it won't be.
+        (Some(session), None) => turn_states::skip_pending(db, session)?,
+        (None, _) => {}
     }
     if let Some(entry) = &end.journal {
         journal::insert(db, id, principal, entry)?;

@@ -2,7 +2,7 @@
 
 use super::columns::{execution_id, heap_key, is_heap, optional_session_id as session, unreadable};
 use super::owners::ROW_BYTES;
-use super::{Durability, Sqlite, heaps};
+use super::{Durability, Sqlite, heaps, turn_states};
 use crate::records::{JournalEntry, JournalLink, JournalRecords, LINKS_MAX, RebuiltHeap, RecordsError};
 use async_trait::async_trait;
 use heapstead_types::{ExecutionId, HeapKey, Limits, Principal, SessionId};
@@ -65,8 +65,7 @@ impl JournalRecords for Sqlite {
             }
             db.prepare_cached("UPDATE journal SET rebuilt_heap = ? WHERE execution_id = ?")?.execute(params![key, execution.as_str()])?;
             if let Some(session) = session {
-                db.prepare_cached("UPDATE turn_states SET skipped = 1 WHERE session = ? AND heap IS NULL AND skipped = 0")?
-                    .execute([session.to_string()])?;
+                turn_states::skip_pending(db, *session)?;
             }
             heaps::record(db, principal.as_str(), heap, *at)?;
             Ok(true)

@@ -113,6 +113,13 @@ pub fn insert(db: &Connection, id: &ExecutionId, principal: &str, session: Sessi
         .map(drop)
 }
 
+/// The heap of a later turn is stored.
+pub fn skip_pending(db: &Connection, session: SessionId) -> rusqlite::Result<()> {
+    db.prepare_cached("UPDATE turn_states SET skipped = 1 WHERE session = ? AND heap IS NULL AND skipped = 0")?
+        .execute([session.to_string()])
+        .map(drop)
+}
+
 fn read_state(row: &Row<'_>) -> rusqlite::Result<TurnState> {
     Ok(TurnState {
         id: heap_key(row, 0)?.ok_or(rusqlite::Error::InvalidQuery)?,

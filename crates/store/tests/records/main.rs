@@ -126,6 +126,7 @@ macro_rules! contract {
                 tags: tags_on_heaps_that_their_owner_does_not_have_are_found_and_deleted
                 turn_states: a_turn_leaves_a_state_that_is_the_head
                 turn_states: a_checkpoint_stores_the_heap_of_a_state_and_skips_earlier_ones
+                turn_states: a_turn_that_stores_its_heap_skips_those_before_it
                 turn_states: the_newest_checkpoint_of_a_session_is_in_use
                 turn_states: the_reason_of_a_failed_checkpoint_stays_until_it_is_stored
                 turn_states: the_tail_of_a_head_goes_back_to_the_newest_stored_heap

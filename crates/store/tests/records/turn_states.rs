@@ -85,6 +85,15 @@ pub async fn a_checkpoint_stores_the_heap_of_a_state_and_skips_earlier_ones(plac
     assert_eq!(heaps_of(&records).await, [StateHeap::Stored(heap(9)), StateHeap::Stored(heap(8)), StateHeap::Pending]);
 }
 
+/// Story: they stayed pending until a later turn was checkpointed, and nothing would ever store them.
+pub async fn a_turn_that_stores_its_heap_skips_those_before_it(place: &dyn Place) {
+    let records = with_turns(place).await;
+    let execution = NewExecution { principal: ann(), ..in_session(&id(4), 1) };
+    records.accept_execution(execution, None).await.expect("accepted");
+    records.end_execution(id(4), logged_in(&id(4), 1, 9)).await.expect("ended");
+    assert_eq!(heaps_of(&records).await, [StateHeap::Skipped; 3]);
+}
+
 pub async fn the_newest_checkpoint_of_a_session_is_in_use(place: &dyn Place) {
     let records = with_turns(place).await;
     let later = now() + crate::common::hours(24 * 365);

@@ -1,6 +1,7 @@
 //! Serves the requests of the server, from `Open` to `Close`: restores a heap, runs code on it, writes its snapshot.
 
 use super::evaluation::{Program, Restored};
+use super::stack::StackWatch;
 use super::state::State;
 use super::{base_heap, evaluation, inputs, isolate, memory, platform, snapshot};
 use crate::confine::{self, Cloned};
@@ -107,7 +108,9 @@ impl<'a> Machine<'a> {
         isolate.set_host_import_module_dynamically_callback(evaluation::refuse_import);
         let program = Program { run, settings, code, form: form.as_deref(), stateful: self.stateful, keeps_repl: self.is_live };
         let mut javascript = None;
+        let stack = StackWatch::begin(isolate);
         let executed = evaluation::execute(isolate, self.channel, &program, &mut self.restored, &mut javascript);
+        stack.end();
         let recording = inputs::end().map(|inputs| Recording { inputs, javascript });
         match executed {
             Ok(result) => {

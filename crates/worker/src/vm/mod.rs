@@ -16,6 +16,7 @@ mod platform;
 mod realm;
 mod repl;
 mod snapshot;
+mod stack;
 mod state;
 
 pub use clock::set_resolution_us;

@@ -6,7 +6,7 @@ use crate::executions::journal::RunRecorder;
 use crate::executions::outcome::ExecutionOutcome;
 use crate::executions::request::Durability;
 use crate::executions::start_point::{InputHeap, StartPoint};
-use crate::live::{UnstoredTail, UnstoredTurn};
+use crate::live::{LiveTurnHold, UnstoredTail, UnstoredTurn};
 use heapstead_engine::{HeapImage, Kind, LiveTurn, LiveWorker, ReservedPlace, RunNumber, Slot};
 use heapstead_store::records::{RunSession, Tail};
 use heapstead_types::{Failure, HeapKey, SessionId, random_bytes};
@@ -86,7 +86,8 @@ impl Driver {
                 Ok(heap) => heap,
                 Err((head, failure)) => {
                     self.service.make_room(&self.holder, 1);
-                    return self.rebuild_live(slot, session, head, failure, warnings).await;
+                    let start = self.rebuild_live(slot, session, head, failure, warnings).await?;
+                    return self.with_bounded_tail(session, start).await;
                 }
             },
         };
@@ -129,6 +130,36 @@ impl Driver {
         match &tail.failure {
             Some(why) if tail.is_full(policy) => Err(Failure::Unprepared(full_tail_text(&tail, turns, checkpoint, why))),
             _ => Ok(()),
+        }
+    }
+
+    /// A session that was resumed may have as many turns without a heap as it may have. Stores the heap then, before another turn is added.
+    async fn with_bounded_tail(&self, session: SessionId, start: Start) -> Result<Start, Failure> {
+        let (live, head) = (&self.service.runtime.live, start.input_heap);
+        let tail = live.tail(session, head);
+        let (Some(hold), Some(state)) = (&start.live, head.filter(HeapKey::is_state)) else { return Ok(start) };
+        if !tail.is_full(&self.service.policy().live) {
+            return Ok(start);
+        }
+        let stored = match hold.worker.snapshot().await {
+            Ok(Some((heap, _))) => {
+                let stored = self.service.store_checkpoint(&self.running.principal, state, heap).await;
+                stored.map(|_| ()).map_err(|error| error.to_string())
+            }
+            Ok(None) => Ok(()),
+            Err(failure) => Err(failure.to_string()),
+        };
+        match stored {
+            Ok(()) => {
+                live.shorten_tail(session, head, 0);
+                Ok(start)
+            }
+            Err(why) => {
+                let stored = self.service.stores.records.tails(vec![state]).await.map_err(|error| Failure::Store(error.to_string()))?.pop();
+                let Tail { checkpoint, turns } = stored.unwrap_or_default();
+                start.live.into_iter().for_each(LiveTurnHold::unchanged);
+                Err(Failure::Unprepared(full_tail_text(&tail, turns, checkpoint, &why)))
+            }
         }
     }
 

@@ -1,6 +1,8 @@
 //! Natives that inspect values without running user code: no getter and no proxy trap is called.
 
+use super::super::inputs;
 use super::throw;
+use heapstead_wire::Gap;
 
 pub fn class_of<'s>(scope: &mut v8::PinScope<'s, '_>, arguments: &v8::FunctionCallbackArguments<'s>, answer: &mut v8::ReturnValue<'_>) {
     if let Some(name) = v8::String::new(scope, class_name(arguments.get(0))) {
@@ -81,6 +83,9 @@ pub fn preview_entries<'s>(
 ) {
     let Ok(object) = v8::Local::<v8::Object>::try_from(arguments.get(0)) else { return };
     let (Some(entries), is_key_value) = object.preview_entries(scope) else { return };
+    if object.is_weak_map() || object.is_weak_set() {
+        inputs::gap(Gap::WeakMembers);
+    }
     let details = [entries.into(), v8::Boolean::new(scope, is_key_value).into()];
     answer.set(v8::Array::new_with_elements(scope, &details).into());
 }
