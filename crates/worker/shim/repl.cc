@@ -46,7 +46,7 @@ struct Repl {
   Client client;
   Answers answers;
   std::unique_ptr<V8Inspector> inspector;
-  // Of one run: it refers to values.
+  // Connected ahead of the next evaluation, and ended by it.
   std::unique_ptr<V8InspectorSession> session;
 
   void Connect() { session = inspector->connect(kGroup, &answers, StringView(), V8Inspector::kFullyTrusted); }
@@ -80,6 +80,7 @@ Repl* heapstead_repl_new(v8::Isolate* isolate, const v8::Context* context) {
 // Evaluates the source in the protocol message, up to the first `await`. Returns the promise of the completion value. If it returns null, the
 // source did not compile, and `*answer` and `*answer_length` are the inspector's response, valid until the next call, 16-bit if `*answer_wide`.
 //
+// The inspector session ends with the call, so no other part of the inspector has access to values, or reads the stacks of their errors.
 const v8::Promise* heapstead_repl_evaluate(Repl* repl, v8::Isolate* isolate, const void* message, size_t length, bool wide,
                                            const void** answer, size_t* answer_length, bool* answer_wide) {
   v8::Global<v8::Promise> promise;
@@ -91,6 +92,7 @@ const v8::Promise* heapstead_repl_evaluate(Repl* repl, v8::Isolate* isolate, con
                                         : StringView(static_cast<const uint8_t*>(message), length));
   isolate->SetPromiseHook(nullptr);
   wanted_promise = nullptr;
+  repl->session.reset();
   StringView view = repl->answers.last ? repl->answers.last->string() : StringView();
   *answer_wide = !view.is8Bit();
   *answer_length = view.length();
@@ -101,10 +103,8 @@ const v8::Promise* heapstead_repl_evaluate(Repl* repl, v8::Isolate* isolate, con
 // Whether a source is being compiled, and none of it has run: its promise is made first.
 bool heapstead_repl_is_compiling() { return wanted_promise != nullptr; }
 
-// Releases the values of the run, and connects for the next one.
 void heapstead_repl_prepare(Repl* repl) {
-  repl->session.reset();
-  repl->Connect();
+  if (!repl->session) repl->Connect();
 }
 
 void heapstead_set_stack_limit(v8::Isolate* isolate, uintptr_t limit) { isolate->SetStackLimit(limit); }

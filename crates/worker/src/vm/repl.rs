@@ -91,7 +91,7 @@ impl Repl {
         }
     }
 
-    /// Releases the values of the run, and prepares for the next one.
+    /// Prepares for the next evaluation.
     pub fn prepare(&self) {
         // SAFETY: created by `attach`, and not deleted yet.
         unsafe { heapstead_repl_prepare(self.raw) }
