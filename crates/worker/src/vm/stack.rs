@@ -15,7 +15,7 @@ const STACK_BYTES: usize = 984 << 10;
 const REPLAY_STACK_BYTES: usize = 4 * STACK_BYTES;
 /// From the top of a run to the paint.
 const DEEP_BYTES: usize = STACK_BYTES / 2;
-/// Longer than any frame of compiled JavaScript, so that none steps over it.
+/// Longer than the frames of ordinary functions, so that recursion does not step over it.
 const PAINTED_WORDS: usize = 2048;
 const PAINT: u64 = 0x6865_6170_7374_6561;
 
