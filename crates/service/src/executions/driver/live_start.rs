@@ -120,11 +120,7 @@ impl Driver {
         }
         self.service.checkpoint(session);
         self.service.runtime.checkpoints.idle(session).await;
-        let stored = match head {
-            Some(head) => self.service.stores.records.tails(vec![head]).await.map_err(|error| Failure::Store(error.to_string()))?.pop(),
-            None => None,
-        };
-        let Tail { checkpoint, turns } = stored.unwrap_or_default();
+        let Tail { checkpoint, turns } = self.stored_tail(head).await?;
         live.shorten_tail(session, head, turns);
         let tail = live.tail(session, head);
         match &tail.failure {
@@ -133,7 +129,14 @@ impl Driver {
         }
     }
 
-    /// A session that was resumed may have as many turns without a heap as it may have. Stores the heap then, before another turn is added.
+    /// How far the head is ahead of the newest stored heap.
+    async fn stored_tail(&self, head: Option<HeapKey>) -> Result<Tail, Failure> {
+        let Some(head) = head else { return Ok(Tail::default()) };
+        let tails = self.service.stores.records.tails(vec![head]).await.map_err(|error| Failure::Store(error.to_string()))?;
+        Ok(tails.into_iter().next().unwrap_or_default())
+    }
+
+    /// If a session was resumed with a full tail, stores its heap before the next turn. Refuses the turn if that fails.
     async fn with_bounded_tail(&self, session: SessionId, start: Start) -> Result<Start, Failure> {
         let (live, head) = (&self.service.runtime.live, start.input_heap);
         let tail = live.tail(session, head);
@@ -146,7 +149,7 @@ impl Driver {
                 let stored = self.service.store_checkpoint(&self.running.principal, state, heap).await;
                 stored.map(|_| ()).map_err(|error| error.to_string())
             }
-            Ok(None) => Ok(()),
+            Ok(None) => return Ok(start),
             Err(failure) => Err(failure.to_string()),
         };
         match stored {
@@ -155,8 +158,7 @@ impl Driver {
                 Ok(start)
             }
             Err(why) => {
-                let stored = self.service.stores.records.tails(vec![state]).await.map_err(|error| Failure::Store(error.to_string()))?.pop();
-                let Tail { checkpoint, turns } = stored.unwrap_or_default();
+                let Tail { checkpoint, turns } = self.stored_tail(head).await?;
                 start.live.into_iter().for_each(LiveTurnHold::unchanged);
                 Err(Failure::Unprepared(full_tail_text(&tail, turns, checkpoint, &why)))
             }
